@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use fast_image_resize as fir;
 use featherload::bench_support::{
-    Axes, BoxF, CpuLevel, Emission, Emitter, Filter, Placement, Resampler, Source, Target, View,
+    CpuLevel, FractionalBox, ImageResampler, OutputFormat, PixelPlacement, PixelSource, PixelView,
+    ResizeAxes, ResizeFilter, ResizeTarget, RowEmitter,
 };
 use featherload::recipe::ColorOrder;
-use featherload::{Dtype, MemoryLayout};
+use featherload::{DataType, MemoryLayout};
 
 const ROUNDS: usize = 61;
 
@@ -52,16 +53,16 @@ fn filters() {
     println!("|---|---|---|---|---|");
     for (size, out) in [((341, 341), (224, 224)), ((1920, 1080), (455, 256))] {
         for (filter, antialias) in [
-            (Filter::Nearest, false),
-            (Filter::Area, false),
-            (Filter::Triangle, true),
-            (Filter::Triangle, false),
-            (Filter::Cubic, true),
-            (Filter::SharpCubic, false),
-            (Filter::Lanczos3, true),
+            (ResizeFilter::Nearest, false),
+            (ResizeFilter::Area, false),
+            (ResizeFilter::Triangle, true),
+            (ResizeFilter::Triangle, false),
+            (ResizeFilter::Cubic, true),
+            (ResizeFilter::SharpCubic, false),
+            (ResizeFilter::Lanczos3, true),
         ] {
             for level in CpuLevel::ALL.into_iter().filter(|l| l.is_supported()) {
-                let target = Target {
+                let target = ResizeTarget {
                     width: out.0,
                     height: out.1,
                     filter,
@@ -69,10 +70,10 @@ fn filters() {
                 };
                 let pixels = noise(size.0 * size.1 * 3);
                 let mut dst = vec![0; out.0 * out.1 * 3];
-                let mut ours = Resampler::new(level);
+                let mut ours = ImageResampler::new(level);
                 let best = best_of(40, |call| {
-                    let axes = Axes::new(size, shifted(size, call), target);
-                    ours.resample(Source::tight(&pixels, size.0, size.1), axes, &mut dst);
+                    let axes = ResizeAxes::new(size, shifted(size, call), target);
+                    ours.resample(PixelSource::tight(&pixels, size.0, size.1), axes, &mut dst);
                     black_box(&dst);
                 });
                 println!(
@@ -94,8 +95,12 @@ fn floats() {
     println!("| floats, box -> output | filter | us |");
     println!("|---|---|---|");
     for (size, out) in [((341, 341), (224, 224)), ((1920, 1080), (455, 256))] {
-        for filter in [Filter::Nearest, Filter::Triangle, Filter::Cubic] {
-            let target = Target {
+        for filter in [
+            ResizeFilter::Nearest,
+            ResizeFilter::Triangle,
+            ResizeFilter::Cubic,
+        ] {
+            let target = ResizeTarget {
                 width: out.0,
                 height: out.1,
                 filter,
@@ -105,10 +110,10 @@ fn floats() {
             let (levels, _) = levels.as_chunks::<3>();
             let pixels: Vec<[f32; 3]> = levels.iter().map(|p| p.map(f32::from)).collect();
             let mut dst = vec![[0.0; 3]; out.0 * out.1];
-            let mut ours = Resampler::new(CpuLevel::Scalar);
+            let mut ours = ImageResampler::new(CpuLevel::Scalar);
             let best = best_of(20, |call| {
-                let axes = Axes::new(size, shifted(size, call), target);
-                ours.resample_floats(View::tight(&pixels, size.0, size.1), axes, &mut dst);
+                let axes = ResizeAxes::new(size, shifted(size, call), target);
+                ours.resample_floats(PixelView::tight(&pixels, size.0, size.1), axes, &mut dst);
                 black_box(&dst);
             });
             println!(
@@ -120,9 +125,9 @@ fn floats() {
 }
 
 /// A box that is another one in each call, so that weights are computed again.
-fn shifted((width, height): (usize, usize), call: usize) -> BoxF {
+fn shifted((width, height): (usize, usize), call: usize) -> FractionalBox {
     let shift = (call % 7) as f64 * 0.125;
-    BoxF {
+    FractionalBox {
         x0: shift,
         y0: shift,
         x1: width as f64,
@@ -146,28 +151,28 @@ fn emit() {
     println!("| emit 224x224 | layout | placement | us |");
     println!("|---|---|---|---|");
     let rgb = noise(SIDE * SIDE * 3);
-    for dtype in Dtype::ALL {
+    for dtype in DataType::ALL {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             for (name, placement) in [
-                ("upright", Placement::default()),
+                ("upright", PixelPlacement::default()),
                 (
                     "mirrored",
-                    Placement {
+                    PixelPlacement {
                         flip_x: true,
-                        ..Placement::default()
+                        ..PixelPlacement::default()
                     },
                 ),
                 (
                     "rotated",
-                    Placement {
+                    PixelPlacement {
                         flip_y: true,
                         transpose: true,
-                        ..Placement::default()
+                        ..PixelPlacement::default()
                     },
                 ),
             ] {
-                let emitter = Emitter::new(Emission {
-                    zeros: 0,
+                let emitter = RowEmitter::new(OutputFormat {
+                    zero_channels: 0,
                     unit: 255.0,
                     mean: [0.485, 0.456, 0.406],
                     std: [0.229, 0.224, 0.225],
@@ -197,11 +202,11 @@ fn compare(
 ) {
     let pixels = noise(width * height * 3);
     let mut dst = vec![0; ow * oh * 3];
-    let mut ours = Resampler::new(level);
-    let target = Target {
+    let mut ours = ImageResampler::new(level);
+    let target = ResizeTarget {
         width: ow,
         height: oh,
-        filter: Filter::Triangle,
+        filter: ResizeFilter::Triangle,
         antialias: true,
     };
 
@@ -227,14 +232,14 @@ fn compare(
         let (x0, y0) = ((width as f64 - w) * 0.5, (height as f64 - h) * 0.5);
         let begin = Instant::now();
         if of {
-            let bx = BoxF {
+            let bx = FractionalBox {
                 x0,
                 y0,
                 x1: x0 + w,
                 y1: y0 + h,
             };
-            let axes = Axes::new((width, height), bx, target);
-            ours.resample(Source::tight(&pixels, width, height), axes, &mut dst);
+            let axes = ResizeAxes::new((width, height), bx, target);
+            ours.resample(PixelSource::tight(&pixels, width, height), axes, &mut dst);
             black_box(&dst);
         } else {
             let options = fir::ResizeOptions::new()

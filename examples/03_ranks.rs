@@ -1,7 +1,7 @@
 //! Two processes that train together: equal numbers of full batches, with the
 //! rows that only fill up marked. `cargo run --release --example 03_ranks -- SRC`
 
-use featherload::{Loader, Rank, Recipe, RowStatus, Source, Tail};
+use featherload::{EpochTail, Loader, Rank, Recipe, RowStatus, Source};
 
 const WORLD: u32 = 2;
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .batch_size(16)
             .shuffle(false)
             .rank(Rank::new(rank, WORLD))
-            .tail(Tail::Pad)
+            .tail(EpochTail::Pad)
             .num_workers(1)
             .build()?;
         samples = loader.index().len();

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use featherload::recipe::{RandomResizedCrop, Span};
-use featherload::{DecodeMode, Dtype, Labels, Loader, MemoryLayout, Recipe, Source};
+use featherload::{BatchLabels, DataType, DecodeMode, Loader, MemoryLayout, Recipe, Source};
 use serde_json::json;
 
 type Failure = Box<dyn std::error::Error>;
@@ -59,7 +59,7 @@ fn main() -> Result<(), Failure> {
             &batch.shape()?,
             batch.pixels()?.bytes(),
         )?;
-        if let Labels::Classes(classes) = batch.labels() {
+        if let BatchLabels::Classes(classes) = batch.labels() {
             let bytes: Vec<u8> = classes.iter().flat_map(|c| c.to_le_bytes()).collect();
             let file = out.join(format!("labels-{n:05}.npy"));
             write_npy(&file, "<i8", &[classes.len()], &bytes)?;
@@ -90,13 +90,13 @@ fn write_npy(file: &Path, dtype: &str, shape: &[usize], bytes: &[u8]) -> io::Res
     f.write_all(bytes)
 }
 
-fn npy_type(dtype: Dtype) -> &'static str {
+fn npy_type(dtype: DataType) -> &'static str {
     match dtype {
-        Dtype::U8 => "|u1",
-        Dtype::F16 => "<f2",
+        DataType::U8 => "|u1",
+        DataType::F16 => "<f2",
         // NumPy has none: `.view(ml_dtypes.bfloat16)` reads these two bytes.
-        Dtype::Bf16 => "|V2",
-        Dtype::F32 => "<f4",
+        DataType::Bf16 => "|V2",
+        DataType::F32 => "<f4",
     }
 }
 
@@ -121,7 +121,7 @@ fn parse_recipe(text: &str) -> Result<Recipe, Failure> {
             ratio: Span(shape, shape),
             ..RandomResizedCrop::new((height, width))
         })
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc);
     Ok(recipe.with_decode(DecodeMode::Full))
 }

@@ -1,14 +1,14 @@
 //! Batches that end on a GPU. It decodes JPEGs, and makes normalised f16 of them.
 //! `cargo run --release --example 07_device -- SRC`
 
-use featherload::{Device, Dtype, Loader, OnError, Recipe, Source, f16};
+use featherload::{DataType, Device, Loader, OnError, Recipe, Source, f16};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 07_device SRC")?;
     // Building takes all the memory that the run has on the device.
     let mut loader = Loader::builder(Source::detect(src)?)
-        .recipe(Recipe::train224().with_dtype(Dtype::F16))
+        .recipe(Recipe::train224().with_dtype(DataType::F16))
         .batch_size(64)
         .device(Device::Cuda(0))
         .on_error(OnError::Skip)

@@ -11,7 +11,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use featherload::rays::{RayBatch, RayField, Rays};
-use featherload::scene::Split;
+use featherload::scene::SceneSplit;
 
 const STEPS: u64 = 600;
 const RAYS: u64 = 2048;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let mut unseen = Rays::builder(scene.as_str())
-        .split(Split::Eval)
+        .split(SceneSplit::Eval)
         .rays(1 << 14)
         .joining(0)
         .build()?;

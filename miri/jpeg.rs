@@ -2,15 +2,15 @@
 //! form that the target has. Miri finds undefined behaviour, this a form or a window that gives
 //! other pixels.
 
-#[path = "../src/picture/jpeg/baseline/mod.rs"]
+#[path = "../src/picture/jpeg/decode/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "a part of the library")]
-mod baseline;
+mod decode;
 
 #[path = "../src/picture/jpeg/standard.rs"]
 #[allow(dead_code, reason = "a part of the library")]
 mod standard;
 
-use baseline::{Decoder, Form, Job, Window};
+use decode::{WindowDecoder, SimdForm, DecodeRequest, JpegWindow};
 
 /// Sizes of the frame, and the number of components.
 fn frame(jpeg: &[u8]) -> ((usize, usize), usize) {
@@ -23,7 +23,7 @@ fn frame(jpeg: &[u8]) -> ((usize, usize), usize) {
 }
 
 /// The pixels of a window by each form, which must agree; none for a file that is refused.
-fn decode(decoders: &mut [Decoder], job: &Job<'_>) -> Option<Vec<u8>> {
+fn decode(decoders: &mut [WindowDecoder], job: &DecodeRequest<'_>) -> Option<Vec<u8>> {
     let pixel = if job.components == 4 { 4 } else { 3 };
     let mut results = decoders.iter_mut().map(|decoder| {
         let mut pixels = vec![0; job.window.w * job.window.h * pixel];
@@ -37,8 +37,8 @@ fn decode(decoders: &mut [Decoder], job: &Job<'_>) -> Option<Vec<u8>> {
 
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder of JPEG files");
-    let mut decoders: Vec<Decoder> = Form::supported().map(Decoder::new).collect();
-    println!("{:?}", Form::supported().collect::<Vec<_>>());
+    let mut decoders: Vec<WindowDecoder> = SimdForm::supported().map(WindowDecoder::new).collect();
+    println!("{:?}", SimdForm::supported().collect::<Vec<_>>());
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder")
         .map(|entry| entry.expect("an entry").path())
@@ -53,8 +53,8 @@ fn main() {
         let (size, components) = frame(&jpeg);
         let block = [8, 4, 2, 1][number % 4];
         let (w, h) = ((size.0 * block).div_ceil(8), (size.1 * block).div_ceil(8));
-        let whole = Window { x: 0, y: 0, w, h };
-        let part = Window {
+        let whole = JpegWindow { x: 0, y: 0, w, h };
+        let part = JpegWindow {
             x: w / 3,
             y: h / 4,
             w: w.div_ceil(2),
@@ -66,7 +66,7 @@ fn main() {
                 let at = jpeg.len() * 3 / 4;
                 jpeg[at] ^= 0x15;
             }
-            let job = |window| Job {
+            let job = |window| DecodeRequest {
                 bytes: &jpeg,
                 size,
                 components,

@@ -3,14 +3,14 @@
 //! In the process that a loader starts as its helper, at the very start of its `main`.
 
 use crate::jobs::kinds;
-use crate::pool::coordinator::own;
-use crate::pool::coordinator::own::Life;
+use crate::pool::coordinator::init;
+use crate::pool::coordinator::init::HelperEntry;
 #[cfg(feature = "stores")]
 use crate::remote::{fetch, upload};
 use crate::scene::jobs::kinds as scene_kinds;
 
 /// What a helper can be beside the coordinator.
-const OTHERS: &[Life] = &[
+const OTHERS: &[HelperEntry] = &[
     #[cfg(feature = "stores")]
     fetch::FETCHER,
     #[cfg(feature = "stores")]
@@ -42,5 +42,5 @@ const OTHERS: &[Life] = &[
 /// `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or take zero workers.
 pub fn init() {
     let all = [kinds::KINDS, scene_kinds::KINDS].concat();
-    own::init_with_others(&all, OTHERS);
+    init::init_with_others(&all, OTHERS);
 }

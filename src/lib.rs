@@ -44,21 +44,23 @@ pub use configs::paddle;
 pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
 pub use data::survey;
-pub use device::{DecodeOn, Device, DeviceRows, Upload};
+pub use device::{DecodeOn, Device, DeviceRows, UploadMode};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};
 #[cfg(feature = "codecs")]
 pub use helper::init;
-pub use jobs::images::batch::{self, Batch, Labels, RowFault};
+pub use jobs::images::batch::{self, Batch, BatchLabels, RowFault};
 pub use loader::{
-    DrawnRow, Epoch, Forecast, JpegOutlook, Loader, LoaderBuilder, LoaderReport, OnError, Replay,
-    Source, UploadChoice,
+    DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MemoryPlan,
+    OnError, Source, UploadChoice,
 };
-pub use plan::{Position, Rank, RowStatus, Sampler, State, Tail};
-pub use pool::coordinator::launch::Launch;
-pub use pool::report::ProcessReport;
-pub use pool::sandbox::{Sandbox, Sandboxed};
-pub use recipe::{Background, DecodeMode, Dtype, MemoryLayout, NumericProfile, Recipe, Reorder};
+pub use plan::{EpochTail, Position, Rank, RowStatus, Sampler, State};
+pub use pool::coordinator::launch::LaunchMethod;
+pub use pool::pool_report::ProcessReport;
+pub use pool::sandbox::{Sandbox, SandboxStatus};
+pub use recipe::{
+    BackgroundColor, DataType, DecodeMode, MemoryLayout, NumericProfile, Recipe, ReorderMode,
+};
 pub use remote::fetch;
 pub use scene::{Scene, rays, views};
 
@@ -66,13 +68,13 @@ pub use scene::{Scene, rays, views};
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod bench_support {
-    pub use crate::pixels::emit::Emitter;
-    pub use crate::pixels::resample::{Axes, Resampler, Source, Target};
-    pub use crate::pixels::view::View;
-    pub use crate::recipe::Emission;
-    pub use crate::recipe::Placement;
-    pub use crate::recipe::geometry::BoxF;
-    pub use crate::recipe::weights::Filter;
+    pub use crate::pixels::emit::RowEmitter;
+    pub use crate::pixels::pixel_view::PixelView;
+    pub use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes, ResizeTarget};
+    pub use crate::recipe::OutputFormat;
+    pub use crate::recipe::PixelPlacement;
+    pub use crate::recipe::geometry::FractionalBox;
+    pub use crate::recipe::weights::ResizeFilter;
     pub use crate::sys::cpu::CpuLevel;
 }
 
@@ -81,16 +83,16 @@ pub mod bench_support {
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::pool::coordinator::own::init as init_with;
-    pub use crate::pool::crew::{Crew, Drilled};
-    pub use crate::pool::engine::Engine;
-    pub use crate::pool::filled::Filled;
-    pub use crate::pool::job::{Job, JobKind, JobOrder, JobParts, Readable};
-    pub use crate::pool::place::BatchPlace;
-    pub use crate::pool::ring::layout::Shape;
+    pub use crate::pool::batch_request::BatchRequest;
+    pub use crate::pool::coordinator::init::init as init_with;
+    pub use crate::pool::filled_batch::FilledBatch;
+    pub use crate::pool::job::{Job, JobKind, JobParts, JobRequest, ReadableFiles};
+    pub use crate::pool::ring::layout::RingShape;
     pub use crate::pool::ring::ticket::{BatchKey, Ticket};
+    pub use crate::pool::row_filler::RowFiller;
     pub use crate::pool::tests_drill::{End, RingDrill};
-    pub use crate::pool::worker::meter::{Meter, Stage};
+    pub use crate::pool::worker::meter::{JobStage, StageMeter};
+    pub use crate::pool::worker_options::{DrillBuilder, WorkerOptions};
     pub use crate::sys::pid_namespace::parents;
     pub use crate::sys::process::end_by_crash_signals;
 }

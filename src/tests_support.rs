@@ -10,85 +10,86 @@ use std::path::{Path, PathBuf};
 use std::{ffi, fs};
 
 use crate::data::shard;
-use crate::data::shard::walk::Walk;
+use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::picture::raster::Raster;
-use crate::picture::{Format, Limits, header, jpeg};
+use crate::picture::raster::RasterReader;
+use crate::picture::{FileFormat, PictureLimits, jpeg, read_header};
 use crate::plan::PositionRandom;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 
 /// Width and height, as the file's pixels lie and as they are to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct HeaderSizes {
     pub stored: (u32, u32),
     pub upright: (u32, u32),
 }
 
 /// The format that the content shows.
-pub fn format(bytes: &[u8]) -> Result<Format, SampleFault> {
-    Format::of(bytes)
+pub fn format(bytes: &[u8]) -> Result<FileFormat, SampleFault> {
+    FileFormat::of(bytes)
 }
 
 /// The header as a survey of a data set reads it: in pieces.
-pub fn surveyed(bytes: &[u8]) -> Result<Sizes, SampleFault> {
-    let header = header::read_header_within(&mut Cursor::new(bytes), &Limits::default())?;
-    Ok(Sizes {
-        stored: header.stored,
-        upright: header.upright(),
+pub fn surveyed(bytes: &[u8]) -> Result<HeaderSizes, SampleFault> {
+    let header =
+        read_header::read_header_within(&mut Cursor::new(bytes), &PictureLimits::default())?;
+    Ok(HeaderSizes {
+        stored: header.stored_size,
+        upright: header.upright_size(),
     })
 }
 
 /// The header as a worker reads it: from the whole file.
-pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<Sizes, SampleFault> {
-    let limits = Limits {
+pub fn opened(bytes: &[u8], max_pixels: u64, max_scratch: u64) -> Result<HeaderSizes, SampleFault> {
+    let limits = PictureLimits {
         max_pixels,
         max_scratch,
     };
-    let (stored, orientation) = match Format::of(bytes)? {
-        Format::Jpeg => {
+    let (stored, orientation) = match FileFormat::of(bytes)? {
+        FileFormat::Jpeg => {
             let header = jpeg::read_header(bytes)?;
             limits.check_pixels("JPEG", (header.width, header.height))?;
             ((header.width, header.height), header.orientation)
         }
         format => {
-            let picture = Raster::open(format, bytes, &limits)?;
+            let picture = RasterReader::open(format, bytes, &limits)?;
             (picture.size(), picture.orientation())
         }
     };
-    Ok(Sizes {
+    Ok(HeaderSizes {
         stored,
         upright: orientation.apply_to_size(stored),
     })
 }
 
 /// Pixels of a window as RGB, or why there are none.
-pub type Pixels = Result<Vec<u8>, SampleFault>;
+pub type WindowPixels = Result<Vec<u8>, SampleFault>;
 
 /// The JPEG decoder in each form that this processor has.
 #[derive(Debug)]
 pub struct JpegForms {
     decoder: jpeg::JpegDecoder,
-    forms: Vec<(&'static str, jpeg::Scratch)>,
+    forms: Vec<(&'static str, jpeg::JpegScratch)>,
 }
 
 impl JpegForms {
     pub fn new(max_pixels: u64, max_scratch: u64) -> Self {
-        let limits = Limits {
+        let limits = PictureLimits {
             max_pixels,
             max_scratch,
         };
         Self {
             decoder: jpeg::JpegDecoder::new(&limits),
-            forms: jpeg::Scratch::of_each_form(),
+            forms: jpeg::JpegScratch::of_each_form(),
         }
     }
 
     /// Width and height at 1/`denominator` (1, 2, 4 or 8).
     pub fn size(bytes: &[u8], denominator: u32) -> Result<(u32, u32), SampleFault> {
         let header = jpeg::read_header(bytes)?;
-        let scale = jpeg::Scale::of_denominator(denominator);
+        let scale = jpeg::DecodeScale::of_denominator(denominator);
         Ok(scale.of_size((header.width, header.height)))
     }
 
@@ -98,10 +99,10 @@ impl JpegForms {
         bytes: &[u8],
         denominator: u32,
         [x, y, w, h]: [u32; 4],
-    ) -> Vec<(&'static str, Pixels)> {
-        let scale = jpeg::Scale::of_denominator(denominator);
-        let want = jpeg::Region { x, y, w, h };
-        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
+    ) -> Vec<(&'static str, WindowPixels)> {
+        let scale = jpeg::DecodeScale::of_denominator(denominator);
+        let want = jpeg::PixelRegion { x, y, w, h };
+        let decode = |(name, scratch): &mut (&'static str, jpeg::JpegScratch)| {
             let decoded = jpeg::read_header(bytes).and_then(|header| {
                 let decoder = &self.decoder;
                 decoder.decode_region(bytes, &header, scale, want, scratch)
@@ -123,12 +124,12 @@ impl JpegForms {
 
     /// Seconds that each form takes for a window of the full size, without a copy of its pixels.
     pub fn seconds(&mut self, bytes: &[u8], [x, y, w, h]: [u32; 4]) -> Vec<(&'static str, f64)> {
-        let want = jpeg::Region { x, y, w, h };
-        let decode = |(name, scratch): &mut (&'static str, jpeg::Scratch)| {
+        let want = jpeg::PixelRegion { x, y, w, h };
+        let decode = |(name, scratch): &mut (&'static str, jpeg::JpegScratch)| {
             let start = std::time::Instant::now();
             let decoded = jpeg::read_header(bytes).and_then(|header| {
                 let decoder = &self.decoder;
-                decoder.decode_region(bytes, &header, jpeg::Scale::Full, want, scratch)
+                decoder.decode_region(bytes, &header, jpeg::DecodeScale::Full, want, scratch)
             });
             let seconds = start.elapsed().as_secs_f64();
             (*name, if decoded.is_ok() { seconds } else { f64::MAX })
@@ -138,12 +139,12 @@ impl JpegForms {
 }
 
 /// A member of a shard: its name, where its data begin, and how many they are.
-pub type Member = (Vec<u8>, u64, u64);
+pub type ListedMember = (Vec<u8>, u64, u64);
 
 /// The members of the shard at `path`, in its order, and the bytes that are lost.
-pub fn members(path: &Path) -> Result<(Vec<Member>, u64)> {
+pub fn members(path: &Path) -> Result<(Vec<ListedMember>, u64)> {
     let (file, len) = shard::open(path)?;
-    let mut walk = Walk::new(&file, len);
+    let mut walk = HeaderWalk::new(&file, len);
     let mut members = Vec::new();
     while let Some(m) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
         members.push((m.name, m.data_at, m.size));
@@ -183,15 +184,15 @@ fn golden_set(set: &str) -> Result<(PathBuf, Vec<u8>)> {
 
 /// What a worker keeps from sample to sample.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct RowDecoder {
     inner: SampleDecoder,
     program: SampleProgram,
 }
 
-impl Decoder {
+impl RowDecoder {
     pub fn new(recipe: &Recipe, max_pixels: u64, max_scratch: u64) -> Result<Self> {
         let program = SampleProgram::compile(recipe)?;
-        let limits = Limits {
+        let limits = PictureLimits {
             max_pixels,
             max_scratch,
         };
@@ -226,8 +227,9 @@ impl Decoder {
             random: &PositionRandom::new(0, 0, position),
             size: None,
             part: None,
-            admit: &admit,
+            check_size: &admit,
         };
-        self.inner.fill(bytes, &request, row, &mut Meter::default())
+        self.inner
+            .fill(bytes, &request, row, &mut StageMeter::default())
     }
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use featherload::batch::Row;
+use featherload::batch::BatchRow;
 use featherload::index::Index;
 use featherload::{
-    Batch, Device, DeviceRows, Dtype, Labels, MemoryLayout, Result, RowFault, RowStatus,
+    Batch, BatchLabels, DataType, Device, DeviceRows, MemoryLayout, Result, RowFault, RowStatus,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -54,7 +54,7 @@ struct Facts {
     ids: Vec<u64>,
     status: Vec<RowStatus>,
     repeated: Vec<bool>,
-    labels: Labels,
+    labels: BatchLabels,
     faults: Vec<RowFault>,
     /// Names of the samples: those of the loader, and after it.
     index: Arc<Index>,
@@ -207,7 +207,7 @@ impl RawBatch {
     fn rows(&self) -> PyResult<Vec<Tensor>> {
         let held = self.held()?;
         let size = held.batch.dtype().size();
-        let place = |row: Row<'_>| {
+        let place = |row: BatchRow<'_>| {
             let shape = row.shape();
             let at = match held.batch.descriptors() {
                 Some(table) => table[row.index()].offset as usize,
@@ -221,18 +221,22 @@ impl RawBatch {
     /// Classes (int64) or vectors (float32) of the rows; None where there are none.
     fn labels(&self) -> Option<Tensor> {
         match &self.facts.labels {
-            Labels::Classes(classes) => {
+            BatchLabels::Classes(classes) => {
                 let words = classes.iter().map(|c| *c as u64).collect();
                 Some(Tensor::of_words(words, Element::Int64, &[classes.len()]))
             }
-            Labels::Vectors { width, values } => {
+            BatchLabels::Vectors { width, values } => {
                 let pair = |pair: &[f32]| {
                     let bits = |i: usize| pair.get(i).map_or(0, |v| u64::from(v.to_bits()));
                     bits(0) | bits(1) << 32
                 };
                 let words = values.chunks(2).map(pair).collect();
                 let shape = [self.facts.status.len(), *width];
-                Some(Tensor::of_words(words, Element::Pixel(Dtype::F32), &shape))
+                Some(Tensor::of_words(
+                    words,
+                    Element::Pixel(DataType::F32),
+                    &shape,
+                ))
             }
             _ => None,
         }

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use featherload::Dtype;
+use featherload::DataType;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -24,7 +24,7 @@ pub enum Element {
     UInt64,
     UInt16,
     Float64,
-    Pixel(Dtype),
+    Pixel(DataType),
 }
 
 impl Element {
@@ -34,10 +34,10 @@ impl Element {
             Self::UInt64 => (1, 64),
             Self::UInt16 => (1, 16),
             Self::Float64 => (2, 64),
-            Self::Pixel(Dtype::U8) => (1, 8),
-            Self::Pixel(Dtype::F16) => (2, 16),
-            Self::Pixel(Dtype::F32) => (2, 32),
-            Self::Pixel(Dtype::Bf16) => (4, 16),
+            Self::Pixel(DataType::U8) => (1, 8),
+            Self::Pixel(DataType::F16) => (2, 16),
+            Self::Pixel(DataType::F32) => (2, 32),
+            Self::Pixel(DataType::Bf16) => (4, 16),
         };
         DataType {
             code,

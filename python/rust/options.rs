@@ -5,8 +5,8 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread;
 
-use featherload::forecast::{MemoryForecast, Outline, RunShape};
-use featherload::options::{LoaderOptions, Setup, SourceOptions, units};
+use featherload::forecast::{RecipeOutline, RunMemory, RunShape};
+use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::{LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
@@ -28,8 +28,8 @@ const PICTURE: (u32, u32) = (1080, 1920);
 /// A plan without a data set.
 #[derive(Serialize)]
 struct Assumed {
-    outline: Outline,
-    memory: MemoryForecast,
+    outline: RecipeOutline,
+    memory: RunMemory,
 }
 
 #[derive(Deserialize)]
@@ -128,8 +128,8 @@ impl Options {
         })
     }
 
-    fn setup(self) -> Result<Setup> {
-        let mut setup = Setup::new(self.source, self.loader)?;
+    fn setup(self) -> Result<LoaderSetup> {
+        let mut setup = LoaderSetup::new(self.source, self.loader)?;
         if setup.training().is_none() {
             setup.loader.batch_size.get_or_insert(BATCH);
         }
@@ -140,7 +140,7 @@ impl Options {
     fn plan(self) -> Result<String> {
         let setup = self.setup()?;
         if setup.has_data() {
-            return json(&setup.builder(setup.data()?)?.forecast(0)?);
+            return json(&setup.builder(setup.data()?)?.memory_plan(0)?);
         }
         let usable = || thread::available_parallelism().map_or(1, NonZero::get);
         let workers = setup.num_workers().unwrap_or_else(usable);
@@ -152,14 +152,14 @@ impl Options {
         };
         let recipe = setup.recipe()?;
         json(&Assumed {
-            outline: Outline::of(&recipe, PICTURE)?,
-            memory: MemoryForecast::of(&recipe, PICTURE, shape)?,
+            outline: RecipeOutline::of(&recipe, PICTURE)?,
+            memory: RunMemory::of(&recipe, PICTURE, shape)?,
         })
     }
 }
 
 /// Operations that are left out of a config, or of a recipe for its dtype.
-fn told(setup: &Setup) -> Result<Vec<String>> {
+fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
     let left_out = setup.training().into_iter().flat_map(|t| &t.skipped);
     let name = setup.loader.recipe_name();
     let of_config = left_out.map(|op| format!("{name}:{}: {} is left out", op.line, op.name));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use featherload::Dtype;
+use featherload::DataType;
 use featherload::views::{StepImage, ViewField};
 use pyo3::prelude::*;
 
@@ -60,10 +60,10 @@ impl RawView {
         let field = fields.find(|f| f.name() == name && view.has(*f))?;
         let shape = [view.height(), view.width(), view.channels()];
         let (element, axes) = match field {
-            ViewField::Image if view.is_float() => (Element::Pixel(Dtype::F32), 3),
-            ViewField::Image => (Element::Pixel(Dtype::U8), 3),
-            ViewField::Mask => (Element::Pixel(Dtype::U8), 2),
-            ViewField::Depth => (Element::Pixel(Dtype::F32), 2),
+            ViewField::Image if view.is_float() => (Element::Pixel(DataType::F32), 3),
+            ViewField::Image => (Element::Pixel(DataType::U8), 3),
+            ViewField::Mask => (Element::Pixel(DataType::U8), 2),
+            ViewField::Depth => (Element::Pixel(DataType::F32), 2),
         };
         let memory = self.held.clone();
         let at = view.offset(field);

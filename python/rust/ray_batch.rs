@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use featherload::Dtype;
+use featherload::DataType;
 use featherload::rays::{RayField, StepRays};
 use pyo3::prelude::*;
 
@@ -82,13 +82,13 @@ impl RawRays {
 fn element(field: RayField) -> Element {
     match field {
         RayField::Indices => Element::Int64,
-        RayField::Valid => Element::Pixel(Dtype::U8),
+        RayField::Valid => Element::Pixel(DataType::U8),
         RayField::Origins
         | RayField::Directions
         | RayField::Colors
         | RayField::DirectionNorms
         | RayField::PixelAreas
         | RayField::Depths
-        | RayField::Times => Element::Pixel(Dtype::F32),
+        | RayField::Times => Element::Pixel(DataType::F32),
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use featherload::scene::{Frame, Points, Pose, Scene, Split, scene_svg};
-use featherload::{Dtype, Result};
+use featherload::scene::{Frame, PointCloud, Pose, Scene, SceneSplit, scene_svg};
+use featherload::{DataType, Result};
 use pyo3::prelude::*;
 
 use crate::dlpack::Element;
@@ -106,7 +106,7 @@ impl RawScene {
 
     /// Numbers of the frames of a split.
     fn frames_of(&self, split: &str) -> Option<Vec<u32>> {
-        let named = Split::ALL.into_iter().find(|s| s.name() == split)?;
+        let named = SceneSplit::ALL.into_iter().find(|s| s.name() == split)?;
         Some(self.scene.frames_of(named))
     }
 
@@ -119,10 +119,10 @@ impl RawScene {
         let numbers = points.xyz.as_flattened().iter();
         let xyz = numbers.flat_map(|v| v.to_ne_bytes());
         let shape = [points.xyz.len(), 3];
-        let xyz = of_bytes(xyz, Element::Pixel(Dtype::F32), &shape);
+        let xyz = of_bytes(xyz, Element::Pixel(DataType::F32), &shape);
         let colours = points.rgb.as_flattened().iter().copied();
         let rgb = (points.rgb.len() == points.xyz.len())
-            .then(|| of_bytes(colours, Element::Pixel(Dtype::U8), &shape));
+            .then(|| of_bytes(colours, Element::Pixel(DataType::U8), &shape));
         Ok(Some((xyz, rgb)))
     }
 
@@ -142,7 +142,7 @@ impl RawScene {
 }
 
 impl RawScene {
-    fn read_points(&self, py: Python<'_>) -> PyResult<Option<Points>> {
+    fn read_points(&self, py: Python<'_>) -> PyResult<Option<PointCloud>> {
         let scene = self.scene.clone();
         in_thread(py, move || scene.points())
     }

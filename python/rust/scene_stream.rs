@@ -35,7 +35,7 @@ pub fn plan<K: SceneKind + 'static>(py: Python<'_>, builder: SceneBuilder<K>) ->
 where
     SceneBuilder<K>: Send,
 {
-    in_thread(py, move || json(&builder.forecast()?))
+    in_thread(py, move || json(&builder.memory_plan()?))
 }
 
 impl<K: SceneKind + 'static> SceneStream<K>

@@ -110,7 +110,7 @@ impl Stream {
     fn break_off(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |loader| {
             self.step_back(loader)?;
-            loader.break_off();
+            loader.abandon_epoch();
             Ok(())
         })
     }

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
-use featherload::{DeviceRows, Dtype};
+use featherload::{DataType, DeviceRows};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -118,10 +118,10 @@ impl Tensor {
             Element::UInt64 => "uint64",
             Element::UInt16 => "uint16",
             Element::Float64 => "float64",
-            Element::Pixel(Dtype::U8) => "uint8",
-            Element::Pixel(Dtype::F16) => "float16",
-            Element::Pixel(Dtype::Bf16) => "bfloat16",
-            Element::Pixel(Dtype::F32) => "float32",
+            Element::Pixel(DataType::U8) => "uint8",
+            Element::Pixel(DataType::F16) => "float16",
+            Element::Pixel(DataType::Bf16) => "bfloat16",
+            Element::Pixel(DataType::F32) => "float32",
         }
     }
 
@@ -226,9 +226,9 @@ impl Tensor {
             ));
         };
         let kind = match self.element {
-            Element::Pixel(Dtype::U8) => "|u1",
-            Element::Pixel(Dtype::F16) => "<f2",
-            Element::Pixel(Dtype::F32) => "<f4",
+            Element::Pixel(DataType::U8) => "|u1",
+            Element::Pixel(DataType::F16) => "<f2",
+            Element::Pixel(DataType::F32) => "<f4",
             Element::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
@@ -261,10 +261,10 @@ impl Tensor {
             Element::UInt64 => c"Q",
             Element::UInt16 => c"H",
             Element::Float64 => c"d",
-            Element::Pixel(Dtype::U8) => c"B",
-            Element::Pixel(Dtype::F16) => c"e",
-            Element::Pixel(Dtype::F32) => c"f",
-            Element::Pixel(Dtype::Bf16) => {
+            Element::Pixel(DataType::U8) => c"B",
+            Element::Pixel(DataType::F16) => c"e",
+            Element::Pixel(DataType::F32) => c"f",
+            Element::Pixel(DataType::Bf16) => {
                 return Err(PyBufferError::new_err(
                     "buffers have no bfloat16: take __dlpack__ (torch, JAX), or dtype=\"float32\"",
                 ));

@@ -7,10 +7,10 @@
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 
-use crate::cache::folder::CacheFolder;
-use crate::cache::missing_shards::IndependentShards;
+use crate::cache::cache_folder::CacheFolder;
 use crate::cache::options::{BuildOptions, BuildPart};
 use crate::cache::report::{BuildPhase, BuildProgress, BuildReport, SendReport};
+use crate::cache::shard_places::IndependentShards;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{self, StoreTarget};
 use crate::cache::upload::{CacheUpload, LOOK};
@@ -18,14 +18,14 @@ use crate::data::index::{Index, ScanReport};
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest};
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
-use crate::pool::crew::{Crew, LaunchedCrew};
+use crate::pool::worker_options::{LaunchedWorkers, WorkerOptions};
 
 /// Receives the progress of a build, and may end it.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
+pub(super) type BuildWatch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
 
 /// What stays the same while one part of a cache is built.
 #[derive(Clone, Copy)]
-pub(super) struct Build<'a> {
+pub(super) struct CacheBuild<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
     /// Which part of the cache is made.
@@ -34,28 +34,28 @@ pub(super) struct Build<'a> {
     /// What reading the source's names found; none of a saved index, or a cache.
     pub(super) scan: Option<&'a ScanReport>,
     /// Which share this is, and of how many, where one call makes all shares.
-    pub(super) round: Option<(u64, u64)>,
+    pub(super) share: Option<(u64, u64)>,
     /// The source's shards, where it lies in an object store.
     pub(super) source_store: Option<&'a SourceShards>,
 }
 
 /// Where a cache is built.
 #[derive(Clone, Copy)]
-pub(super) enum Destination<'a> {
+pub(super) enum BuildDestination<'a> {
     Folder(&'a Path),
     Store(&'a StoreTarget),
 }
 
-impl Build<'_> {
+impl CacheBuild<'_> {
     /// Builds the cache, or a part of it: in one go where its source has room here.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::cache::Builder::build).
     pub(super) fn build(
         &self,
-        destination: Destination<'_>,
-        (crew, ready): (&Crew, LaunchedCrew),
-        watch: Watch<'_>,
+        destination: BuildDestination<'_>,
+        (crew, ready): (&WorkerOptions, LaunchedWorkers),
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         let shares = match (self.part, self.source_store) {
             (BuildPart::All, Some(store)) => store.shares_that_fit(self.index, self.options),
@@ -72,13 +72,13 @@ impl Build<'_> {
     fn build_in_shares(
         &self,
         of: u64,
-        destination: Destination<'_>,
-        (crew, ready): (&Crew, LaunchedCrew),
-        watch: Watch<'_>,
+        destination: BuildDestination<'_>,
+        (crew, ready): (&WorkerOptions, LaunchedWorkers),
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         let is_new = match destination {
-            Destination::Folder(folder) => !folder.join(CACHE_MANIFEST).exists(),
-            Destination::Store(_) => false,
+            BuildDestination::Folder(folder) => !folder.join(CACHE_MANIFEST).exists(),
+            BuildDestination::Store(_) => false,
         };
         if self.force && !is_new {
             return Err(Error::option(
@@ -92,9 +92,9 @@ impl Build<'_> {
         let shares = (0..of).map(|number| BuildPart::Share { number, of });
         let (mut report, mut ready) = (BuildReport::default(), Some(ready));
         for part in shares.chain([BuildPart::Finish]) {
-            let build = Build {
+            let build = CacheBuild {
                 part,
-                round: match part {
+                share: match part {
                     BuildPart::Share { number, of } => Some((number, of)),
                     _ => None,
                 },
@@ -107,7 +107,7 @@ impl Build<'_> {
             };
             let made = build.build_part(destination, crew, watch)?;
             report = match part {
-                BuildPart::Finish => report.ended_by(made),
+                BuildPart::Finish => report.finished_by(made),
                 _ => report.and(made),
             };
             if !report.complete {
@@ -119,15 +119,15 @@ impl Build<'_> {
 
     fn build_part(
         &self,
-        destination: Destination<'_>,
-        crew: LaunchedCrew,
-        watch: Watch<'_>,
+        destination: BuildDestination<'_>,
+        crew: LaunchedWorkers,
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         match destination {
-            Destination::Folder(path) => {
+            BuildDestination::Folder(path) => {
                 self.build_in_folder(&CacheFolder::open(path, self.part)?, crew, watch)
             }
-            Destination::Store(target) => self.build_into_store(target, crew, watch),
+            BuildDestination::Store(target) => self.build_into_store(target, crew, watch),
         }
     }
 
@@ -135,8 +135,8 @@ impl Build<'_> {
     fn build_into_store(
         &self,
         target: &StoreTarget,
-        crew: LaunchedCrew,
-        watch: Watch<'_>,
+        crew: LaunchedWorkers,
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         let path = target.stage(self.part);
         let mut stage = CacheFolder::open(&path, self.part)?;
@@ -145,7 +145,7 @@ impl Build<'_> {
         let opened = CacheUpload::open(address, helper, &path, self.force)
             .and_then(|mut upload| Ok((upload.existing_manifest(&manifest, self.part)?, upload)));
         let (existing, mut upload) = match opened {
-            Err(e) if stage.is_bare()? => {
+            Err(e) if stage.has_no_shards()? => {
                 stage::remove(stage)?;
                 return Err(e);
             }
@@ -154,13 +154,14 @@ impl Build<'_> {
         if let Some(complete) = existing.as_ref().filter(|existing| existing.complete) {
             stage::remove(stage)?;
             target.remove_stages();
-            return Ok(self.report_of_stored(complete));
+            return Ok(self.stored_report(complete));
         }
         stage::prepare(&stage, existing.as_ref(), &manifest, self.force)?;
         if existing.is_some() {
             let in_turn = self.independent_shards().is_none();
             let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
-            let looked = upload.look(self.shard_numbers(), in_turn, &mut || watch(&checking))?;
+            let looked =
+                upload.find_stored(self.shard_numbers(), in_turn, &mut || watch(&checking))?;
             if looked.is_break() {
                 return Ok(BuildReport {
                     sent: Some(upload.report()),
@@ -168,13 +169,13 @@ impl Build<'_> {
                 });
             }
         }
-        stage.sends(upload);
+        stage.set_upload(upload);
         let built = self.build_in_folder(&stage, crew, watch);
-        let built = built.and_then(|report| self.send_rest(&stage, report, watch));
+        let built = built.and_then(|report| self.upload_remaining(&stage, report, watch));
         match &built {
             Ok(report) if !report.complete => {}
             // To finish makes nothing that is worth keeping.
-            Err(_) if self.part != BuildPart::Finish && !stage.is_bare()? => tracing::warn!(
+            Err(_) if self.part != BuildPart::Finish && !stage.has_no_shards()? => tracing::warn!(
                 "what is built and not yet in {} is kept in {}: the same command goes on with it",
                 target.address,
                 path.display()
@@ -191,17 +192,17 @@ impl Build<'_> {
 
     /// Waits until the store has all shards of the stage; then index and manifest go there, but
     /// not by a share.
-    fn send_rest(
+    fn upload_remaining(
         &self,
         stage: &CacheFolder,
         mut report: BuildReport,
-        watch: Watch<'_>,
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         let Some(mut upload) = stage.upload() else {
             return Ok(report);
         };
         while report.complete && !upload.is_done() {
-            upload.hear(LOOK)?;
+            upload.receive_replies(LOOK)?;
             let progress = BuildProgress {
                 shards: report.shards,
                 bytes: report.bytes,
@@ -212,14 +213,14 @@ impl Build<'_> {
             report.complete = watch(&progress).is_continue();
         }
         if report.complete && !self.is_share() {
-            upload.end(report.shards)?;
+            upload.finish(report.shards)?;
         }
         report.sent = Some(upload.report());
         Ok(report)
     }
 
     /// The report of a part whose cache is in the store as a whole.
-    fn report_of_stored(&self, there: &CacheManifest) -> BuildReport {
+    fn stored_report(&self, there: &CacheManifest) -> BuildReport {
         let numbers = self.part.shards(there.shards.len() as u64);
         let shards = &there.shards[numbers.start as usize..numbers.end as usize];
         let samples: u64 = shards.iter().map(|shard| shard.samples).sum();
@@ -271,7 +272,7 @@ impl Build<'_> {
             bytes: 0,
             needed_bytes: 0,
             shards_up: 0,
-            share: self.round,
+            share: self.share,
             scan: self.scan,
         }
     }

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cache::build::{Build, Destination};
+use crate::cache::build::{BuildDestination, CacheBuild};
 use crate::cache::overlap;
 use crate::cache::source_shards::SourceShards;
 use crate::cache::stage::{StoreTarget, default_stages};
@@ -16,13 +16,13 @@ use crate::data::index::ScanReport;
 use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
 use crate::loader::Source;
-use crate::pool::coordinator::launch::Launch;
-use crate::pool::crew::Crew;
+use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
-use crate::remote::fetch::Address;
-use crate::remote::fetch::fetcher::Making;
+use crate::pool::worker_options::WorkerOptions;
+use crate::remote::fetch::StoreAddress;
+use crate::remote::fetch::fetcher::TarIndexPolicy;
 use crate::sys::cpu::CpuLevel;
-use crate::sys::location::Location;
+use crate::sys::location::ResolvedPath;
 
 /// Builds a cache: a folder of shards.
 ///
@@ -57,17 +57,17 @@ use crate::sys::location::Location;
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing before build"]
-pub struct Builder {
+pub struct CacheBuilder {
     source: Source,
     folder: PathBuf,
     options: BuildOptions,
     force: bool,
     part: BuildPart,
-    crew: Crew,
+    crew: WorkerOptions,
     stages: Option<PathBuf>,
 }
 
-impl Builder {
+impl CacheBuilder {
     /// A cache of `source` in `folder`, which is made when it is missing. Files
     /// in it that are no cache's are not touched.
     ///
@@ -83,7 +83,7 @@ impl Builder {
             options,
             force: false,
             part: BuildPart::All,
-            crew: Crew::default(),
+            crew: WorkerOptions::default(),
             stages: None,
         }
     }
@@ -123,7 +123,7 @@ impl Builder {
     }
 
     /// How worker processes are started. Default [`Launch::Exec`].
-    pub fn launch(mut self, launch: Launch) -> Self {
+    pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.crew.launch = launch;
         self
     }
@@ -183,16 +183,18 @@ impl Builder {
             overlap::check_source(&self.source, place)?;
         }
         let is_folder = matches!(self.source, Source::Folder(..));
-        let crew = Crew {
+        let crew = WorkerOptions {
             // One slot of at least two is held at a time.
             hold_timeout: self.crew.row_limit,
             ..self.crew
         };
         let ready = crew.clone().launch(KINDS)?;
         let helper = crew.helper.as_deref();
-        let (index, scan, fetcher) = self.source.open_with(helper, Making::OfWholeSets)?;
+        let (index, scan, fetcher) = self
+            .source
+            .open_with_fetcher(helper, TarIndexPolicy::OfWholeSets)?;
         if fetcher.is_none() {
-            index.check_is_here("a cache is not made of it")?;
+            index.check_local("a cache is not made of it")?;
         }
         let source_store = fetcher.map(SourceShards::new).transpose()?;
         self.options.check_with(&index)?;
@@ -200,18 +202,18 @@ impl Builder {
             check_whole(scan.as_ref())?;
         }
         overlap::check_files(&index, &self.folder, is_folder)?;
-        let build = Build {
+        let build = CacheBuild {
             index: &index,
             options: &self.options,
             part: self.part,
             force: self.force,
             scan: scan.as_ref(),
-            round: None,
+            share: None,
             source_store: source_store.as_ref(),
         };
         let destination = match &target {
-            Some(target) => Destination::Store(target),
-            None => Destination::Folder(&self.folder),
+            Some(target) => BuildDestination::Store(target),
+            None => BuildDestination::Folder(&self.folder),
         };
         let mut report = build.build(destination, (&crew, ready), watch)?;
         report.seconds = began.elapsed().as_secs_f64();
@@ -221,7 +223,7 @@ impl Builder {
 
     /// The store that the cache is built into; none where it is a folder.
     fn target(&self) -> Result<Option<StoreTarget>> {
-        if !Address::is_one(&self.folder) {
+        if !StoreAddress::is_address(&self.folder) {
             return match &self.stages {
                 None => Ok(None),
                 Some(_) => Err(Error::option(
@@ -236,7 +238,7 @@ impl Builder {
             None => default_stages()?,
         };
         Ok(Some(StoreTarget {
-            address: Address::parse(&self.folder)?,
+            address: StoreAddress::parse(&self.folder)?,
             // The sender, another process, gets it too.
             stages: std::path::absolute(&stages).map_err(|e| Error::io_at("find", &stages, e))?,
             helper: self.crew.helper.clone(),
@@ -245,8 +247,8 @@ impl Builder {
 }
 
 #[cfg(feature = "internals")]
-impl crate::pool::crew::Drilled for Builder {
-    fn crew(&mut self) -> &mut Crew {
+impl crate::pool::worker_options::DrillBuilder for CacheBuilder {
+    fn worker_options(&mut self) -> &mut WorkerOptions {
         &mut self.crew
     }
 }
@@ -254,22 +256,24 @@ impl crate::pool::crew::Drilled for Builder {
 /// The path or address of the same folder on this machine, without links in it; as it is where it
 /// has none, or lies elsewhere.
 fn without_links(folder: PathBuf) -> Result<PathBuf> {
-    let is_address = Address::is_one(&folder);
+    let is_address = StoreAddress::is_address(&folder);
     let path = match is_address {
-        true => Address::parse(&folder)?.local_path(),
+        true => StoreAddress::parse(&folder)?.local_path(),
         false => Some(folder.clone()).filter(|path| !path.as_os_str().is_empty()),
     };
     let Some(path) = path else {
         return Ok(folder);
     };
     let failed = |e| Error::io_at("find", &path, e);
-    let found = Location::of(&path).map_err(failed)?;
+    let found = ResolvedPath::of(&path).map_err(failed)?;
     if std::path::absolute(&path).map_err(failed)? == found.path() {
         return Ok(folder);
     }
     Ok(match is_address {
         false => found.path().to_owned(),
-        true => Address::of_local(found.path()).map_or(folder, |address| address.as_str().into()),
+        true => {
+            StoreAddress::of_local(found.path()).map_or(folder, |address| address.as_str().into())
+        }
     })
 }
 

@@ -12,7 +12,7 @@ use crate::error::Error;
 fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
     let options = &manifest.options;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
-    let most_bytes = (!options.stand_alone()).then_some(options.shard_size);
+    let most_bytes = (!options.has_independent_shards()).then_some(options.shard_size);
     let most_samples = options.shard_samples.map(|n| format!("{n} samples"));
     [
         ("encode", options.encode.clone()),
@@ -34,7 +34,7 @@ const ON_ERROR: &str = "on_error";
 
 /// Each difference that makes other bytes, in words; none: the build that was
 /// begun may go on.
-pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<String> {
+pub(super) fn list_changes(there: &CacheManifest, wanted: &CacheManifest) -> Vec<String> {
     // Shards that were complete when a bad sample stopped the build have none among
     // theirs: they are the same where bad ones are left out. That of a complete cache
     // is compared, as its manifest says how it was built.
@@ -63,7 +63,7 @@ pub(super) fn between(there: &CacheManifest, wanted: &CacheManifest) -> Vec<Stri
 }
 
 /// The error of a cache of other settings at `place`, which is a folder or an address (`kind`).
-pub(super) fn refused(place: &Path, kind: &str, changed: &[String]) -> Error {
+pub(super) fn mismatch_error(place: &Path, kind: &str, changed: &[String]) -> Error {
     Error::dataset(
         place,
         format!(

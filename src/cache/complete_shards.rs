@@ -3,7 +3,7 @@
 //!
 //! In the consumer.
 
-use crate::cache::folder::CacheFolder;
+use crate::cache::cache_folder::CacheFolder;
 use crate::cache::layout::ShardFile;
 use crate::cache::report::{BuildReport, MOST_EXAMPLES, SkippedSample};
 use crate::data::index::{CachedSamples, Index};

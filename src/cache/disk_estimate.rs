@@ -7,15 +7,15 @@
 //! is an estimate.
 
 use crate::cache::layout::ShardFile;
-use crate::cache::missing_shards::ShardRun;
 use crate::cache::sample_members::SampleMembers;
 use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
+use crate::cache::shard_places::ShardRun;
 use crate::cache::source_headers::SourceHeaders;
-use crate::cache::{BuildOptions, Encoding};
+use crate::cache::{BuildOptions, CacheEncoding};
 use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::Manifest;
 use crate::error::Result;
-use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::payload::CacheOrder;
 
 /// What a build will still write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct DiskNeed {
 pub(super) struct DiskEstimate<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a CacheOrder,
     pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
     /// Of complete shards.
@@ -63,7 +63,7 @@ impl DiskEstimate<'_> {
         }
         Ok(DiskNeed {
             bytes,
-            exact: !matches!(self.options.encode, Encoding::Jpeg { .. }),
+            exact: !matches!(self.options.encode, CacheEncoding::Jpeg { .. }),
         })
     }
 
@@ -74,7 +74,7 @@ impl DiskEstimate<'_> {
         let mut ledger = ShardLedger::new(run.first_id);
         let (most, each) = (
             self.options.shard_bytes(),
-            self.options.most_places(self.order.samples()),
+            self.options.most_shard_places(self.order.samples()),
         );
         for position in run.places.clone() {
             let id = run.first_id + (position - run.places.start);
@@ -90,7 +90,7 @@ impl DiskEstimate<'_> {
                 continue;
             };
             let picture = match self.options.encode {
-                Encoding::Jpeg { quality } => estimated_jpeg(size, quality),
+                CacheEncoding::Jpeg { quality } => estimated_jpeg(size, quality),
                 encode => encode.most_bytes(size, file),
             };
             let names = self.members.of(id, source)?;

@@ -5,8 +5,8 @@
 
 use std::io;
 
+use crate::cache::cache_folder::CacheFolder;
 use crate::cache::disk_estimate::DiskNeed;
-use crate::cache::folder::CacheFolder;
 use crate::error::{self, Error, Result};
 
 /// Whether the system had no room, or the user no more of it.
@@ -49,8 +49,8 @@ pub(super) fn check_room(folder: &CacheFolder, need: DiskNeed, available: u64) -
         format!(
             "the cache needs {about}{} and {} are available: free some, name a folder \
              elsewhere, or use a resize, jpeg or a lower quality",
-            error::needed(need.bytes),
-            error::room(available)
+            error::size_rounded_up(need.bytes),
+            error::size_rounded_down(available)
         ),
     ))
 }
@@ -71,7 +71,7 @@ impl RemainingWork {
             }
         };
         let available = match folder.available() {
-            Ok((bytes, _)) => error::room(bytes),
+            Ok((bytes, _)) => error::size_rounded_down(bytes),
             Err(_) => "an unknown number of bytes".into(),
         };
         let missing = match left {
@@ -79,7 +79,7 @@ impl RemainingWork {
             left => format!(
                 "the other {left} of {} samples need about {}{by}",
                 self.samples,
-                error::needed(rest)
+                error::size_rounded_up(rest)
             ),
         };
         let held = match self.freed {

@@ -7,32 +7,32 @@
 use std::ops::{ControlFlow, Range};
 
 use crate::cache::OnBadSample;
-use crate::cache::build::{Build, Watch};
+use crate::cache::build::{BuildWatch, CacheBuild};
+use crate::cache::cache_folder::{CacheFolder, file_hash};
 use crate::cache::changes;
 use crate::cache::complete_shards::CompleteShards;
 use crate::cache::disk_estimate::DiskEstimate;
 use crate::cache::disk_full::{RemainingWork, check_room};
-use crate::cache::folder::{CacheFolder, file_hash};
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
-use crate::cache::missing_shards::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::options::BuildPart;
 use crate::cache::payload_writer::PayloadWriter;
 use crate::cache::report::{BuildPhase, BuildReport, losses};
 use crate::cache::sample_members::SampleMembers;
+use crate::cache::shard_places::{IndependentShards, MissingShards, ShardRun};
 use crate::cache::source_headers::{SourceHeaders, files_hash, no_picture};
 use crate::data::index::Index;
 use crate::data::shard::manifest::{
-    CacheManifest, Hash128, Manifest, ShardManifest, SourceEntry, VERSION,
+    CacheManifest, HexHash128, Manifest, ShardManifest, SourceEntry, VERSION,
 };
 use crate::error::{Error, Result};
-use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::payload::CacheOrder;
 use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
-use crate::pool::crew::LaunchedCrew;
+use crate::pool::worker_options::LaunchedWorkers;
 
 /// One part of a cache in its folder, while it is built.
 struct FolderBuild<'a> {
-    build: &'a Build<'a>,
+    build: &'a CacheBuild<'a>,
     folder: &'a CacheFolder,
     /// The cache's: begun, and complete at the end.
     manifest: CacheManifest,
@@ -43,13 +43,13 @@ struct FolderBuild<'a> {
     independent: Option<IndependentShards>,
 }
 
-impl Build<'_> {
+impl CacheBuild<'_> {
     /// Builds what `folder` lacks of this part.
     pub(super) fn build_in_folder(
         &self,
         folder: &CacheFolder,
-        crew: LaunchedCrew,
-        watch: Watch<'_>,
+        crew: LaunchedWorkers,
+        watch: BuildWatch<'_>,
     ) -> Result<BuildReport> {
         let checking = self.progress(BuildPhase::Checking, 0, self.index.len());
         if watch(&checking).is_break() {
@@ -83,13 +83,13 @@ impl Build<'_> {
         Ok(CacheManifest {
             format: CacheManifest::FORMAT.into(),
             version: VERSION,
-            checksum: Hash128(0),
+            checksum: HexHash128(0),
             featherload: env!("CARGO_PKG_VERSION").into(),
             complete: false,
             options: self.options.entry(self.index.len()),
             source: SourceEntry {
                 samples: self.index.len(),
-                index: Hash128(self.index.hash()),
+                index: HexHash128(self.index.hash()),
                 files: self.files_hash(None)?,
                 lost: self.scan.map(losses),
             },
@@ -123,17 +123,17 @@ impl Build<'_> {
         let Some(there) = there else {
             return Ok(None);
         };
-        let changed = changes::between(&there, wanted);
+        let changed = changes::list_changes(&there, wanted);
         if changed.is_empty() {
             return Ok(Some(there));
         }
         // Where no shard is complete, nothing is lost; but of those that make shares, another
         // may be about to write one.
         let alone = self.part == BuildPart::All;
-        if self.force || (alone && !there.complete && folder.is_bare()?) {
+        if self.force || (alone && !there.complete && folder.has_no_shards()?) {
             return Ok(None);
         }
-        Err(changes::refused(folder.path(), "folder", &changed))
+        Err(changes::mismatch_error(folder.path(), "folder", &changed))
     }
 
     /// Fingerprint of the source's files, beside that of its index; of the files of `samples` alone
@@ -141,7 +141,7 @@ impl Build<'_> {
     ///
     /// # Errors
     /// A file of the source that cannot be looked at.
-    fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<Hash128> {
+    fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
         match self.source_store {
             Some(store) => Ok(store.fingerprint()),
             None => files_hash(self.index, samples),
@@ -151,7 +151,7 @@ impl Build<'_> {
 
 impl<'a> FolderBuild<'a> {
     /// All steps in their order; `Break` when `watch` ended it.
-    fn run(&mut self, crew: LaunchedCrew, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+    fn run(&mut self, crew: LaunchedWorkers, watch: BuildWatch<'_>) -> Result<ControlFlow<()>> {
         let folder = self.folder;
         let explain = |e| RemainingWork::default().explain(folder, e);
         let Some(missing) = self.find_missing(watch).map_err(explain)? else {
@@ -161,7 +161,7 @@ impl<'a> FolderBuild<'a> {
             if self.is_finished() {
                 return Ok(ControlFlow::Continue(()));
             }
-            if self.replaces() {
+            if self.removes_existing() {
                 self.clear_and_begin().map_err(explain)?;
             }
         } else {
@@ -185,7 +185,7 @@ impl<'a> FolderBuild<'a> {
     /// # Errors
     /// What the system says of a file that is there and cannot be read: it is no
     /// reason to make its shard again, nor those after it.
-    fn find_missing(&mut self, watch: Watch<'_>) -> Result<Option<MissingShards>> {
+    fn find_missing(&mut self, watch: BuildWatch<'_>) -> Result<Option<MissingShards>> {
         let numbers = self.build.shard_numbers();
         let mut missing = MissingShards {
             runs: Vec::new(),
@@ -197,14 +197,14 @@ impl<'a> FolderBuild<'a> {
             done: 0,
         };
         for number in numbers {
-            let Some((shard, hash)) = self.kept_shard(number)? else {
+            let Some((shard, hash)) = self.reusable_shard(number)? else {
                 missing.numbers.push(number);
                 match self.independent {
                     Some(_) => continue,
                     None => break,
                 }
             };
-            let entry = self.folder.keep_shard(number, &shard, hash)?;
+            let entry = self.folder.repair_idx(number, &shard, hash)?;
             missing.done += (shard.samples.len() + shard.skipped.len()) as u64;
             match self.build.is_share() {
                 true => self.complete.count(&entry, &shard),
@@ -232,7 +232,7 @@ impl<'a> FolderBuild<'a> {
 
     /// The manifest of a complete shard that stays, with the hash of its file. Under `force` a
     /// shard whose tar is damaged does not stay.
-    fn kept_shard(&self, number: u64) -> Result<Option<(ShardManifest, Hash128)>> {
+    fn reusable_shard(&self, number: u64) -> Result<Option<(ShardManifest, HexHash128)>> {
         if self.existing.is_none() {
             return Ok(None);
         }
@@ -252,12 +252,12 @@ impl<'a> FolderBuild<'a> {
     }
 
     /// The manifest of the next shard, or of one that stands alone, where it is complete.
-    fn complete_shard(&self, number: u64) -> Result<Option<(ShardManifest, Hash128)>> {
+    fn complete_shard(&self, number: u64) -> Result<Option<(ShardManifest, HexHash128)>> {
         let first_id = match self.independent {
             Some(all) => all.places(number..number + 1).start,
             None => self.complete.report.samples,
         };
-        self.folder.complete_shard(number, first_id)
+        self.folder.find_complete(number, first_id)
     }
 
     /// Whether the folder has manifest and index of the complete shards.
@@ -281,7 +281,7 @@ impl<'a> FolderBuild<'a> {
             format!(
                 "{} lacks {} of {} shards, the first is {}: make them by `shard` first, or \
                  leave `finish` out",
-                self.folder.place().display(),
+                self.folder.location().display(),
                 missing.numbers.len(),
                 self.build.shard_numbers().end,
                 shard_name(*first)
@@ -293,13 +293,13 @@ impl<'a> FolderBuild<'a> {
     /// checked, workers are started, what makes room is removed, and payloads are written.
     fn make_shards(
         &mut self,
-        crew: LaunchedCrew,
+        crew: LaunchedWorkers,
         missing: &MissingShards,
-        watch: Watch<'_>,
+        watch: BuildWatch<'_>,
     ) -> Result<ControlFlow<()>> {
         let (build, folder) = (self.build, self.folder);
         let (index, options) = (build.index, build.options);
-        let order = &Order::new(index.len(), options.shuffle);
+        let order = &CacheOrder::new(index.len(), options.shuffle);
         let places: Vec<_> = missing.runs.iter().map(|run| run.places.clone()).collect();
         // Whichever shards are there, one that depends on others needs all headers.
         let all = 0..order.samples();
@@ -336,19 +336,19 @@ impl<'a> FolderBuild<'a> {
             fragment,
         }
         .need(&missing.runs, build.part == BuildPart::All)?;
-        let freed = match self.replaces() {
+        let freed = match self.removes_existing() {
             true => folder.bytes_from(self.complete.report.kept_shards)?,
             false => 0,
         };
         let shards = match self.independent {
             Some(_) => missing.numbers.len() as u64,
             None => {
-                let most = options.most_places(order.samples());
+                let most = options.most_shard_places(order.samples());
                 let by_places = most.map_or(0, |places| order.samples().div_ceil(places));
                 (need.bytes / options.shard_bytes()).max(by_places)
             }
         };
-        let here = folder.need_here(need, shards);
+        let here = folder.local_need(need, shards);
         check_room(folder, here, available.saturating_add(freed))?;
         let run = self.start_workers(crew, order, &headers, places)?;
         // Once more before anything is removed, which does not come back.
@@ -396,16 +396,16 @@ impl<'a> FolderBuild<'a> {
     /// They stay until others come.
     fn fetch_shards(
         &self,
-        order: &Order,
+        order: &CacheOrder,
         places: &[Range<u64>],
-        watch: Watch<'_>,
+        watch: BuildWatch<'_>,
     ) -> Result<ControlFlow<()>> {
         let build = self.build;
         let Some(store) = build.source_store else {
             return Ok(ControlFlow::Continue(()));
         };
         let source = (build.index, build.options);
-        store.bring(source, order, places, &mut |done, samples| {
+        store.fetch_samples(source, order, places, &mut |done, samples| {
             watch(&build.progress(BuildPhase::Fetching, done, samples))
         })
     }
@@ -415,13 +415,13 @@ impl<'a> FolderBuild<'a> {
         &self,
         samples: impl Iterator<Item = u64>,
         count: u64,
-        watch: Watch<'_>,
+        watch: BuildWatch<'_>,
     ) -> Result<Option<SourceHeaders<'a>>> {
         let build = self.build;
         let mut wanted = vec![false; build.index.len() as usize];
         samples.for_each(|id| wanted[id as usize] = true);
         let is_wanted = |id: u64| wanted.get(id as usize).copied().unwrap_or(false);
-        let limits = build.options.limits();
+        let limits = build.options.decode_limits();
         SourceHeaders::read(build.index, &limits, &is_wanted, &mut |read| {
             watch(&build.progress(BuildPhase::ReadingHeaders, read, count))
         })
@@ -429,8 +429,8 @@ impl<'a> FolderBuild<'a> {
 
     fn start_workers(
         &self,
-        crew: LaunchedCrew,
-        order: &Order,
+        crew: LaunchedWorkers,
+        order: &CacheOrder,
         headers: &SourceHeaders<'_>,
         places: Vec<Range<u64>>,
     ) -> Result<EncodeRun> {
@@ -439,15 +439,15 @@ impl<'a> FolderBuild<'a> {
             encode: options.encode,
             resize: options.resize,
             shuffle: options.shuffle,
-            limits: options.limits(),
+            limits: options.decode_limits(),
         };
-        let rooms = headers.rooms(order, spec.encode, spec.resize)?;
+        let rooms = headers.payload_spaces(order, spec.encode, spec.resize)?;
         EncodeRun::start(crew, spec, self.build.index, &headers.sizes, &rooms, places)
     }
 
     /// Whether the build removes what is there and does not stay: not where others make shards
     /// at the same time, or only some are missing.
-    fn replaces(&self) -> bool {
+    fn removes_existing(&self) -> bool {
         let some_stay = self.existing.is_some() && self.independent.is_some();
         self.build.part == BuildPart::All && !some_stay
     }
@@ -458,7 +458,7 @@ impl<'a> FolderBuild<'a> {
     /// # Errors
     /// When another process that makes shares has begun with other options at the same time.
     fn clear_and_begin(&self) -> Result<()> {
-        if self.replaces() {
+        if self.removes_existing() {
             let first = self.complete.report.kept_shards;
             self.folder.remove_from(first)?;
             return self.folder.write_manifest(&self.manifest);
@@ -498,12 +498,12 @@ impl<'a> FolderBuild<'a> {
             for number in self.build.shard_numbers() {
                 let Some((shard, hash)) = self.complete_shard(number)? else {
                     return Err(Error::dataset(
-                        ShardFile::Tar.path(&self.folder.place(), number),
+                        ShardFile::Tar.path(&self.folder.location(), number),
                         "was there, and is not any more: build again, and let nothing else write \
                          to this folder",
                     ));
                 };
-                let entry = self.folder.keep_shard(number, &shard, hash)?;
+                let entry = self.folder.repair_idx(number, &shard, hash)?;
                 self.complete.add(entry, &shard);
             }
             if self.is_finished() {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::cache::folder::{cache_manifest, missing};
-use crate::cache::layout::{INDEX, ShardFile, length, no_such, shard_name};
+use crate::cache::cache_folder::{absent_file, cache_manifest};
+use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_name};
 use crate::data::index::{ClassCount, Index};
 use crate::data::shard::manifest::{CACHE_MANIFEST, Manifest, ShardManifest, SourceLosses};
 use crate::data::shard::read_at;
@@ -63,7 +63,7 @@ pub struct CacheInfo {
     pub smallest_class: Option<ClassCount>,
     pub largest_class: Option<ClassCount>,
     /// Reading samples, measured now; none without samples.
-    pub reading: Option<Reading>,
+    pub reading: Option<ReadMeasurement>,
 }
 
 /// Sizes of samples, bytes.
@@ -84,7 +84,7 @@ pub struct SampleBytes {
 /// How fast members are read from their tars, as they are stored: not decoded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Reading {
+pub struct ReadMeasurement {
     /// What was measured.
     pub what: &'static str,
     /// The first so many samples were read.
@@ -130,7 +130,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     let at = path.join(CACHE_MANIFEST);
     if at.symlink_metadata().is_err() {
         let what = match fs::metadata(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => no_such("folder", path),
+            Err(e) if e.kind() == ErrorKind::NotFound => no_such_path("folder", path),
             Err(e) => return Err(Error::io_at("look at", path, e)),
             Ok(there) => format!(
                 "is not a cache: {}. For other tars use `featherload index`",
@@ -144,7 +144,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     }
     let manifest = cache_manifest(path)?;
     let options = manifest.options.clone();
-    let stand_alone = options.stand_alone();
+    let stand_alone = options.has_independent_shards();
     let mut info = CacheInfo {
         complete: manifest.complete,
         featherload: manifest.featherload.clone(),
@@ -162,7 +162,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     };
     let due = manifest.complete.then_some(manifest.shards.len() as u64);
     let mut sizes = Vec::new();
-    let mut reader = Reader::default();
+    let mut reader = SampleReader::default();
     // Of shards that stand alone any may be there; else all up to the first without a manifest.
     let each = options.shard_samples.filter(|_| stand_alone);
     let apart = each.map(|each| manifest.source.samples.div_ceil(each.max(1)));
@@ -225,7 +225,7 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
     let failed = |file: ShardFile, e: Error| match e {
         Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
             // Of a link whose target is away, a build says the same.
-            match missing::<()>(&file.path(folder, number)) {
+            match absent_file::<()>(&file.path(folder, number)) {
                 Ok(_) => hurt(format!("{} is missing", file.name(number))),
                 Err(link) => link,
             }
@@ -272,14 +272,14 @@ impl SampleBytes {
 
 /// Reads samples until its time is over; the time for manifests does not count.
 #[derive(Default)]
-struct Reader {
+struct SampleReader {
     buffer: Vec<u8>,
     samples: u64,
     bytes: u64,
     took: Duration,
 }
 
-impl Reader {
+impl SampleReader {
     fn read(&mut self, folder: &Path, number: u64, shard: &ShardManifest) -> Result<()> {
         if self.took >= LONGEST {
             return Ok(());
@@ -319,9 +319,9 @@ impl Reader {
         Ok(())
     }
 
-    fn ended(self) -> Option<Reading> {
+    fn ended(self) -> Option<ReadMeasurement> {
         let seconds = self.took.as_secs_f64();
-        (self.samples > 0 && seconds > 0.0).then(|| Reading {
+        (self.samples > 0 && seconds > 0.0).then(|| ReadMeasurement {
             what: MEASURED,
             samples: self.samples,
             bytes: self.bytes,

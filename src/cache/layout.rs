@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use crate::data::shard::manifest::{CACHE_INDEX as INDEX, shard_name};
 use crate::error::{Error, Result};
-use crate::sys::replace::own_name;
+use crate::sys::atomic_file::own_name;
 
 /// Held by the one process that builds; empty.
 pub(crate) const LOCK: &str = own_name!("lock");
@@ -88,7 +88,7 @@ pub(crate) fn sample_key(id: u64, source: &Path) -> String {
 }
 
 /// What to say of a path that leads nowhere, where a `kind` was meant.
-pub(super) fn no_such(kind: &str, path: &Path) -> String {
+pub(super) fn no_such_path(kind: &str, path: &Path) -> String {
     match path.as_os_str().as_bytes().windows(3).any(|w| w == b"://") {
         true => format!("is an address, and a {kind} of this machine is looked at: copy the cache"),
         false => format!("no such {kind}"),

@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock file, locked.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct FolderLock {
     path: PathBuf,
     file: File,
     shared: bool,
 }
 
-impl Drop for Lock {
+impl Drop for FolderLock {
     /// Removed while it is held: who opened it in between sees that it is gone.
     /// One that cannot be removed is in nobody's way.
     ///
@@ -42,30 +42,30 @@ impl Drop for Lock {
     }
 }
 
-impl Lock {
+impl FolderLock {
     /// # Errors
     /// When another process holds it, or the system refuses.
-    pub(super) fn hold(folder: &Path) -> Result<Self> {
-        Self::take(folder, false, PATIENCE)
+    pub(super) fn lock_exclusive(folder: &Path) -> Result<Self> {
+        Self::lock_with(folder, false, PATIENCE)
     }
 
     /// The same of one that nobody holds at this moment.
     ///
     /// # Errors
     /// As [`Lock::hold`], at once.
-    pub(super) fn hold_free(folder: &Path) -> Result<Self> {
-        Self::take(folder, false, Duration::ZERO)
+    pub(super) fn try_lock_exclusive(folder: &Path) -> Result<Self> {
+        Self::lock_with(folder, false, Duration::ZERO)
     }
 
     /// Beside others that share it, and nobody who holds it.
     ///
     /// # Errors
     /// When another process holds it alone, or the system refuses.
-    pub(super) fn share(folder: &Path) -> Result<Self> {
-        Self::take(folder, true, PATIENCE)
+    pub(super) fn lock_shared(folder: &Path) -> Result<Self> {
+        Self::lock_with(folder, true, PATIENCE)
     }
 
-    fn take(folder: &Path, shared: bool, patience: Duration) -> Result<Self> {
+    fn lock_with(folder: &Path, shared: bool, patience: Duration) -> Result<Self> {
         let path = folder.join(LOCK);
         let until = Instant::now() + patience;
         let mut replaced = 0;
@@ -138,7 +138,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..2000 {
-                        drop(Lock::share(folder.path()).unwrap());
+                        drop(FolderLock::lock_shared(folder.path()).unwrap());
                     }
                 });
             }
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn who_builds_is_waited_for_a_moment_and_then_told() {
         let folder = tempfile::tempdir().unwrap();
-        let held = Lock::hold(folder.path()).unwrap();
-        for take in [Lock::hold, Lock::share] {
+        let held = FolderLock::lock_exclusive(folder.path()).unwrap();
+        for take in [FolderLock::lock_exclusive, FolderLock::lock_shared] {
             let e = take(folder.path()).unwrap_err().to_string();
             assert!(e.contains("another process is building"), "{e}");
         }
@@ -161,7 +161,7 @@ mod tests {
                 gone.store(true, Ordering::SeqCst);
                 drop(held);
             });
-            drop(Lock::share(folder.path()).unwrap());
+            drop(FolderLock::lock_shared(folder.path()).unwrap());
             assert!(gone.load(Ordering::SeqCst));
         });
     }

@@ -56,17 +56,16 @@
 
 mod build;
 mod builder;
+mod cache_folder;
 mod changes;
 mod complete_shards;
 mod disk_estimate;
 mod disk_full;
-mod faults;
-mod folder;
 mod folder_build;
 mod info;
+mod lasting_faults;
 pub(crate) mod layout;
 mod lock;
-mod missing_shards;
 mod new_folders;
 mod options;
 mod overlap;
@@ -75,6 +74,7 @@ mod report;
 mod sample_members;
 mod shard_file;
 mod shard_ledger;
+mod shard_places;
 mod source_headers;
 mod source_shards;
 mod stage;
@@ -82,10 +82,10 @@ mod upload;
 mod verify;
 
 pub use crate::data::shard::manifest::SourceLosses;
-pub use builder::Builder;
-pub use info::{CacheInfo, Reading, SampleBytes, info};
-pub use options::{BuildOptions, BuildPart, CacheResize, Encoding, OnBadSample};
+pub use builder::CacheBuilder;
+pub use info::{CacheInfo, ReadMeasurement, SampleBytes, info};
+pub use options::{BuildOptions, BuildPart, CacheEncoding, CacheResize, OnBadSample};
 pub use report::{BuildPhase, BuildProgress, BuildReport, SendReport, SkippedSample};
 pub use verify::{
-    Finding, FindingKind, HurtSample, VerifyOptions, VerifyProgress, VerifyReport, verify,
+    DamagedSample, FindingKind, VerifyFinding, VerifyOptions, VerifyProgress, VerifyReport, verify,
 };

@@ -14,12 +14,12 @@ use serde::Deserialize;
 use crate::data::index::Index;
 use crate::data::shard::manifest::OptionsEntry;
 use crate::error::{self, Error};
-pub use crate::jobs::encode::encoding::{CacheResize, Encoding};
+pub use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
 #[cfg(feature = "cli")]
 use crate::options::units;
-use crate::picture::Limits;
+use crate::picture::PictureLimits;
 
 /// What happens when a sample of the source gives no picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -126,7 +126,7 @@ pub struct BuildOptions {
     /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
     /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
     #[cfg_attr(feature = "cli", arg(long, value_name = "HOW", default_value_t, help_heading = cli::RECIPE))]
-    pub encode: Encoding,
+    pub encode: CacheEncoding,
 
     /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
     ///
@@ -150,7 +150,7 @@ pub struct BuildOptions {
     pub on_error: OnBadSample,
 
     /// Most pixels that an image may have.
-    #[cfg_attr(feature = "cli", arg(long, value_name = "N", default_value_t = Limits::default().max_pixels, help_heading = cli::LIMITS))]
+    #[cfg_attr(feature = "cli", arg(long, value_name = "N", default_value_t = PictureLimits::default().max_pixels, help_heading = cli::LIMITS))]
     pub max_pixels: u64,
 
     /// Most memory that decoding one image may take, such as 256M.
@@ -175,9 +175,9 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        let limits = Limits::default();
+        let limits = PictureLimits::default();
         Self {
-            encode: Encoding::default(),
+            encode: CacheEncoding::default(),
             resize: None,
             shard_size: None,
             shard_samples: None,
@@ -203,7 +203,7 @@ impl BuildOptions {
         if let Some(bytes) = self.shard_size.filter(|bytes| *bytes < Self::MIN_SHARD) {
             return Err(Error::config(format!(
                 "shard_size is {}: use at least {}",
-                error::room(bytes),
+                error::size_rounded_down(bytes),
                 error::size(Self::MIN_SHARD)
             )));
         }
@@ -219,7 +219,7 @@ impl BuildOptions {
                 "`shard_samples` and shard_size both say where a shard ends: use one of them",
             ));
         }
-        if let Encoding::Jpeg { quality } = self.encode
+        if let CacheEncoding::Jpeg { quality } = self.encode
             && !(1..=100).contains(&quality)
         {
             return Err(Error::config(format!(
@@ -227,7 +227,7 @@ impl BuildOptions {
             )));
         }
         if let Some(resize) = self.resize {
-            if self.encode == Encoding::Copy {
+            if self.encode == CacheEncoding::Copy {
                 return Err(Error::config(format!(
                     "encode copy keeps the files as they are, so resize {resize} is not \
                      possible: use encode jpeg or raw, or remove resize"
@@ -243,7 +243,7 @@ impl BuildOptions {
     /// Options that cannot work with this source.
     pub(crate) fn check_with(&self, index: &Index) -> Result<(), Error> {
         match self.encode {
-            Encoding::Copy if index.has_boxes() => Err(Error::config(
+            CacheEncoding::Copy if index.has_boxes() => Err(Error::config(
                 "encode copy keeps the files as they are, so the `boxes` of the source would be \
                  lost: use encode jpeg or raw, or remove boxes",
             )),
@@ -252,8 +252,8 @@ impl BuildOptions {
     }
 
     /// What decoding one picture may take.
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
+    pub(crate) fn decode_limits(&self) -> PictureLimits {
+        PictureLimits {
             max_pixels: self.max_pixels,
             max_scratch: self.max_scratch,
         }
@@ -270,7 +270,7 @@ impl BuildOptions {
     /// Places of the order that go into one shard at most, of a source of so many
     /// samples; none where a size was given. Each of the places 0, n, 2n, ... begins a
     /// shard, whatever stands before it: where a build goes on makes no difference.
-    pub(crate) fn most_places(&self, samples: u64) -> Option<u64> {
+    pub(crate) fn most_shard_places(&self, samples: u64) -> Option<u64> {
         match (self.shard_samples, self.shard_size) {
             (Some(places), _) => Some(places),
             (None, Some(_)) => None,
@@ -287,7 +287,7 @@ impl BuildOptions {
                 Some(_) => OptionsEntry::NO_SIZE,
                 None => self.shard_bytes(),
             },
-            shard_samples: self.most_places(samples),
+            shard_samples: self.most_shard_places(samples),
             shuffle: self.shuffle,
             on_error: self.on_error.to_string(),
             max_pixels: self.max_pixels,
@@ -304,7 +304,7 @@ mod tests {
     fn a_source_of_eight_samples_has_eight_shards_unless_a_size_is_given() {
         let options = BuildOptions::default();
         for samples in [1u64, 7, 8, 9, 15, 16, 17, 1000, 1_281_167] {
-            let each = options.most_places(samples).unwrap();
+            let each = options.most_shard_places(samples).unwrap();
             let shards = samples.div_ceil(each);
             assert!(
                 shards >= samples.min(8) && shards < 16,
@@ -315,7 +315,10 @@ mod tests {
             shard_size: Some(1 << 30),
             ..options
         };
-        assert_eq!((given.most_places(9), given.shard_bytes()), (None, 1 << 30));
+        assert_eq!(
+            (given.most_shard_places(9), given.shard_bytes()),
+            (None, 1 << 30)
+        );
     }
 
     #[test]
@@ -406,14 +409,14 @@ mod tests {
             ),
             (
                 BuildOptions {
-                    encode: Encoding::Jpeg { quality: 0 },
+                    encode: CacheEncoding::Jpeg { quality: 0 },
                     ..options
                 },
                 "the JPEG quality is 0: use 1 to 100",
             ),
             (
                 BuildOptions {
-                    encode: Encoding::Raw,
+                    encode: CacheEncoding::Raw,
                     resize: Some(CacheResize::Longer(0)),
                     ..options
                 },

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::loader::Source;
-use crate::remote::fetch::Address;
-use crate::sys::location::Location;
+use crate::remote::fetch::StoreAddress;
+use crate::sys::location::ResolvedPath;
 
 /// # Errors
 /// A place inside the folder or the address that is the source.
 pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
     let is_within = |folder: &Path| -> Result<bool> {
-        let folder = Location::of(folder).map_err(|e| Error::io_at("find", folder, e))?;
-        Ok(Address::location(place)?.is_some_and(|place| place.is_within(&folder)))
+        let folder = ResolvedPath::of(folder).map_err(|e| Error::io_at("find", folder, e))?;
+        Ok(StoreAddress::location(place)?.is_some_and(|place| place.is_within(&folder)))
     };
     match source {
         Source::Folder(folder, _) | Source::Cache(folder) | Source::Cifar(folder, _) => {
@@ -36,15 +36,15 @@ pub(super) fn check_source(source: &Source, place: &Path) -> Result<()> {
     }
 }
 
-fn check_address(source: &Address, place: &Path) -> Result<()> {
-    let at = Address::location(place)?;
+fn check_address(source: &StoreAddress, place: &Path) -> Result<()> {
+    let at = StoreAddress::location(place)?;
     for folder in source.folders()? {
-        let folder = Address::parse(&folder)?;
+        let folder = StoreAddress::parse(&folder)?;
         let is_where_links_lead = match (&at, folder.local_path()) {
             (Some(at), Some(folder)) => targets(&folder)?.iter().any(|f| at.is_folder(f, false)),
             _ => false,
         };
-        if is_where_links_lead || folder.is(place)? {
+        if is_where_links_lead || folder.is_same_place(place)? {
             return Err(Error::config(format!(
                 "{} is where shards of the source lie: name another place",
                 place.display()
@@ -91,7 +91,7 @@ fn inside(place: &Path, source: &str) -> Error {
 /// A place that files of the source lie in; of a folder of pictures also one below, where links
 /// lead to it.
 pub(super) fn check_files(index: &Index, place: &Path, is_folder: bool) -> Result<()> {
-    let Some(at) = Address::location(place)? else {
+    let Some(at) = StoreAddress::location(place)? else {
         return Ok(());
     };
     if index.shards() > 0 {

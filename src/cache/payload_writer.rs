@@ -7,26 +7,26 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::cache::build::{Build, Watch};
+use crate::cache::build::{BuildWatch, CacheBuild};
+use crate::cache::cache_folder::CacheFolder;
 use crate::cache::complete_shards::CompleteShards;
-use crate::cache::folder::CacheFolder;
 use crate::cache::report::{BuildPhase, BuildProgress};
 use crate::cache::sample_members::SampleMembers;
-use crate::cache::shard_file::{Member, ShardFileWriter};
+use crate::cache::shard_file::{MemberData, ShardFileWriter};
 use crate::cache::source_headers::SourceHeaders;
 use crate::cache::upload::LOOK;
 use crate::data::shard::manifest::SkippedEntry;
 use crate::error::{Error, Result, SampleFault};
-use crate::jobs::encode::payload::Order;
+use crate::jobs::encode::payload::CacheOrder;
 use crate::jobs::encode::run::EncodeRun;
 
 /// Writes payloads into shards.
 pub(super) struct PayloadWriter<'a, 'c> {
-    pub(super) build: &'a Build<'a>,
+    pub(super) build: &'a CacheBuild<'a>,
     pub(super) folder: &'a CacheFolder,
     pub(super) headers: &'a SourceHeaders<'a>,
     pub(super) members: &'a SampleMembers<'a>,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a CacheOrder,
     pub(super) complete: &'a mut CompleteShards<'c>,
     /// The shard that grows.
     pub(super) open: Option<ShardFileWriter>,
@@ -47,12 +47,12 @@ impl PayloadWriter<'_, '_> {
     pub(super) fn write_all(
         &mut self,
         mut run: EncodeRun,
-        watch: Watch<'_>,
+        watch: BuildWatch<'_>,
     ) -> Result<ControlFlow<()>> {
         if watch(&self.progress()).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        let each = self.build.options.most_places(self.order.samples());
+        let each = self.build.options.most_shard_places(self.order.samples());
         while let Some(payloads) = run.next()? {
             self.position = payloads.first();
             for row in 0..payloads.rows() {
@@ -71,16 +71,16 @@ impl PayloadWriter<'_, '_> {
                 self.position += 1;
                 self.done += 1;
                 // Many small shards may end within one slot, which is held meanwhile.
-                if self.catch_up(watch)?.is_break() {
+                if self.wait_for_upload(watch)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             drop(payloads);
             if let Some(store) = self.build.source_store {
-                store.keep();
+                store.check_fetcher();
             }
             if let Some(mut upload) = self.folder.upload() {
-                upload.hear(Duration::ZERO)?;
+                upload.receive_replies(Duration::ZERO)?;
             }
             if watch(&self.progress()).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -95,10 +95,10 @@ impl PayloadWriter<'_, '_> {
     }
 
     /// Waits while the store is too far behind.
-    fn catch_up(&self, watch: Watch<'_>) -> Result<ControlFlow<()>> {
+    fn wait_for_upload(&self, watch: BuildWatch<'_>) -> Result<ControlFlow<()>> {
         loop {
             match self.folder.upload() {
-                Some(mut upload) if upload.is_behind() => upload.hear(LOOK)?,
+                Some(mut upload) if upload.is_behind() => upload.receive_replies(LOOK)?,
                 _ => return Ok(ControlFlow::Continue(())),
             }
             if watch(&self.progress()).is_break() {
@@ -122,13 +122,13 @@ impl PayloadWriter<'_, '_> {
     }
 
     /// The id in the source of what stands at the place.
-    fn source(&self) -> Result<u64> {
+    fn source_id(&self) -> Result<u64> {
         let source = self.order.sample(self.position);
         source.ok_or_else(|| Error::protocol("more payloads than samples came"))
     }
 
     fn write_sample(&mut self, payload: &[u8]) -> Result<()> {
-        let source = self.source()?;
+        let source = self.source_id()?;
         // Where shards stand alone, a sample is named by its place.
         let id = match self.build.options.shard_samples {
             Some(_) => self.position,
@@ -140,7 +140,7 @@ impl PayloadWriter<'_, '_> {
         let names = self.members.of(id, source)?;
         let label = names.label.as_ref();
         let label = label.map(|(name, data)| (name.as_str(), data.as_slice()));
-        let picture: Member<'_> = (&names.picture, payload);
+        let picture: MemberData<'_> = (&names.picture, payload);
         let members: Vec<_> = std::iter::once(picture).chain(label).collect();
         let most = self.build.options.shard_bytes();
         if self.open.as_ref().is_some_and(|s| !s.takes(&members, most)) {
@@ -167,11 +167,11 @@ impl PayloadWriter<'_, '_> {
     /// # Errors
     /// The fault, where it ends the build.
     fn skip_sample(&mut self, fault: SampleFault) -> Result<()> {
-        let (id, index) = (self.source()?, self.build.index);
+        let (id, index) = (self.source_id()?, self.build.index);
         let on_error = self.build.options.on_error;
         let entry = SkippedEntry {
             source: id,
-            reason: self.headers.leave_out(on_error, id, fault)?,
+            reason: self.headers.skip_reason(on_error, id, fault)?,
             path: index.relative_path(id).to_string_lossy().into_owned(),
         };
         match &mut self.open {
@@ -188,7 +188,7 @@ impl PayloadWriter<'_, '_> {
         };
         let number = shard.number();
         let (entry, manifest) = shard.finish(self.folder)?;
-        self.folder.ship(number, &manifest)?;
+        self.folder.upload_shard(number, &manifest)?;
         match self.build.options.shard_samples {
             Some(_) => self.complete.count(&entry, &manifest),
             None => self.complete.add(entry, &manifest),

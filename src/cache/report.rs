@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::data::index::{DamagedShard, ScanReport, SkipReason, Skipped, lossy};
+use crate::data::index::{DamagedShard, ScanReport, SkipCount, SkipReason, lossy};
 use crate::data::shard::manifest::SourceLosses;
 use crate::remote::fetch::FetchReport;
 
@@ -166,7 +166,7 @@ impl BuildReport {
 
     /// What shares and the call that `ended` their cache are together: it has looked for all
     /// shards, and made and sent none.
-    pub(super) fn ended_by(self, ended: Self) -> Self {
+    pub(super) fn finished_by(self, ended: Self) -> Self {
         let shards_up = ended.sent.map_or(0, |sent| sent.shards_up);
         let sent = SendReport::and(self.sent, ended.sent);
         Self {
@@ -198,7 +198,7 @@ impl BuildReport {
 /// What a scan found that is no sample of its index.
 pub(super) fn losses(scan: &ScanReport) -> SourceLosses {
     let lost = |d: &DamagedShard| d.samples_incomplete + d.samples_missing.unwrap_or(0);
-    let left_out = |(why, skipped): (&SkipReason, &Skipped)| (why.name().into(), skipped.count);
+    let left_out = |(why, skipped): (&SkipReason, &SkipCount)| (why.name().into(), skipped.count);
     SourceLosses {
         damaged_shards: scan.damaged.len() as u64,
         damaged_samples: scan.damaged.iter().map(lost).sum(),

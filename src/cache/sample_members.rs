@@ -8,16 +8,16 @@ use std::path::Path;
 use crate::cache::layout::sample_key;
 use crate::data::index::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, Index, Label};
 use crate::error::{Error, Result};
-use crate::jobs::encode::encoding::Encoding;
-use crate::picture::Format;
+use crate::jobs::encode::encoding::CacheEncoding;
+use crate::picture::FileFormat;
 
 /// The members of all samples of a source.
 #[derive(Debug)]
 pub(super) struct SampleMembers<'a> {
     index: &'a Index,
-    encode: Encoding,
+    encode: CacheEncoding,
     /// Of files whose names do not say it, by id.
-    formats: &'a BTreeMap<u64, Format>,
+    formats: &'a BTreeMap<u64, FileFormat>,
     /// Whether any sample has a class.
     classed: bool,
 }
@@ -32,15 +32,15 @@ pub(super) struct MemberNames {
 
 /// A class as text, a byte a digit, or numbers as JSON.
 #[derive(serde::Serialize)]
-struct Vector {
+struct VectorLabel {
     label: Vec<f32>,
 }
 
 impl<'a> SampleMembers<'a> {
     pub(super) fn new(
         index: &'a Index,
-        encode: Encoding,
-        formats: &'a BTreeMap<u64, Format>,
+        encode: CacheEncoding,
+        formats: &'a BTreeMap<u64, FileFormat>,
     ) -> Self {
         // In a flat folder all are -1, which says that there is none.
         let has_class = |id| matches!(index.label(id), Label::Class(class) if class != -1);
@@ -60,9 +60,9 @@ impl<'a> SampleMembers<'a> {
         let path = self.index.relative_path(source);
         let key = sample_key(id, path);
         let picture = match self.encode {
-            Encoding::Copy => format!("{key}.{}", self.extension(source, path)),
-            Encoding::Jpeg { .. } => format!("{key}.jpg"),
-            Encoding::Raw => format!("{key}.npy"),
+            CacheEncoding::Copy => format!("{key}.{}", self.extension(source, path)),
+            CacheEncoding::Jpeg { .. } => format!("{key}.jpg"),
+            CacheEncoding::Raw => format!("{key}.npy"),
         };
         let label = match self.index.label(source) {
             Label::Class(_) if !self.classed => None,
@@ -76,7 +76,7 @@ impl<'a> SampleMembers<'a> {
     fn extension(&self, source: u64, path: &Path) -> String {
         match (known_extension(path), self.formats.get(&source)) {
             (Some(known), _) => known,
-            (None, Some(format)) => format.row().extension.to_owned(),
+            (None, Some(format)) => format.info().extension.to_owned(),
             // Its header cannot be read, so that it has no member.
             (None, None) => String::new(),
         }
@@ -93,7 +93,7 @@ pub(super) fn label_member(label: Label<'_>) -> Result<Option<(&'static str, Vec
         Label::Class(class) => Ok(Some(("cls", class.to_string().into_bytes()))),
         Label::Vector(v) => {
             let label = v.iter().collect();
-            let text = serde_json::to_vec(&Vector { label })
+            let text = serde_json::to_vec(&VectorLabel { label })
                 .map_err(|e| Error::protocol(format!("a label as JSON: {e}")))?;
             Ok(Some(("json", text)))
         }
@@ -112,7 +112,11 @@ mod tests {
     use super::*;
     use crate::data::index::{ListLabels, ListOptions};
 
-    fn members(list: &str, labels: ListLabels, encode: Encoding) -> Vec<(String, Option<String>)> {
+    fn members(
+        list: &str,
+        labels: ListLabels,
+        encode: CacheEncoding,
+    ) -> Vec<(String, Option<String>)> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         std::fs::write(&path, list).unwrap();
@@ -121,7 +125,7 @@ mod tests {
             ..ListOptions::default()
         };
         let (index, _) = Index::list(&path, &options).unwrap();
-        let formats = BTreeMap::from([(1, Format::Png)]);
+        let formats = BTreeMap::from([(1, FileFormat::Png)]);
         let members = SampleMembers::new(&index, encode, &formats);
         let all = (0..index.len()).map(|n| {
             let names = members.of(n + 10, n).unwrap();
@@ -136,18 +140,22 @@ mod tests {
 
     #[test]
     fn names_and_labels_follow_the_sample() {
-        let got = members("d/a.JPG 0\nb.odd 7\n", ListLabels::Scalar, Encoding::Copy);
+        let got = members(
+            "d/a.JPG 0\nb.odd 7\n",
+            ListLabels::Scalar,
+            CacheEncoding::Copy,
+        );
         assert_eq!(got[0].0, "00000010_a.jpg");
         assert_eq!(got[0].1.as_deref(), Some("00000010_a.cls=0"));
         assert_eq!(got[1].0, "00000011_b.png");
         assert_eq!(got[1].1.as_deref(), Some("00000011_b.cls=7"));
 
-        let got = members("a.png 0.5 -2\n", ListLabels::Vector, Encoding::Raw);
+        let got = members("a.png 0.5 -2\n", ListLabels::Vector, CacheEncoding::Raw);
         assert_eq!(got[0].0, "00000010_a.npy");
         let json = "00000010_a.json={\"label\":[0.5,-2.0]}";
         assert_eq!(got[0].1.as_deref(), Some(json));
 
-        let jpeg = Encoding::Jpeg { quality: 9 };
+        let jpeg = CacheEncoding::Jpeg { quality: 9 };
         let got = members("a.png\n", ListLabels::None, jpeg);
         assert_eq!(got[0], ("00000010_a.jpg".into(), None));
         // As in a flat folder; but one class among others may be -1.

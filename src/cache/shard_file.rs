@@ -7,13 +7,13 @@ use std::io::BufWriter;
 
 use tempfile::NamedTempFile;
 
-use crate::cache::folder::{CacheFolder, entry};
+use crate::cache::cache_folder::{CacheFolder, entry};
 use crate::cache::layout::ShardFile;
 use crate::cache::shard_ledger::{LedgerEntry, ShardLedger, idx_text};
-use crate::data::shard::append::{Finished, ShardWriter};
 use crate::data::shard::manifest::{Manifest, ShardEntry, ShardManifest, SkippedEntry};
+use crate::data::shard::shard_writer::{ShardOutput, ShardWriter};
 use crate::error::{Error, Result};
-use crate::sys::replace::{beside, put, replace_by};
+use crate::sys::atomic_file::{create_temporary, publish, replace_by};
 
 /// Bytes that are handed to the system at a time: so many that the page cache
 /// takes them in large folios, which are mapped at a third of the cost.
@@ -27,9 +27,9 @@ pub(super) struct ShardFileWriter {
 }
 
 /// The name of a member, and what is in it.
-pub(super) type Member<'a> = (&'a str, &'a [u8]);
+pub(super) type MemberData<'a> = (&'a str, &'a [u8]);
 
-fn entry_of<'a>((name, data): &Member<'a>, hash: u64) -> LedgerEntry<'a> {
+fn entry_of<'a>((name, data): &MemberData<'a>, hash: u64) -> LedgerEntry<'a> {
     let size = data.len() as u64;
     LedgerEntry { name, size, hash }
 }
@@ -37,7 +37,7 @@ fn entry_of<'a>((name, data): &Member<'a>, hash: u64) -> LedgerEntry<'a> {
 impl ShardFileWriter {
     /// An empty shard of `folder`, whose first sample will have id `first_id`.
     pub(super) fn begin(folder: &CacheFolder, number: u64, first_id: u64) -> Result<Self> {
-        let temporary = beside(&ShardFile::Tar.path(folder.path(), number))?;
+        let temporary = create_temporary(&ShardFile::Tar.path(folder.path(), number))?;
         Ok(Self {
             number,
             ledger: ShardLedger::new(first_id),
@@ -46,7 +46,7 @@ impl ShardFileWriter {
     }
 
     /// Whether a sample of these members goes into a shard of at most `most` bytes.
-    pub(super) fn takes(&self, members: &[Member<'_>], most: u64) -> bool {
+    pub(super) fn takes(&self, members: &[MemberData<'_>], most: u64) -> bool {
         self.ledger
             .takes(members.iter().map(|m| entry_of(m, 0)), most)
     }
@@ -69,7 +69,7 @@ impl ShardFileWriter {
         &mut self,
         folder: &CacheFolder,
         source: u64,
-        members: &[Member<'_>],
+        members: &[MemberData<'_>],
     ) -> Result<()> {
         let mut entries = Vec::with_capacity(members.len());
         for member in members {
@@ -90,7 +90,7 @@ impl ShardFileWriter {
         let path = |file: ShardFile| file.path(folder.path(), self.number);
         let tar = path(ShardFile::Tar);
         let failed = |e| Error::io_at("write", &tar, e);
-        let Finished { out, bytes, hash } = self.writer.finish().map_err(failed)?;
+        let ShardOutput { out, bytes, hash } = self.writer.finish().map_err(failed)?;
         if bytes != self.ledger.bytes() {
             return Err(Error::protocol(format!(
                 "{} has {bytes} bytes, and should have {}",
@@ -99,7 +99,7 @@ impl ShardFileWriter {
             )));
         }
         let temporary = out.into_inner().map_err(|e| failed(e.into_error()))?;
-        put(temporary, &tar)?;
+        publish(temporary, &tar)?;
         let manifest = self.ledger.manifest(hash);
         let text = idx_text(&manifest)?;
         replace_by(&path(ShardFile::Idx), &text)?;

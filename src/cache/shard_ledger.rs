@@ -4,11 +4,11 @@
 //! In the consumer. Arithmetic and text: written shards and the forecast of
 //! their size are counted by the same lines.
 
-use crate::data::shard::append::{END, encode_header, member_bytes};
-use crate::data::shard::idx::IdxText;
+use crate::data::shard::dali_index::DaliIndexText;
 use crate::data::shard::manifest::{
-    Hash64, Hash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
+    HexHash64, HexHash128, Manifest, MemberEntry, SampleEntry, ShardManifest, SkippedEntry, VERSION,
 };
+use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 use crate::error::{Error, Result};
 
 /// The members of a shard so far.
@@ -70,7 +70,7 @@ impl ShardLedger {
                 header_at: self.at,
                 data_at,
                 size: member.size,
-                hash: Hash64(member.hash),
+                hash: HexHash64(member.hash),
             });
             self.at += member_bytes(member.name, member.size);
         }
@@ -90,10 +90,10 @@ impl ShardLedger {
         ShardManifest {
             format: ShardManifest::FORMAT.into(),
             version: VERSION,
-            checksum: Hash128(0),
+            checksum: HexHash128(0),
             first_id: self.first_id,
             bytes: self.bytes(),
-            hash: Hash128(hash),
+            hash: HexHash128(hash),
             samples: self.samples,
             skipped: self.skipped,
         }
@@ -105,7 +105,7 @@ impl ShardLedger {
 /// # Errors
 /// A name that cannot stand in one: no cache has such.
 pub(super) fn idx_text(manifest: &ShardManifest) -> Result<Vec<u8>> {
-    let mut text = IdxText::default();
+    let mut text = DaliIndexText::default();
     for member in manifest.samples.iter().flat_map(|s| &s.members) {
         text.push(member.name.as_bytes(), member.data_at, member.size)
             .map_err(|e| Error::protocol(e.to_string()))?;
@@ -116,7 +116,7 @@ pub(super) fn idx_text(manifest: &ShardManifest) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::shard::append::ShardWriter;
+    use crate::data::shard::shard_writer::ShardWriter;
 
     fn entry(name: &str, size: u64) -> LedgerEntry<'_> {
         LedgerEntry {

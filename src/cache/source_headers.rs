@@ -16,18 +16,18 @@ use std::time::Duration;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::cache::sample_members::known_extension;
-use crate::cache::{BuildOptions, OnBadSample, faults};
+use crate::cache::{BuildOptions, OnBadSample, lasting_faults};
 use crate::data::index::Index;
-use crate::data::shard::manifest::Hash128;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
+use crate::data::shard::manifest::HexHash128;
 use crate::data::survey;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::encode::encoding::{CacheResize, Encoding};
-use crate::jobs::encode::payload::Order;
-use crate::jobs::encode::rooms::Rooms;
-use crate::picture::header::PictureHeader;
-use crate::picture::{Format, Limits};
-use crate::recipe::Upright;
+use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
+use crate::jobs::encode::payload::CacheOrder;
+use crate::jobs::encode::payload_spaces::PayloadSpaces;
+use crate::picture::read_header::PictureHeader;
+use crate::picture::{FileFormat, PictureLimits};
+use crate::recipe::OrientationMode;
 
 /// Between two words on how many headers are read.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -36,11 +36,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct SourceHeaders<'a> {
     index: &'a Index,
-    pub(super) sizes: Sizes,
+    pub(super) sizes: SampleSizes,
     /// Of each sample's bytes in the source, by id; 0 where no header could be read.
     file_bytes: Vec<u64>,
     /// Of files whose names do not say it.
-    pub(super) formats: BTreeMap<u64, Format>,
+    pub(super) formats: BTreeMap<u64, FileFormat>,
 }
 
 impl<'a> SourceHeaders<'a> {
@@ -51,7 +51,7 @@ impl<'a> SourceHeaders<'a> {
     /// When the system gives no memory or no thread.
     pub(super) fn read(
         index: &'a Index,
-        limits: &Limits,
+        limits: &PictureLimits,
         wanted: &(dyn Fn(u64) -> bool + Sync),
         tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<Option<Self>> {
@@ -88,7 +88,14 @@ impl<'a> SourceHeaders<'a> {
                 .spawn_scoped(scope, || {
                     // Closed with the thread, whatever ends it.
                     let _open = open;
-                    survey::each_header_of(index, limits, Upright::Exif, &note, &count, wanted)
+                    survey::each_header_of(
+                        index,
+                        limits,
+                        OrientationMode::Exif,
+                        &note,
+                        &count,
+                        wanted,
+                    )
                 })
                 .map_err(|e| Error::not_started("start a thread that reads headers", e))?;
             loop {
@@ -124,7 +131,7 @@ impl<'a> SourceHeaders<'a> {
         &self,
         is_in_store: bool,
         options: &BuildOptions,
-        order: &Order,
+        order: &CacheOrder,
         places: &[Range<u64>],
     ) -> Result<()> {
         let index = self.index;
@@ -132,14 +139,16 @@ impl<'a> SourceHeaders<'a> {
         let places = places.iter().cloned().flatten();
         let samples = places.filter_map(|place| order.sample(place));
         for id in samples.filter(|id| self.sizes.get(*id).is_none()) {
-            let fault = match survey::header_of(index, id, &options.limits(), Upright::Exif) {
-                Err(fault) => fault,
-                Ok(_) => SampleFault::new(
-                    FaultKind::Changed,
-                    "its header could not be read at first, and then it could: build again",
-                ),
-            };
-            let why = self.leave_out(options.on_error, id, fault)?;
+            let fault =
+                match survey::header_of(index, id, &options.decode_limits(), OrientationMode::Exif)
+                {
+                    Err(fault) => fault,
+                    Ok(_) => SampleFault::new(
+                        FaultKind::Changed,
+                        "its header could not be read at first, and then it could: build again",
+                    ),
+                };
+            let why = self.skip_reason(options.on_error, id, fault)?;
             if reason.is_empty() {
                 reason = why;
             }
@@ -149,8 +158,8 @@ impl<'a> SourceHeaders<'a> {
             return Ok(());
         }
         // Of a build that has not looked at all of them, the others are looked at now.
-        let limits = options.limits();
-        let readable = |id| survey::header_of(index, id, &limits, Upright::Exif).is_ok();
+        let limits = options.decode_limits();
+        let readable = |id| survey::header_of(index, id, &limits, OrientationMode::Exif).is_ok();
         match (0..index.len()).any(readable) {
             true => Ok(()),
             false => Err(no_picture(index, &reason)),
@@ -161,7 +170,7 @@ impl<'a> SourceHeaders<'a> {
     ///
     /// # Errors
     /// The fault, where it ends the build.
-    pub(super) fn leave_out(
+    pub(super) fn skip_reason(
         &self,
         on_error: OnBadSample,
         id: u64,
@@ -169,8 +178,8 @@ impl<'a> SourceHeaders<'a> {
     ) -> Result<String> {
         let file = (self.index.part(id).is_none()).then(|| self.index.file(id));
         let had_header = self.sizes.get(id).is_some();
-        let is_lasting = faults::is_lasting(&fault, file.as_deref(), had_header);
-        faults::leave_out(fault, is_lasting, on_error).map_err(|fault| Error::Sample {
+        let is_lasting = lasting_faults::is_lasting(&fault, file.as_deref(), had_header);
+        lasting_faults::skip_reason(fault, is_lasting, on_error).map_err(|fault| Error::Sample {
             id,
             path: self.index.path(id),
             fault,
@@ -186,13 +195,13 @@ impl<'a> SourceHeaders<'a> {
     }
 
     /// The rooms of all places of an order.
-    pub(super) fn rooms(
+    pub(super) fn payload_spaces(
         &self,
-        order: &Order,
-        encode: Encoding,
+        order: &CacheOrder,
+        encode: CacheEncoding,
         resize: Option<CacheResize>,
-    ) -> Result<Rooms> {
-        Rooms::seal((0..order.samples()).map(|position| {
+    ) -> Result<PayloadSpaces> {
+        PayloadSpaces::seal((0..order.samples()).map(|position| {
             order
                 .sample(position)
                 .and_then(|id| self.output(id, resize))
@@ -221,7 +230,7 @@ pub(super) fn no_picture(index: &Index, reason: &str) -> Error {
 pub(super) fn files_hash(
     index: &Index,
     samples: Option<&mut dyn Iterator<Item = u64>>,
-) -> Result<Hash128> {
+) -> Result<HexHash128> {
     match (index.shards(), samples) {
         (0, None) => hash_files((0..index.len()).map(|id| index.file(id))),
         (0, Some(samples)) => hash_files(samples.map(|id| index.file(id))),
@@ -234,18 +243,18 @@ pub(super) fn files_hash(
     }
 }
 
-fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<Hash128> {
+fn hash_files(paths: impl Iterator<Item = PathBuf>) -> Result<HexHash128> {
     let mut hasher = Hasher::new();
     for path in paths {
         let (bytes, s, ns) = match path.metadata() {
             Ok(m) => (m.len(), m.mtime(), m.mtime_nsec()),
             // One that is missing is found when it is read.
-            Err(e) if faults::is_of_absence(&e) => (0, 0, 0),
+            Err(e) if lasting_faults::is_not_found(&e) => (0, 0, 0),
             Err(e) => return Err(Error::io_at("look at", path, e)),
         };
         hasher.write(&bytes.to_le_bytes());
         hasher.write(&s.to_le_bytes());
         hasher.write(&ns.to_le_bytes());
     }
-    Ok(Hash128(hasher.finish_128()))
+    Ok(HexHash128(hasher.finish_128()))
 }

@@ -9,14 +9,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use crate::cache::missing_shards::IndependentShards;
 use crate::cache::options::{BuildOptions, BuildPart};
+use crate::cache::shard_places::IndependentShards;
 use crate::data::index::Index;
-use crate::data::shard::manifest::Hash128;
-use crate::error::{Error, Result, needed, room};
-use crate::jobs::encode::payload::Order;
+use crate::data::shard::manifest::HexHash128;
+use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
+use crate::jobs::encode::payload::CacheOrder;
 use crate::remote::fetch::fetcher::Fetcher;
-use crate::remote::fetch::{FetchReport, ShardRoom};
+use crate::remote::fetch::{FetchReport, ShardSpace};
 
 /// The shards of a source, and the fetcher that gets them.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct SourceShards {
     fetcher: RefCell<Fetcher>,
     /// The fetcher died, and is not looked after until others are to come.
     is_left: Cell<bool>,
-    room: ShardRoom,
+    room: ShardSpace,
 }
 
 impl SourceShards {
@@ -39,8 +39,8 @@ impl SourceShards {
     }
 
     /// Fingerprint used to detect a changed source, beside its index.
-    pub(super) fn fingerprint(&self) -> Hash128 {
-        self.fetcher.borrow().state()
+    pub(super) fn fingerprint(&self) -> HexHash128 {
+        self.fetcher.borrow().fingerprint()
     }
 
     /// Has the shards of the samples at these places come, in place of those before. `watch`
@@ -48,10 +48,10 @@ impl SourceShards {
     ///
     /// # Errors
     /// A shard that cannot be had; a folder with too little room for all of them.
-    pub(super) fn bring(
+    pub(super) fn fetch_samples(
         &self,
         (index, options): (&Index, &BuildOptions),
-        order: &Order,
+        order: &CacheOrder,
         places: &[Range<u64>],
         watch: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
@@ -68,7 +68,7 @@ impl SourceShards {
                 ),
             ));
         }
-        let lacks = self.room.lacks(&numbers);
+        let lacks = self.room.missing_bytes(&numbers);
         if lacks > 0 {
             return Err(self.too_little(options, &numbers, lacks));
         }
@@ -76,7 +76,7 @@ impl SourceShards {
         self.is_left.set(false);
         self.fetcher
             .borrow_mut()
-            .bring(index, &numbers, &mut |came| {
+            .fetch_shards(index, &numbers, &mut |came| {
                 let samples = came.iter().filter_map(|number| shards.get(number));
                 done += samples.sum::<u64>();
                 watch(done, all)
@@ -85,11 +85,11 @@ impl SourceShards {
 
     /// Looks now and then whether the fetcher lives, while the shards that it brought are read. A
     /// store that is away meanwhile is no reason to end.
-    pub(super) fn keep(&self) {
+    pub(super) fn check_fetcher(&self) {
         if self.is_left.get() {
             return;
         }
-        if let Err(e) = self.fetcher.borrow_mut().keep() {
+        if let Err(e) = self.fetcher.borrow_mut().check_helper() {
             tracing::warn!("{e}. The shards that are read are here");
             self.is_left.set(true);
         }
@@ -104,13 +104,14 @@ impl SourceShards {
     /// where it need not be, or cannot.
     pub(super) fn shares_that_fit(&self, index: &Index, options: &BuildOptions) -> Option<u64> {
         let shards = IndependentShards::of(options, index.len())?;
-        let order = Order::new(index.len(), options.shuffle);
+        let order = CacheOrder::new(index.len(), options.shuffle);
         let fits = |of: u64| {
             (0..of).all(|number| {
                 let share = BuildPart::Share { number, of }.shards(shards.len());
                 let sources = shards_of(index, &order, &[shards.places(share)]);
                 let numbers: Vec<u64> = sources.into_keys().collect();
-                self.room.lacks(&numbers) == 0 && self.room.holds_too_many(&numbers).is_none()
+                self.room.missing_bytes(&numbers) == 0
+                    && self.room.holds_too_many(&numbers).is_none()
             })
         };
         let mut of = 1;
@@ -138,17 +139,17 @@ impl SourceShards {
             format!(
                 "`fetch_limit` leaves {} for shards, and {} shards of the source ({}) are read at a \
                  time: give at least {} more, or no limit.{otherwise}",
-                room(self.room.room),
+                size_rounded_down(self.room.room),
                 numbers.len(),
-                needed(self.room.bytes_of(numbers)),
-                needed(lacks),
+                size_rounded_up(self.room.bytes_of(numbers)),
+                size_rounded_up(lacks),
             ),
         )
     }
 }
 
 /// The shards of the source that these places are made of, with the number of samples of each.
-fn shards_of(index: &Index, order: &Order, places: &[Range<u64>]) -> BTreeMap<u64, u64> {
+fn shards_of(index: &Index, order: &CacheOrder, places: &[Range<u64>]) -> BTreeMap<u64, u64> {
     let mut shards = BTreeMap::new();
     let ids = places.iter().cloned().flatten();
     let ids = ids.filter_map(|place| order.sample(place));

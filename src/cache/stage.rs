@@ -8,19 +8,19 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use crate::cache::cache_folder::CacheFolder;
 use crate::cache::changes;
-use crate::cache::folder::CacheFolder;
 use crate::cache::layout::LOCK;
 use crate::cache::options::BuildPart;
 use crate::data::index::Index;
-use crate::data::shard::manifest::{CacheManifest, Hash128};
+use crate::data::shard::manifest::{CacheManifest, HexHash128};
 use crate::error::{Error, Result};
-use crate::remote::fetch::Address;
+use crate::remote::fetch::StoreAddress;
 
 /// The store that a cache goes into, by way of a stage.
 #[derive(Debug, Clone)]
 pub(super) struct StoreTarget {
-    pub(super) address: Address,
+    pub(super) address: StoreAddress,
     /// The folder that the stage is made in.
     pub(super) stages: PathBuf,
     /// The executable of the sender, where it is named.
@@ -54,7 +54,7 @@ impl StoreTarget {
 
     /// How the stages of all its parts begin.
     fn name(&self) -> String {
-        Hash128::of(self.address.as_str().as_bytes()).to_string()
+        HexHash128::of(self.address.as_str().as_bytes()).to_string()
     }
 
     /// Removes the stages that killed processes left, once the cache is whole in the store. Those
@@ -68,7 +68,7 @@ impl StoreTarget {
         };
         let entries = fs::read_dir(&self.stages).into_iter().flatten().flatten();
         for path in entries.filter(is_stage).map(|entry| entry.path()) {
-            let free = CacheFolder::claim_free(&path);
+            let free = CacheFolder::try_claim(&path);
             let removed = free.and_then(|folder| folder.as_ref().map_or(Ok(()), remove_held));
             if let Err(e) = removed {
                 tracing::warn!("{e}. It is a rest of another build: remove it");
@@ -94,7 +94,7 @@ pub(super) fn prepare(
     force: bool,
 ) -> Result<()> {
     let here = stage.manifest();
-    let is_ours = matches!(&here, Ok(Some(here)) if changes::between(here, wanted).is_empty());
+    let is_ours = matches!(&here, Ok(Some(here)) if changes::list_changes(here, wanted).is_empty());
     if force || !is_ours {
         // A stage has no other files than those of builds that were broken off.
         stage.remove_from(0)?;

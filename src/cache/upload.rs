@@ -14,12 +14,12 @@ use crate::cache::changes;
 use crate::cache::layout::{INDEX, ShardFile, remove_file, shard_name};
 use crate::cache::options::BuildPart;
 use crate::cache::report::SendReport;
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128, Manifest};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, HexHash128, Manifest};
 use crate::error::{Error, Result};
-use crate::remote::fetch::Address;
-use crate::remote::upload::messages::{MOST_NAMES, Reply, Request};
-use crate::remote::upload::sender::{Sender, unexpected};
-use crate::sys::replace::beside;
+use crate::remote::fetch::StoreAddress;
+use crate::remote::upload::messages::{MOST_NAMES, UploadReply, UploadRequest};
+use crate::remote::upload::uploader::{Uploader, unexpected};
+use crate::sys::atomic_file::create_temporary;
 use crate::sys::whole_file;
 
 /// Shards that may wait for the store while the next one is built.
@@ -30,19 +30,19 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// What the store's manifest is when the first shard goes there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Start {
+enum StoredManifest {
     /// None, or one of this hash, which makes room.
-    ToBegin(Option<Hash128>),
+    ToBegin(Option<HexHash128>),
     /// This build's, which says that it is begun.
-    Begun(Hash128),
+    Begun(HexHash128),
 }
 
 /// A cache on its way.
 #[derive(Debug)]
 pub(super) struct CacheUpload {
-    sender: Sender,
+    sender: Uploader,
     stage: PathBuf,
-    start: Start,
+    start: StoredManifest,
     /// Whether objects that are there are replaced.
     replace: bool,
     /// The number of shards that the manifest names of a cache which is replaced.
@@ -57,15 +57,15 @@ impl CacheUpload {
     /// # Errors
     /// A helper that cannot send; an address that takes no objects.
     pub(super) fn open(
-        address: Address,
+        address: StoreAddress,
         helper: Option<PathBuf>,
         stage: &Path,
         replace: bool,
     ) -> Result<Self> {
         Ok(Self {
-            sender: Sender::open(address, helper)?,
+            sender: Uploader::open(address, helper)?,
             stage: stage.to_owned(),
-            start: Start::ToBegin(None),
+            start: StoredManifest::ToBegin(None),
             replace,
             replaced: None,
             up: BTreeMap::new(),
@@ -73,7 +73,7 @@ impl CacheUpload {
         })
     }
 
-    pub(super) fn address(&self) -> &Address {
+    pub(super) fn address(&self) -> &StoreAddress {
         self.sender.address()
     }
 
@@ -107,29 +107,29 @@ impl CacheUpload {
         let Some((there, hash)) = found else {
             return Ok(None);
         };
-        let changed = changes::between(&there, wanted);
+        let changed = changes::list_changes(&there, wanted);
         if changed.is_empty() && !self.replace {
-            self.start = Start::Begun(hash);
+            self.start = StoredManifest::Begun(hash);
             return Ok(Some(there));
         }
         // As in a folder: where no shard is complete, nothing is lost.
         let alone = part == BuildPart::All;
         if self.replace || (alone && !there.complete && !self.has(&ShardFile::Manifest.name(0))?) {
-            self.start = Start::ToBegin(Some(hash));
+            self.start = StoredManifest::ToBegin(Some(hash));
             self.replaced = Some(there.shards.len() as u64);
             return Ok(None);
         }
         let address = self.address().as_str().as_ref();
-        Err(changes::refused(address, "address", &changed))
+        Err(changes::mismatch_error(address, "address", &changed))
     }
 
     /// The cache's manifest in the store, with the hash of its bytes; none where there is none.
     ///
     /// # Errors
     /// One that is damaged, or no cache's.
-    fn manifest(&mut self) -> Result<Option<(CacheManifest, Hash128)>> {
-        let file = beside(&self.stage.join(CACHE_MANIFEST))?;
-        let request = Request::Get {
+    fn manifest(&mut self) -> Result<Option<(CacheManifest, HexHash128)>> {
+        let file = create_temporary(&self.stage.join(CACHE_MANIFEST))?;
+        let request = UploadRequest::Get {
             name: CACHE_MANIFEST.to_owned(),
             to: file.path().to_owned(),
         };
@@ -143,19 +143,19 @@ impl CacheUpload {
                 format!("{damage}. It is not replaced: name another address, or remove it"),
             )
         })?;
-        Ok(Some((manifest, Hash128::of(&bytes))))
+        Ok(Some((manifest, HexHash128::of(&bytes))))
     }
 
-    fn found(&mut self, request: &Request) -> Result<bool> {
+    fn found(&mut self, request: &UploadRequest) -> Result<bool> {
         match self.sender.ask(request)? {
-            Reply::Found(found) => Ok(found),
+            UploadReply::Found(found) => Ok(found),
             other => Err(unexpected(&other)),
         }
     }
 
     fn has(&mut self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.found(&Request::Has { name })
+        self.found(&UploadRequest::Has { name })
     }
 
     /// A file of a cache that is in the store: of shards from the first on, and the index.
@@ -171,7 +171,7 @@ impl CacheUpload {
 
     /// Finds out which of these shards are in the store; ends at the first that is not, where
     /// none has a number of its own (`in_turn`). `Break` ends it.
-    pub(super) fn look(
+    pub(super) fn find_stored(
         &mut self,
         mut shards: Range<u64>,
         in_turn: bool,
@@ -181,17 +181,17 @@ impl CacheUpload {
         const _: () = assert!(AT_A_TIME <= MOST_NAMES as u64);
         while !shards.is_empty() {
             let end = shards.end.min(shards.start.saturating_add(AT_A_TIME));
-            let request = Request::Look {
+            let request = UploadRequest::Look {
                 folder: self.stage.clone(),
                 shards: (shards.start..end).map(shard_name).collect(),
             };
             let there = match self.sender.ask(&request)? {
-                Reply::There(there) if there.len() as u64 == end - shards.start => there,
+                UploadReply::There(there) if there.len() as u64 == end - shards.start => there,
                 other => return Err(unexpected(&other)),
             };
             for (number, bytes) in (shards.start..end).zip(there) {
                 match bytes {
-                    Some(bytes) => self.note_up(number, bytes)?,
+                    Some(bytes) => self.mark_stored(number, bytes)?,
                     None if in_turn => return Ok(ControlFlow::Continue(())),
                     None => {}
                 }
@@ -205,7 +205,7 @@ impl CacheUpload {
     }
 
     /// Bytes of a tar that is in the store.
-    pub(super) fn bytes_up(&self, number: u64) -> Option<u64> {
+    pub(super) fn stored_bytes(&self, number: u64) -> Option<u64> {
         self.up.get(&number).copied()
     }
 
@@ -213,7 +213,7 @@ impl CacheUpload {
     ///
     /// # Errors
     /// Another builder's cache that is there meanwhile.
-    pub(super) fn ship(&mut self, number: u64, bytes: u64) -> Result<()> {
+    pub(super) fn upload_shard(&mut self, number: u64, bytes: u64) -> Result<()> {
         if !self.up.contains_key(&number) {
             self.put(number, bytes, self.replace)?;
         }
@@ -221,9 +221,9 @@ impl CacheUpload {
     }
 
     /// The same of one that is there, whose manifest says more now.
-    pub(super) fn ship_again(&mut self, number: u64, bytes: u64) -> Result<()> {
+    pub(super) fn replace_shard(&mut self, number: u64, bytes: u64) -> Result<()> {
         while self.waiting.contains_key(&shard_name(number)) {
-            self.hear(LOOK)?;
+            self.receive_replies(LOOK)?;
         }
         self.put(number, bytes, true)
     }
@@ -233,20 +233,20 @@ impl CacheUpload {
         if self.waiting.contains_key(&shard) {
             return Ok(());
         }
-        if let Start::ToBegin(over) = self.start {
+        if let StoredManifest::ToBegin(over) = self.start {
             self.begin(over)?;
         }
-        let request = Request::Send {
+        let request = UploadRequest::Send {
             folder: self.stage.clone(),
             shard: shard.clone(),
             replace,
         };
         self.waiting.insert(shard.clone(), (number, bytes));
-        self.sender.send(shard, request)
+        self.sender.send_shard(shard, request)
     }
 
     /// Says in the store by what its cache is built, before the first shard goes there.
-    fn begin(&mut self, over: Option<Hash128>) -> Result<()> {
+    fn begin(&mut self, over: Option<HexHash128>) -> Result<()> {
         let (manifest, _) = CacheManifest::read(&self.stage.join(CACHE_MANIFEST))?;
         let begun = CacheManifest {
             complete: false,
@@ -257,15 +257,15 @@ impl CacheUpload {
             ..manifest
         };
         let bytes = begun.to_bytes()?;
-        let file = beside(&self.stage.join(CACHE_MANIFEST))?;
+        let file = create_temporary(&self.stage.join(CACHE_MANIFEST))?;
         fs::write(file.path(), &bytes).map_err(|e| Error::io_at("write", file.path(), e))?;
-        let request = Request::Begin {
+        let request = UploadRequest::Begin {
             from: file.path().to_owned(),
             over,
         };
         match self.sender.ask(&request)? {
-            Reply::Begun(true) => {}
-            Reply::Begun(false) => {
+            UploadReply::Begun(true) => {}
+            UploadReply::Begun(false) => {
                 return Err(Error::dataset(
                     self.address().as_str(),
                     "another builder has begun a cache here meanwhile: the same command goes on \
@@ -274,7 +274,7 @@ impl CacheUpload {
             }
             other => return Err(unexpected(&other)),
         }
-        self.start = Start::Begun(Hash128::of(&bytes));
+        self.start = StoredManifest::Begun(HexHash128::of(&bytes));
         Ok(())
     }
 
@@ -291,8 +291,8 @@ impl CacheUpload {
     ///
     /// # Errors
     /// What the store does not take.
-    pub(super) fn hear(&mut self, limit: Duration) -> Result<()> {
-        let Some(shard) = self.sender.hear(limit)? else {
+    pub(super) fn receive_replies(&mut self, limit: Duration) -> Result<()> {
+        let Some(shard) = self.sender.next_uploaded(limit)? else {
             return Ok(());
         };
         let Some((number, bytes)) = self.waiting.remove(&shard) else {
@@ -300,11 +300,11 @@ impl CacheUpload {
                 "{shard} went up, and was not sent"
             )));
         };
-        self.note_up(number, bytes)
+        self.mark_stored(number, bytes)
     }
 
     /// A shard is in the store. Its tar goes from the stage; its manifest is read again.
-    fn note_up(&mut self, number: u64, bytes: u64) -> Result<()> {
+    fn mark_stored(&mut self, number: u64, bytes: u64) -> Result<()> {
         self.up.insert(number, bytes);
         remove_file(&ShardFile::Tar.path(&self.stage, number))
     }
@@ -315,7 +315,7 @@ impl CacheUpload {
     /// What the store does not take.
     fn wait(&mut self) -> Result<()> {
         while !self.is_done() {
-            self.hear(LOOK)?;
+            self.receive_replies(LOOK)?;
         }
         Ok(())
     }
@@ -329,8 +329,8 @@ impl CacheUpload {
         let numbers: Vec<u64> = numbers.into_iter().collect();
         for some in numbers.chunks(MOST_NAMES) {
             let shards = some.iter().copied().map(shard_name).collect();
-            match self.sender.ask(&Request::Remove { shards })? {
-                Reply::Done => {}
+            match self.sender.ask(&UploadRequest::Remove { shards })? {
+                UploadReply::Done => {}
                 other => return Err(unexpected(&other)),
             }
             for number in some {
@@ -345,7 +345,7 @@ impl CacheUpload {
     ///
     /// # Errors
     /// What the store does not do.
-    fn remove_behind(&mut self, shards: u64, named: u64) -> Result<()> {
+    fn remove_from(&mut self, shards: u64, named: u64) -> Result<()> {
         self.remove(shards..named)?;
         let mut number = shards.max(named);
         while self.has(&ShardFile::Tar.name(number))? {
@@ -360,26 +360,26 @@ impl CacheUpload {
     ///
     /// # Errors
     /// What the store does not take; a manifest that is not this build's any more.
-    pub(super) fn end(&mut self, shards: u64) -> Result<()> {
+    pub(super) fn finish(&mut self, shards: u64) -> Result<()> {
         self.wait()?;
         let over = match self.start {
-            Start::Begun(hash) => hash,
-            Start::ToBegin(over) => {
+            StoredManifest::Begun(hash) => hash,
+            StoredManifest::ToBegin(over) => {
                 self.begin(over)?;
-                return self.end(shards);
+                return self.finish(shards);
             }
         };
-        let request = Request::End {
+        let request = UploadRequest::End {
             folder: self.stage.clone(),
             over,
             replace: self.replace,
         };
         match self.sender.ask(&request)? {
-            Reply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
+            UploadReply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
             other => return Err(unexpected(&other)),
         }
         match self.replaced {
-            Some(named) => self.remove_behind(shards, named),
+            Some(named) => self.remove_from(shards, named),
             None => Ok(()),
         }
     }

@@ -10,7 +10,7 @@
 //! - `bytes`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
 //!   `tar_headers`: one without a manifest, by its headers alone.
 
-mod bytes;
+mod file_window;
 mod findings;
 mod index;
 mod shard;
@@ -21,11 +21,11 @@ mod tasks;
 use std::path::Path;
 use std::time::Instant;
 
-use self::findings::Found;
-pub use self::findings::{Finding, FindingKind, HurtSample, VerifyProgress, VerifyReport};
-use self::subject::Subject;
+use self::findings::FindingLog;
+pub use self::findings::{DamagedSample, FindingKind, VerifyFinding, VerifyProgress, VerifyReport};
+use self::subject::VerifySubject;
 use crate::error::{Error, Result};
-use crate::pool::crew::default_workers;
+use crate::pool::worker_options::default_workers;
 use crate::sys::threads::with_pool;
 
 /// How a cache is verified.
@@ -89,8 +89,8 @@ pub fn verify(
     if options.num_workers == Some(0) {
         return Err(Error::config("`num_workers` is 0: use at least 1"));
     }
-    let subject = Subject::of(path)?;
-    let found = Found::new(watch, subject.bytes);
+    let subject = VerifySubject::of(path)?;
+    let found = FindingLog::new(watch, subject.bytes);
     let workers = options.num_workers.unwrap_or_else(default_workers);
     with_pool("featherload-verify", workers, |pool| {
         pool.scope(|scope| subject.begin(scope, &found));

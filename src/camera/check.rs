@@ -134,7 +134,7 @@ mod tests {
     /// Cameras at the bounds: each ray is none, or has length 1 and finite numbers in float32.
     #[test]
     fn a_camera_that_passes_has_no_ray_of_length_0() {
-        use super::super::{Bundle, Directions, Unprojector};
+        use super::super::{CameraUnprojector, RayBundle, RayDirections};
         const EXTREMES: [f64; 7] = [0.0, 5e-324, 1e-9, -0.3, 3.0, -1e12, 1e12];
         let lenses = EXTREMES.into_iter().flat_map(|n| {
             let (p, s) = ([0.0, n], [n; 2]);
@@ -188,18 +188,18 @@ mod tests {
                     let [mut a, mut b, mut c, mut area, mut norm] =
                         std::array::from_fn(|_| vec![7.0; x.len()]);
                     let mut valid = vec![true; x.len()];
-                    let directions = Directions {
+                    let directions = RayDirections {
                         x: &mut a,
                         y: &mut b,
                         z: &mut c,
                         valid: &mut valid,
                     };
-                    let out = Bundle {
+                    let out = RayBundle {
                         directions,
                         pixel_area: &mut area,
                         directions_norm: &mut norm,
                     };
-                    Unprojector::new(&camera).bundle(&x, &y, out);
+                    CameraUnprojector::new(&camera).bundle(&x, &y, out);
                     for i in 0..x.len() {
                         let length = (a[i] * a[i] + b[i] * b[i] + c[i] * c[i]).sqrt();
                         let due = f64::from(u8::from(valid[i]));

@@ -5,11 +5,11 @@
 
 use super::lens::equirectangular;
 use super::model::Lens;
-use super::optics::Optics;
+use super::optics::CameraOptics;
 
 /// What nerfstudio's `RayBundle` holds of a ray beside its direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Footprint {
+pub struct PixelFootprint {
     /// `|d - dx| |d - dy|`, where `d`, `dx` and `dy` have length 1: the directions through the
     /// point, through one pixel to the right, and through one pixel below. 0 for parallel
     /// rays. A rotation of the camera does not change it.
@@ -20,12 +20,12 @@ pub struct Footprint {
     pub directions_norm: f64,
 }
 
-impl Optics {
+impl CameraOptics {
     /// The footprint of the ray through `(x, y)`, in pixels; none where there is no ray.
     ///
     /// Where the lens ends within the next pixel, the one before takes its place; where it ends
     /// on both sides the area is 0.
-    pub fn footprint(&self, x: f64, y: f64) -> Option<Footprint> {
+    pub fn footprint(&self, x: f64, y: f64) -> Option<PixelFootprint> {
         let ray = self.unproject(x, y)?;
         let here = ray.unit();
         let step = |dx: f64, dy: f64| {
@@ -33,7 +33,7 @@ impl Optics {
             let next = next.or_else(|| self.beside(x - dx, y - dy));
             next.map_or(0.0, |next| apart(here, next))
         };
-        Some(Footprint {
+        Some(PixelFootprint {
             pixel_area: step(1.0, 0.0) * step(0.0, 1.0),
             directions_norm: self.directions_norm(ray.direction),
         })
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
     use crate::camera::Camera;
 
-    fn camera(lens: Lens) -> Optics {
-        Optics::new(&Camera {
+    fn camera(lens: Lens) -> CameraOptics {
+        CameraOptics::new(&Camera {
             width: 200,
             height: 100,
             fx: 100.0,

@@ -11,7 +11,7 @@
 
 /// How many points go together, at most: few enough that all of it stays in the cache.
 pub const LANES: usize = 32;
-pub type Lane = [f64; LANES];
+pub type LaneValues = [f64; LANES];
 
 /// The square of a residual from which one more step is enough, where the lens grows by 1 or
 /// more. A point is then wrong by about half the bend times the residual's square over the
@@ -23,15 +23,15 @@ const LEAST_GROWTH: f64 = 0.05;
 const MOST_STEPS: usize = 7;
 
 /// A plane that a lens bends.
-pub trait Bend: Clone {
+pub trait PlaneDistortion: Clone {
     /// Where a point goes, and the derivatives. Always inlined, or the loops are no vector
     /// code.
-    fn bend(&self, x: f64, y: f64) -> Bent;
+    fn distort(&self, x: f64, y: f64) -> BentPoint;
 }
 
 /// A bent point, and its derivatives: `x_y` is that of x by y.
 #[derive(Debug)]
-pub struct Bent {
+pub struct BentPoint {
     x: f64,
     y: f64,
     x_x: f64,
@@ -42,7 +42,7 @@ pub struct Bent {
 
 /// The way back through a plane, in as many steps as its points need.
 #[derive(Debug, Clone)]
-pub struct Unbend<B> {
+pub struct PlaneInverse<B> {
     plane: B,
     /// The square of the radius or angle where the lens ends.
     limit2: f64,
@@ -53,19 +53,19 @@ pub struct Unbend<B> {
 
 /// Points that a lens bends to given ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Straight {
-    pub x: Lane,
-    pub y: Lane,
+pub struct StraightPoints {
+    pub x: LaneValues,
+    pub y: LaneValues,
     /// Whether they are found. Those that are not may have an answer all the same.
     pub found: [bool; LANES],
     /// The bent ones.
-    of: [Lane; 2],
+    of: [LaneValues; 2],
     /// How they move when those do, as of the last step: `by_x` to the right, `by_y` down.
-    by_x: [Lane; 2],
-    by_y: [Lane; 2],
+    by_x: [LaneValues; 2],
+    by_y: [LaneValues; 2],
 }
 
-impl<B: Bend> Unbend<B> {
+impl<B: PlaneDistortion> PlaneInverse<B> {
     /// Takes as few steps as all of `bent`, points that can be straightened, need; and those
     /// a `pixel` beside them.
     pub fn new(plane: B, limit: f64, bent: &[[f64; 2]], pixel: [f64; 2]) -> Self {
@@ -77,13 +77,17 @@ impl<B: Bend> Unbend<B> {
         };
         let lanes = |[x, y]: [f64; 2]| ([x; LANES], [y; LANES]);
         let points: Vec<_> = bent.iter().map(|point| lanes(*point)).collect();
-        let enough = |unbend: &Self| points.iter().all(|(x, y)| unbend.unbend(x, y, 1).found[0]);
+        let enough = |unbend: &Self| {
+            points
+                .iter()
+                .all(|(x, y)| unbend.undistort(x, y, 1).found[0])
+        };
         while unbend.steps < MOST_STEPS && !enough(&unbend) {
             unbend.steps += 1;
         }
         let enough = |unbend: &Self| {
             points.iter().all(|(x, y)| {
-                let here = unbend.unbend(x, y, 1);
+                let here = unbend.undistort(x, y, 1);
                 let right = unbend.beside(&here, &x.map(|x| x + pixel[0]), y, 1);
                 let below = unbend.beside(&here, x, &y.map(|y| y + pixel[1]), 1);
                 right.found[0] && below.found[0] || !here.found[0]
@@ -101,13 +105,19 @@ impl<B: Bend> Unbend<B> {
 
     /// The points that the lens bends to these.
     #[inline(always)]
-    pub fn unbend(&self, bent_x: &Lane, bent_y: &Lane, n: usize) -> Straight {
+    pub fn undistort(&self, bent_x: &LaneValues, bent_y: &LaneValues, n: usize) -> StraightPoints {
         self.steps_from((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
     }
 
     /// The points that the lens bends to these, which are not far from those of `here`.
     #[inline(always)]
-    pub fn beside(&self, here: &Straight, bent_x: &Lane, bent_y: &Lane, n: usize) -> Straight {
+    pub fn beside(
+        &self,
+        here: &StraightPoints,
+        bent_x: &LaneValues,
+        bent_y: &LaneValues,
+        n: usize,
+    ) -> StraightPoints {
         let n = n.min(LANES);
         let (mut x, mut y) = (here.x, here.y);
         for i in 0..n {
@@ -121,13 +131,13 @@ impl<B: Bend> Unbend<B> {
     #[inline(always)]
     fn steps_from(
         &self,
-        (from_x, from_y): (&Lane, &Lane),
-        (bent_x, bent_y): (&Lane, &Lane),
+        (from_x, from_y): (&LaneValues, &LaneValues),
+        (bent_x, bent_y): (&LaneValues, &LaneValues),
         steps: usize,
         n: usize,
-    ) -> Straight {
+    ) -> StraightPoints {
         let n = n.min(LANES);
-        let mut at = Straight {
+        let mut at = StraightPoints {
             x: *from_x,
             y: *from_y,
             found: [false; LANES],
@@ -138,7 +148,7 @@ impl<B: Bend> Unbend<B> {
         let (mut left2, mut growth) = ([f64::INFINITY; LANES], [0.0; LANES]);
         for _ in 0..steps {
             for i in 0..n {
-                let bent = self.plane.bend(at.x[i], at.y[i]);
+                let bent = self.plane.distort(at.x[i], at.y[i]);
                 let (left_x, left_y) = (bent_x[i] - bent.x, bent_y[i] - bent.y);
                 left2[i] = left_x * left_x + left_y * left_y;
                 growth[i] = bent.x_x * bent.y_y - bent.x_y * bent.y_x;
@@ -166,15 +176,15 @@ impl<B: Bend> Unbend<B> {
 /// A radial polynomial of `N` terms and tangential ones; thin-prism ones when `PRISM`, which
 /// take a sixth of the time.
 #[derive(Debug, Clone)]
-pub struct Polynomial<const N: usize, const PRISM: bool> {
+pub struct PolynomialPlane<const N: usize, const PRISM: bool> {
     pub k: [f64; N],
     pub p: [f64; 2],
     pub s: [f64; 2],
 }
 
-impl<const N: usize, const PRISM: bool> Bend for Polynomial<N, PRISM> {
+impl<const N: usize, const PRISM: bool> PlaneDistortion for PolynomialPlane<N, PRISM> {
     #[inline(always)]
-    fn bend(&self, x: f64, y: f64) -> Bent {
+    fn distort(&self, x: f64, y: f64) -> BentPoint {
         let r2 = x * x + y * y;
         let (d, by_r2) = series(&self.k, r2);
         let mut bent = tangential(x, y, d, by_r2, self.p);
@@ -193,15 +203,15 @@ impl<const N: usize, const PRISM: bool> Bend for Polynomial<N, PRISM> {
 
 /// OpenCV's rational lens.
 #[derive(Debug, Clone)]
-pub struct Quotient {
+pub struct RationalPlane {
     pub above: [f64; 3],
     pub below: [f64; 3],
     pub p: [f64; 2],
 }
 
-impl Bend for Quotient {
+impl PlaneDistortion for RationalPlane {
     #[inline(always)]
-    fn bend(&self, x: f64, y: f64) -> Bent {
+    fn distort(&self, x: f64, y: f64) -> BentPoint {
         let r2 = x * x + y * y;
         let (above, above_by_r2) = series(&self.above, r2);
         let (below, below_by_r2) = series(&self.below, r2);
@@ -214,14 +224,14 @@ impl Bend for Quotient {
 /// What the fisheye of Aria does to points that its polynomial has bent. `p` as there: its
 /// first belongs to x.
 #[derive(Debug, Clone)]
-pub struct Prism {
+pub struct PrismPlane {
     pub p: [f64; 2],
     pub s: [f64; 4],
 }
 
-impl Bend for Prism {
+impl PlaneDistortion for PrismPlane {
     #[inline(always)]
-    fn bend(&self, x: f64, y: f64) -> Bent {
+    fn distort(&self, x: f64, y: f64) -> BentPoint {
         let ([p0, p1], [s0, s1, s2, s3]) = (self.p, self.s);
         let r2 = x * x + y * y;
         let mut bent = tangential(x, y, 1.0, 0.0, [p1, p0]);
@@ -248,13 +258,13 @@ fn series<const N: usize>(k: &[f64; N], s: f64) -> (f64, f64) {
 }
 
 #[inline(always)]
-fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> Bent {
+fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> BentPoint {
     let (xx, yy, xy) = (x * x, y * y, x * y);
     let r2 = xx + yy;
     let twice = 2.0 * by_r2;
     let (p1x, p1y, p2x, p2y) = (2.0 * p1 * x, 2.0 * p1 * y, 2.0 * p2 * x, 2.0 * p2 * y);
     let across = twice * xy + p1x + p2y;
-    Bent {
+    BentPoint {
         x: x * d + p1y * x + p2 * (r2 + 2.0 * xx),
         y: y * d + p2x * y + p1 * (r2 + 2.0 * yy),
         x_x: d + twice * xx + p1y + 3.0 * p2x,
@@ -267,7 +277,7 @@ fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> Bent {
 /// The rays of length 1 with these angles, of pi at most. Within 4e-15 of
 /// `lens::from_angles`, whose sines are calls.
 #[inline(always)]
-pub fn rays(x: &Lane, y: &Lane, n: usize) -> [Lane; 3] {
+pub fn rays(x: &LaneValues, y: &LaneValues, n: usize) -> [LaneValues; 3] {
     let n = n.min(LANES);
     let (mut dx, mut dy, mut dz) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
     for i in 0..n {
@@ -318,20 +328,23 @@ mod tests {
 
     #[test]
     fn a_weak_lens_takes_few_steps_and_none_takes_one() {
-        let weak = Polynomial::<4, false> {
+        let weak = PolynomialPlane::<4, false> {
             k: [0.0578421, -0.0805099, 0.0, 0.0],
             p: [-0.000980296, 0.00015575],
             s: [0.0; 2],
         };
         let points = [[0.4, 0.7], [-0.4, -0.7], [0.0, 0.1]];
-        let weak = Unbend::new(weak, 1.5, &points, [1e-3; 2]);
+        let weak = PlaneInverse::new(weak, 1.5, &points, [1e-3; 2]);
         assert!((2..=4).contains(&weak.steps), "{}", weak.steps);
         assert_eq!(weak.steps_beside, 1);
-        let none = Polynomial::<1, false> {
+        let none = PolynomialPlane::<1, false> {
             k: [0.0],
             p: [0.0; 2],
             s: [0.0; 2],
         };
-        assert_eq!(Unbend::new(none, 9.0, &[[0.4, 0.7]], [0.1; 2]).steps, 1);
+        assert_eq!(
+            PlaneInverse::new(none, 9.0, &[[0.4, 0.7]], [0.1; 2]).steps,
+            1
+        );
     }
 }

@@ -25,16 +25,16 @@ mod lens;
 mod model;
 mod optics;
 mod shape;
-mod undistorted;
+mod undistorted_camera;
 mod unprojector;
 
 #[cfg(test)]
 mod tests;
 
 pub use check::CameraFault;
-pub use footprint::Footprint;
+pub use footprint::PixelFootprint;
 pub use model::{Camera, Lens, Ray};
-pub use optics::{Limits, Optics};
+pub use optics::{CameraOptics, LensLimits};
 pub(crate) use shape::same_shape;
-pub use undistorted::Undistorted;
-pub use unprojector::{Bundle, Directions, Unprojector};
+pub use undistorted_camera::UndistortedCamera;
+pub use unprojector::{CameraUnprojector, RayBundle, RayDirections};

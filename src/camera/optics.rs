@@ -4,8 +4,8 @@
 
 use std::f64::consts::PI;
 
-use super::lens::bending::{Bending, Radial};
-use super::lens::fisheye624::Fisheye624;
+use super::lens::fisheye624::Fisheye624Coefficients;
+use super::lens::lens_coefficients::{LensCoefficients, RadialFactor};
 use super::lens::{equirectangular, fov, from_angles, orthographic, rational, to_angles, turning};
 use super::model::{Camera, Lens, Ray};
 
@@ -13,7 +13,7 @@ use super::model::{Camera, Lens, Ray};
 /// distortion comes back on itself: two rays meet in one pixel, and Newton's method ends at either,
 /// or nowhere. Tangential terms move the edge a little: that is looked at point by point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
+pub struct LensLimits {
     /// Perspective lenses: the first radius `r` of `(x / z, y / z)` that is not valid, which
     /// may be infinite. Fisheyes: the first angle to the axis, pi at most.
     pub radius: f64,
@@ -21,14 +21,14 @@ pub struct Limits {
 
 /// A camera, and how far it can be inverted: for more than one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Optics {
+pub struct CameraOptics {
     camera: Camera,
-    limits: Limits,
+    limits: LensLimits,
 }
 
 impl Camera {
     /// Roots of a polynomial: some microseconds. [`Optics`] keeps them.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> LensLimits {
         let radius = match &self.lens {
             Lens::Pinhole | Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
                 f64::INFINITY
@@ -38,7 +38,7 @@ impl Camera {
             Lens::Fisheye { k } | Lens::ThinPrismFisheye { k, .. } => turning(k, PI),
             Lens::Fisheye624 { k, .. } => turning(k, PI),
         };
-        Limits { radius }
+        LensLimits { radius }
     }
 
     /// The ray, in the camera, through the image point `(x, y)` in pixels. `None` where the lens
@@ -48,18 +48,18 @@ impl Camera {
     ///
     /// For more than one point see [`Optics`], for many [`Unprojector`](super::Unprojector).
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
-        Optics::new(self).unproject(x, y)
+        CameraOptics::new(self).unproject(x, y)
     }
 
     /// Where a point of space, in the camera's axes, is seen: in pixels, perhaps outside of
     /// the image. `None` where nothing is seen: behind a perspective lens, or where the lens
     /// cannot be inverted (see [`unproject`](Camera::unproject)).
     pub fn project(&self, point: [f64; 3]) -> Option<[f64; 2]> {
-        Optics::new(self).project(point)
+        CameraOptics::new(self).project(point)
     }
 }
 
-impl Optics {
+impl CameraOptics {
     pub fn new(camera: &Camera) -> Self {
         Self {
             camera: *camera,
@@ -71,7 +71,7 @@ impl Optics {
         &self.camera
     }
 
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> LensLimits {
         self.limits
     }
 
@@ -93,7 +93,7 @@ impl Optics {
             }
             Lens::Fisheye624 { k, p, s } => {
                 let (k, p, s) = (*k, *p, *s);
-                from_angles(Fisheye624 { k, p, s }.undistort(limit, bent)?)
+                from_angles(Fisheye624Coefficients { k, p, s }.undistort(limit, bent)?)
             }
             Lens::Equirectangular => {
                 if !equirectangular::covers(bent) {
@@ -125,7 +125,7 @@ impl Optics {
             }
             Lens::Fisheye624 { k, p, s } => {
                 let (k, p, s) = (*k, *p, *s);
-                Fisheye624 { k, p, s }.distort(limit, to_angles(point)?)?
+                Fisheye624Coefficients { k, p, s }.distort(limit, to_angles(point)?)?
             }
             Lens::Equirectangular => equirectangular::distort(point)?,
             Lens::Orthographic => orthographic::distort(point)?,
@@ -141,16 +141,16 @@ impl Optics {
     }
 
     /// What the lens does to a plane, or to angles; none of other kinds.
-    fn bending(&self) -> Option<Bending<'_>> {
+    fn bending(&self) -> Option<LensCoefficients<'_>> {
         let none = [0.0; 2];
         let (radial, p, s) = match &self.camera.lens {
-            Lens::Brown { k, p } => (Radial::Series(k), *p, none),
-            Lens::Rational { k, p } => (Radial::Quotient(k), *p, none),
-            Lens::Fisheye { k } => (Radial::Series(k), none, none),
-            Lens::ThinPrismFisheye { k, p, s } => (Radial::Series(k), *p, *s),
+            Lens::Brown { k, p } => (RadialFactor::Series(k), *p, none),
+            Lens::Rational { k, p } => (RadialFactor::Quotient(k), *p, none),
+            Lens::Fisheye { k } => (RadialFactor::Series(k), none, none),
+            Lens::ThinPrismFisheye { k, p, s } => (RadialFactor::Series(k), *p, *s),
             _ => return None,
         };
-        Some(Bending { radial, p, s })
+        Some(LensCoefficients { radial, p, s })
     }
 }
 
@@ -236,7 +236,7 @@ pub(crate) mod tests {
             camera in camera(),
             points in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 50),
         ) {
-            let optics = Optics::new(&camera);
+            let optics = CameraOptics::new(&camera);
             for (x, y) in points {
                 let (x, y) = (x * f64::from(camera.width), y * f64::from(camera.height));
                 let Some(ray) = optics.unproject(x, y) else { continue };
@@ -264,7 +264,7 @@ pub(crate) mod tests {
             camera in camera(),
             points in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -0.5..2.0f64), 50),
         ) {
-            let optics = Optics::new(&camera);
+            let optics = CameraOptics::new(&camera);
             for (x, y, z) in points {
                 let Some([u, v]) = optics.project([x, y, z]) else { continue };
                 let (width, height) = (f64::from(camera.width), f64::from(camera.height));
@@ -283,7 +283,7 @@ pub(crate) mod tests {
     }
 
     /// How many pixels a direction's error of one unit makes, over the focal length.
-    fn steepness(optics: &Optics, [x, y, z]: [f64; 3]) -> f64 {
+    fn steepness(optics: &CameraOptics, [x, y, z]: [f64; 3]) -> f64 {
         match optics.camera.lens {
             // Tangents near 90 degrees.
             _ if optics.camera.lens.is_perspective() => ((x * x + y * y) / (z * z)).sqrt(),
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     }
 
     /// The point lies at the very edge of what the lens can see.
-    fn near_the_edge(optics: &Optics, [x, y, z]: [f64; 3]) -> bool {
+    fn near_the_edge(optics: &CameraOptics, [x, y, z]: [f64; 3]) -> bool {
         let across = (x * x + y * y).sqrt();
         let at = if optics.camera.lens.is_perspective() {
             across / z

@@ -6,7 +6,7 @@ use std::{fs, mem};
 
 use serde::Deserialize;
 
-use crate::camera::{Camera, Directions, Lens, Optics, Unprojector};
+use crate::camera::{Camera, CameraOptics, CameraUnprojector, Lens, RayDirections};
 
 #[derive(Deserialize)]
 struct Goldens {
@@ -50,7 +50,7 @@ fn apart<const N: usize>(given: [f64; N], wanted: &[f64]) -> f64 {
 
 /// The largest difference of a case; infinite where an answer is missing.
 fn difference(case: &Case) -> f64 {
-    let optics = Optics::new(&case.camera);
+    let optics = CameraOptics::new(&case.camera);
     let rays = case.rays.iter().map(|ray| {
         let given = optics.unproject(ray[0], ray[1]);
         given.map_or(f64::INFINITY, |given| apart(given.unit(), &ray[2..]))
@@ -109,13 +109,13 @@ fn many_points_at_a_time_have_the_same_rays() {
         let zeros = || vec![0.0; rays.len()];
         let (mut x, mut y, mut z) = (zeros(), zeros(), zeros());
         let mut valid = vec![false; rays.len()];
-        let out = Directions {
+        let out = RayDirections {
             x: &mut x,
             y: &mut y,
             z: &mut z,
             valid: &mut valid,
         };
-        Unprojector::new(&case.camera).directions(&column(0), &column(1), out);
+        CameraUnprojector::new(&case.camera).directions(&column(0), &column(1), out);
         for (i, ray) in rays.iter().enumerate() {
             let length = (x[i] * x[i] + y[i] * y[i] + z[i] * z[i]).sqrt();
             let given = [x[i] / length, y[i] / length, z[i] / length];

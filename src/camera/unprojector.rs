@@ -11,28 +11,31 @@
 
 use std::ops::Range;
 
-use super::lanes::{self, Bend, LANES, Lane, Polynomial, Prism, Quotient, Straight, Unbend};
+use super::lanes::{
+    self, LANES, LaneValues, PlaneDistortion, PlaneInverse, PolynomialPlane, PrismPlane,
+    RationalPlane, StraightPoints,
+};
 use super::lens::orthographic;
 use super::model::{Camera, Lens};
-use super::optics::Optics;
+use super::optics::CameraOptics;
 use crate::sys::cpu::CpuLevel;
 
 /// A camera, prepared for rays of many points.
 #[derive(Debug, Clone)]
-pub struct Unprojector {
-    optics: Optics,
-    way: Way,
+pub struct CameraUnprojector {
+    optics: CameraOptics,
+    way: UnprojectMethod,
     /// Whether the loops take the code for AVX2: twice as many points an instruction.
     wide: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Way {
+enum UnprojectMethod {
     Pinhole(Straightforward<true>),
-    Brown(Newton<Polynomial<4, false>, false>),
-    Rational(Newton<Quotient, false>),
-    Fisheye(Newton<Polynomial<4, false>, true>),
-    ThinPrism(Newton<Polynomial<4, true>, true>),
+    Brown(Newton<PolynomialPlane<4, false>, false>),
+    Rational(Newton<RationalPlane, false>),
+    Fisheye(Newton<PolynomialPlane<4, false>, true>),
+    ThinPrism(Newton<PolynomialPlane<4, true>, true>),
     Aria(Aria),
     /// Point by point: a formula without rounds.
     Plain(Straightforward<false>),
@@ -42,7 +45,7 @@ enum Way {
 /// camera, of the length that [`Ray::direction`](super::Ray) has, and zero where `valid` is
 /// false.
 #[derive(Debug)]
-pub struct Directions<'a> {
+pub struct RayDirections<'a> {
     pub x: &'a mut [f64],
     pub y: &'a mut [f64],
     pub z: &'a mut [f64],
@@ -53,20 +56,20 @@ pub struct Directions<'a> {
 /// Where rays are written as nerfstudio's `RayBundle` has them, but in the camera: slices as
 /// long as those of the points. All zero where `valid` is false.
 #[derive(Debug)]
-pub struct Bundle<'a> {
+pub struct RayBundle<'a> {
     /// Of length 1.
-    pub directions: Directions<'a>,
+    pub directions: RayDirections<'a>,
     /// As [`Footprint::pixel_area`](super::Footprint).
     pub pixel_area: &'a mut [f64],
     /// As [`Footprint::directions_norm`](super::Footprint).
     pub directions_norm: &'a mut [f64],
 }
 
-impl Unprojector {
+impl CameraUnprojector {
     /// Some microseconds: how far the lens can be inverted, and in how many steps.
     pub fn new(camera: &Camera) -> Self {
-        let optics = Optics::new(camera);
-        let way = Way::new(&optics);
+        let optics = CameraOptics::new(camera);
+        let way = UnprojectMethod::new(&optics);
         Self {
             optics,
             way,
@@ -75,7 +78,7 @@ impl Unprojector {
     }
 
     /// The plain way, with the same camera.
-    pub fn optics(&self) -> &Optics {
+    pub fn optics(&self) -> &CameraOptics {
         &self.optics
     }
 
@@ -83,7 +86,7 @@ impl Unprojector {
     /// [`Lens::Orthographic`] (see [`origin`](Unprojector::origin)).
     ///
     /// Slices of unequal lengths: as many points as the shortest has.
-    pub fn directions(&self, x: &[f64], y: &[f64], out: Directions<'_>) {
+    pub fn directions(&self, x: &[f64], y: &[f64], out: RayDirections<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide && is_x86_feature_detected!("avx2") {
             // SAFETY: the CPU has AVX2: it was asked in the line above.
@@ -94,20 +97,20 @@ impl Unprojector {
 
     /// [`directions`](Unprojector::directions), inlined into code for some kind of CPU.
     #[inline(always)]
-    fn directions_here(&self, x: &[f64], y: &[f64], out: Directions<'_>) {
+    fn directions_here(&self, x: &[f64], y: &[f64], out: RayDirections<'_>) {
         match &self.way {
-            Way::Pinhole(way) => self.directions_by(way, x, y, out),
-            Way::Brown(way) => self.directions_by(way, x, y, out),
-            Way::Rational(way) => self.directions_by(way, x, y, out),
-            Way::Fisheye(way) => self.directions_by(way, x, y, out),
-            Way::ThinPrism(way) => self.directions_by(way, x, y, out),
-            Way::Aria(way) => self.directions_by(way, x, y, out),
-            Way::Plain(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Pinhole(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Brown(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Rational(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Fisheye(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::ThinPrism(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Aria(way) => self.directions_by(way, x, y, out),
+            UnprojectMethod::Plain(way) => self.directions_by(way, x, y, out),
         }
     }
 
     #[inline(always)]
-    fn directions_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: Directions<'_>) {
+    fn directions_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: RayDirections<'_>) {
         for here in pieces(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let n = whole(here.len());
@@ -120,7 +123,7 @@ impl Unprojector {
 
     /// As [`directions`](Unprojector::directions), of length 1, and how much of the world each
     /// pixel sees: twice the work.
-    pub fn bundle(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
+    pub fn bundle(&self, x: &[f64], y: &[f64], out: RayBundle<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide && is_x86_feature_detected!("avx2") {
             // SAFETY: the CPU has AVX2: it was asked in the line above.
@@ -131,20 +134,20 @@ impl Unprojector {
 
     /// [`bundle`](Unprojector::bundle), inlined into code for some kind of CPU.
     #[inline(always)]
-    fn bundle_here(&self, x: &[f64], y: &[f64], out: Bundle<'_>) {
+    fn bundle_here(&self, x: &[f64], y: &[f64], out: RayBundle<'_>) {
         match &self.way {
-            Way::Pinhole(way) => self.bundle_by(way, x, y, out),
-            Way::Brown(way) => self.bundle_by(way, x, y, out),
-            Way::Rational(way) => self.bundle_by(way, x, y, out),
-            Way::Fisheye(way) => self.bundle_by(way, x, y, out),
-            Way::ThinPrism(way) => self.bundle_by(way, x, y, out),
-            Way::Aria(way) => self.bundle_by(way, x, y, out),
-            Way::Plain(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Pinhole(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Brown(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Rational(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Fisheye(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::ThinPrism(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Aria(way) => self.bundle_by(way, x, y, out),
+            UnprojectMethod::Plain(way) => self.bundle_by(way, x, y, out),
         }
     }
 
     #[inline(always)]
-    fn bundle_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: Bundle<'_>) {
+    fn bundle_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: RayBundle<'_>) {
         let longest = out.pixel_area.len().min(out.directions_norm.len());
         let count = x.len().min(y.len()).min(out.directions.len()).min(longest);
         for here in pieces(count) {
@@ -182,12 +185,12 @@ impl Unprojector {
     /// what [`Lens::Fisheye624`] does behind its polynomial.
     pub(crate) fn steps(&self) -> [u32; 2] {
         match &self.way {
-            Way::Pinhole(_) | Way::Plain(_) => [0, 0],
-            Way::Brown(Newton(unbend)) => [unbend.steps(), 0],
-            Way::Fisheye(Newton(unbend)) => [unbend.steps(), 0],
-            Way::Rational(Newton(unbend)) => [unbend.steps(), 0],
-            Way::ThinPrism(Newton(unbend)) => [unbend.steps(), 0],
-            Way::Aria(Aria { prism, radial }) => [radial.steps(), prism.steps()],
+            UnprojectMethod::Pinhole(_) | UnprojectMethod::Plain(_) => [0, 0],
+            UnprojectMethod::Brown(Newton(unbend)) => [unbend.steps(), 0],
+            UnprojectMethod::Fisheye(Newton(unbend)) => [unbend.steps(), 0],
+            UnprojectMethod::Rational(Newton(unbend)) => [unbend.steps(), 0],
+            UnprojectMethod::ThinPrism(Newton(unbend)) => [unbend.steps(), 0],
+            UnprojectMethod::Aria(Aria { prism, radial }) => [radial.steps(), prism.steps()],
         }
     }
 
@@ -204,11 +207,11 @@ impl Unprojector {
     #[inline(always)]
     fn completed<P>(
         &self,
-        found: &Found<P>,
-        x: &Lane,
-        y: &Lane,
+        found: &LaneDirections<P>,
+        x: &LaneValues,
+        y: &LaneValues,
         size: usize,
-    ) -> ([Lane; 3], [bool; LANES]) {
+    ) -> ([LaneValues; 3], [bool; LANES]) {
         let (mut directions, mut valid) = (found.directions, found.is);
         for i in 0..size {
             if !found.is[i] {
@@ -224,7 +227,7 @@ impl Unprojector {
     }
 
     #[inline(always)]
-    fn directions_norm(&self, [x, y, z]: &[Lane; 3], n: usize) -> Lane {
+    fn directions_norm(&self, [x, y, z]: &[LaneValues; 3], n: usize) -> LaneValues {
         let mut norm = [0.0; LANES];
         for i in 0..n {
             norm[i] = self.optics.directions_norm([x[i], y[i], z[i]]);
@@ -233,7 +236,7 @@ impl Unprojector {
     }
 
     #[inline(always)]
-    fn without_unit(&self, x: &Lane, y: &Lane, n: usize) -> (Lane, Lane) {
+    fn without_unit(&self, x: &LaneValues, y: &LaneValues, n: usize) -> (LaneValues, LaneValues) {
         let Camera { fx, fy, cx, cy, .. } = *self.optics.camera();
         let (mut bent_x, mut bent_y) = ([0.0; LANES], [0.0; LANES]);
         for i in 0..n {
@@ -247,25 +250,25 @@ impl Unprojector {
 /// The same operations in the same order, never fused: the bits are those of every other CPU.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn bundle_avx2(lens: &Unprojector, x: &[f64], y: &[f64], out: Bundle<'_>) {
+fn bundle_avx2(lens: &CameraUnprojector, x: &[f64], y: &[f64], out: RayBundle<'_>) {
     lens.bundle_here(x, y, out);
 }
 
 /// As [`bundle_avx2`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn directions_avx2(lens: &Unprojector, x: &[f64], y: &[f64], out: Directions<'_>) {
+fn directions_avx2(lens: &CameraUnprojector, x: &[f64], y: &[f64], out: RayDirections<'_>) {
     lens.directions_here(x, y, out);
 }
 
-impl Directions<'_> {
+impl RayDirections<'_> {
     fn len(&self) -> usize {
         let shorter = self.x.len().min(self.y.len());
         shorter.min(self.z.len()).min(self.valid.len())
     }
 
     #[inline(always)]
-    fn write(&mut self, here: Range<usize>, [x, y, z]: &[Lane; 3], valid: &[bool; LANES]) {
+    fn write(&mut self, here: Range<usize>, [x, y, z]: &[LaneValues; 3], valid: &[bool; LANES]) {
         let size = here.len();
         self.x[here.clone()].copy_from_slice(&x[..size]);
         self.y[here.clone()].copy_from_slice(&y[..size]);
@@ -289,14 +292,14 @@ fn whole(size: usize) -> usize {
 
 /// Behind the last point zeros, whose answers are dropped.
 #[inline(always)]
-fn piece_of(values: &[f64], here: &Range<usize>) -> Lane {
+fn piece_of(values: &[f64], here: &Range<usize>) -> LaneValues {
     let mut lane = [0.0; LANES];
     lane[..here.len()].copy_from_slice(&values[here.clone()]);
     lane
 }
 
 #[inline(always)]
-fn normalise([x, y, z]: &mut [Lane; 3], n: usize) {
+fn normalise([x, y, z]: &mut [LaneValues; 3], n: usize) {
     for i in 0..n {
         let scale = 1.0 / (x[i] * x[i] + y[i] * y[i] + z[i] * z[i]).sqrt();
         x[i] *= scale;
@@ -307,7 +310,7 @@ fn normalise([x, y, z]: &mut [Lane; 3], n: usize) {
 
 /// The square of the distance between the ends of two directions.
 #[inline(always)]
-fn apart2(one: &[Lane; 3], other: &[Lane; 3], n: usize) -> Lane {
+fn apart2(one: &[LaneValues; 3], other: &[LaneValues; 3], n: usize) -> LaneValues {
     let mut sum = [0.0; LANES];
     for i in 0..n {
         let [x, y, z] = [
@@ -321,7 +324,7 @@ fn apart2(one: &[Lane; 3], other: &[Lane; 3], n: usize) -> Lane {
 }
 
 #[inline(always)]
-fn one_more(values: &Lane) -> Lane {
+fn one_more(values: &LaneValues) -> LaneValues {
     let mut more = *values;
     for value in &mut more {
         *value += 1.0;
@@ -330,7 +333,12 @@ fn one_more(values: &Lane) -> Lane {
 }
 
 #[inline(always)]
-fn area(here: &[Lane; 3], right: &[Lane; 3], below: &[Lane; 3], n: usize) -> Lane {
+fn area(
+    here: &[LaneValues; 3],
+    right: &[LaneValues; 3],
+    below: &[LaneValues; 3],
+    n: usize,
+) -> LaneValues {
     let (across, down) = (apart2(here, right, n), apart2(here, below, n));
     let mut area = [0.0; LANES];
     for i in 0..n {
@@ -344,25 +352,30 @@ trait Inverse {
     /// What is known of a point beside its direction.
     type Place;
 
-    fn found(&self, bent_x: &Lane, bent_y: &Lane, n: usize) -> Found<Self::Place>;
+    fn found(
+        &self,
+        bent_x: &LaneValues,
+        bent_y: &LaneValues,
+        n: usize,
+    ) -> LaneDirections<Self::Place>;
 
     /// Of points that are not far from those of `here`, which helps some.
     #[inline(always)]
     fn beside(
         &self,
-        _: &Found<Self::Place>,
-        bent_x: &Lane,
-        bent_y: &Lane,
+        _: &LaneDirections<Self::Place>,
+        bent_x: &LaneValues,
+        bent_y: &LaneValues,
         n: usize,
-    ) -> Found<Self::Place> {
+    ) -> LaneDirections<Self::Place> {
         self.found(bent_x, bent_y, n)
     }
 }
 
 /// Directions, and whether they are found.
 #[derive(Debug)]
-struct Found<P> {
-    directions: [Lane; 3],
+struct LaneDirections<P> {
+    directions: [LaneValues; 3],
     is: [bool; LANES],
     place: P,
 }
@@ -375,12 +388,12 @@ impl<const FOUND: bool> Inverse for Straightforward<FOUND> {
     type Place = ();
 
     #[inline(always)]
-    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<()> {
+    fn found(&self, x: &LaneValues, y: &LaneValues, n: usize) -> LaneDirections<()> {
         let mut is = [false; LANES];
         for i in 0..n {
             is[i] = FOUND & x[i].is_finite() & y[i].is_finite();
         }
-        Found {
+        LaneDirections {
             directions: forward(*x, *y),
             is,
             place: (),
@@ -390,12 +403,12 @@ impl<const FOUND: bool> Inverse for Straightforward<FOUND> {
 
 /// Bends the plane at a distance of 1, or `ANGLES`.
 #[derive(Debug, Clone)]
-struct Newton<B, const ANGLES: bool>(Unbend<B>);
+struct Newton<B, const ANGLES: bool>(PlaneInverse<B>);
 
-impl<B: Bend, const ANGLES: bool> Newton<B, ANGLES> {
+impl<B: PlaneDistortion, const ANGLES: bool> Newton<B, ANGLES> {
     #[inline(always)]
-    fn at(place: Straight, n: usize) -> Found<Straight> {
-        Found {
+    fn at(place: StraightPoints, n: usize) -> LaneDirections<StraightPoints> {
+        LaneDirections {
             directions: match ANGLES {
                 true => lanes::rays(&place.x, &place.y, n),
                 false => forward(place.x, place.y),
@@ -406,16 +419,22 @@ impl<B: Bend, const ANGLES: bool> Newton<B, ANGLES> {
     }
 }
 
-impl<B: Bend, const ANGLES: bool> Inverse for Newton<B, ANGLES> {
-    type Place = Straight;
+impl<B: PlaneDistortion, const ANGLES: bool> Inverse for Newton<B, ANGLES> {
+    type Place = StraightPoints;
 
     #[inline(always)]
-    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
-        Self::at(self.0.unbend(x, y, n), n)
+    fn found(&self, x: &LaneValues, y: &LaneValues, n: usize) -> LaneDirections<StraightPoints> {
+        Self::at(self.0.undistort(x, y, n), n)
     }
 
     #[inline(always)]
-    fn beside(&self, here: &Found<Straight>, x: &Lane, y: &Lane, n: usize) -> Found<Straight> {
+    fn beside(
+        &self,
+        here: &LaneDirections<StraightPoints>,
+        x: &LaneValues,
+        y: &LaneValues,
+        n: usize,
+    ) -> LaneDirections<StraightPoints> {
         Self::at(self.0.beside(&here.place, x, y, n), n)
     }
 }
@@ -423,27 +442,32 @@ impl<B: Bend, const ANGLES: bool> Inverse for Newton<B, ANGLES> {
 /// Bends angles by a polynomial, and then the plane.
 #[derive(Debug, Clone)]
 struct Aria {
-    prism: Unbend<Prism>,
-    radial: Unbend<Polynomial<6, false>>,
+    prism: PlaneInverse<PrismPlane>,
+    radial: PlaneInverse<PolynomialPlane<6, false>>,
 }
 
 impl Inverse for Aria {
-    type Place = [Straight; 2];
+    type Place = [StraightPoints; 2];
 
     #[inline(always)]
-    fn found(&self, x: &Lane, y: &Lane, n: usize) -> Found<[Straight; 2]> {
-        let first = self.prism.unbend(x, y, n);
-        by_both([first, self.radial.unbend(&first.x, &first.y, n)], n)
+    fn found(
+        &self,
+        x: &LaneValues,
+        y: &LaneValues,
+        n: usize,
+    ) -> LaneDirections<[StraightPoints; 2]> {
+        let first = self.prism.undistort(x, y, n);
+        by_both([first, self.radial.undistort(&first.x, &first.y, n)], n)
     }
 
     #[inline(always)]
     fn beside(
         &self,
-        here: &Found<[Straight; 2]>,
-        x: &Lane,
-        y: &Lane,
+        here: &LaneDirections<[StraightPoints; 2]>,
+        x: &LaneValues,
+        y: &LaneValues,
         n: usize,
-    ) -> Found<[Straight; 2]> {
+    ) -> LaneDirections<[StraightPoints; 2]> {
         let first = self.prism.beside(&here.place[0], x, y, n);
         let second = self.radial.beside(&here.place[1], &first.x, &first.y, n);
         by_both([first, second], n)
@@ -451,56 +475,56 @@ impl Inverse for Aria {
 }
 
 #[inline(always)]
-fn by_both(place: [Straight; 2], n: usize) -> Found<[Straight; 2]> {
+fn by_both(place: [StraightPoints; 2], n: usize) -> LaneDirections<[StraightPoints; 2]> {
     let [first, second] = &place;
     let mut is = first.found;
     for (is, second) in is.iter_mut().zip(&second.found) {
         *is &= second;
     }
-    Found {
+    LaneDirections {
         directions: lanes::rays(&second.x, &second.y, n),
         is,
         place,
     }
 }
 
-impl Way {
-    fn new(optics: &Optics) -> Self {
+impl UnprojectMethod {
+    fn new(optics: &CameraOptics) -> Self {
         let limit = optics.limits().radius;
         let samples = samples(optics);
         let none = [0.0; 2];
         let pixel = [1.0 / optics.camera().fx, 1.0 / optics.camera().fy];
         let polynomial = |k, p| {
-            let plane = Polynomial { k, p, s: none };
-            Unbend::new(plane, limit, &samples, pixel)
+            let plane = PolynomialPlane { k, p, s: none };
+            PlaneInverse::new(plane, limit, &samples, pixel)
         };
         match optics.camera().lens {
             Lens::Pinhole => Self::Pinhole(Straightforward),
             Lens::Brown { k, p } => Self::Brown(Newton(polynomial(k, p))),
             Lens::Fisheye { k } => Self::Fisheye(Newton(polynomial(k, none))),
             Lens::ThinPrismFisheye { k, p, s } => {
-                let plane = Polynomial { k, p, s };
-                Self::ThinPrism(Newton(Unbend::new(plane, limit, &samples, pixel)))
+                let plane = PolynomialPlane { k, p, s };
+                Self::ThinPrism(Newton(PlaneInverse::new(plane, limit, &samples, pixel)))
             }
             Lens::Rational { k, p } => {
                 let [k1, k2, k3, k4, k5, k6] = k;
                 let (above, below) = ([k1, k2, k3], [k4, k5, k6]);
-                let plane = Quotient { above, below, p };
-                Self::Rational(Newton(Unbend::new(plane, limit, &samples, pixel)))
+                let plane = RationalPlane { above, below, p };
+                Self::Rational(Newton(PlaneInverse::new(plane, limit, &samples, pixel)))
             }
             Lens::Fisheye624 { k, p, s } => {
-                let prism = Unbend::new(Prism { p, s }, f64::INFINITY, &samples, pixel);
+                let prism = PlaneInverse::new(PrismPlane { p, s }, f64::INFINITY, &samples, pixel);
                 let straightened: Vec<[f64; 2]> = samples
                     .iter()
-                    .map(|[x, y]| prism.unbend(&[*x; LANES], &[*y; LANES], 1))
+                    .map(|[x, y]| prism.undistort(&[*x; LANES], &[*y; LANES], 1))
                     .map(|found| [found.x[0], found.y[0]])
                     .collect();
-                let plane = Polynomial {
+                let plane = PolynomialPlane {
                     k,
                     p: none,
                     s: none,
                 };
-                let radial = Unbend::new(plane, limit, &straightened, pixel);
+                let radial = PlaneInverse::new(plane, limit, &straightened, pixel);
                 Self::Aria(Aria { prism, radial })
             }
             Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
@@ -511,12 +535,12 @@ impl Way {
 }
 
 #[inline(always)]
-fn forward(x: Lane, y: Lane) -> [Lane; 3] {
+fn forward(x: LaneValues, y: LaneValues) -> [LaneValues; 3] {
     [x, y, [1.0; LANES]]
 }
 
 /// Points of the image that have rays, without their unit: corners, edges and between.
-fn samples(optics: &Optics) -> Vec<[f64; 2]> {
+fn samples(optics: &CameraOptics) -> Vec<[f64; 2]> {
     let camera = optics.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));
     let part = |i: usize| i as f64 / (SAMPLES - 1) as f64;
@@ -539,18 +563,21 @@ mod tests {
     /// Directions, pixel areas and norms.
     type Row = [f64; 5];
 
-    fn rows(points: &[(f64, f64)], write: impl Fn(&[f64], &[f64], Bundle<'_>)) -> Vec<Option<Row>> {
+    fn rows(
+        points: &[(f64, f64)],
+        write: impl Fn(&[f64], &[f64], RayBundle<'_>),
+    ) -> Vec<Option<Row>> {
         let (x, y): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
         let mut out: [Vec<f64>; 5] = std::array::from_fn(|_| vec![0.0; points.len()]);
         let mut valid = vec![true; points.len()];
         let [to_x, to_y, to_z, pixel_area, directions_norm] = &mut out;
-        let directions = Directions {
+        let directions = RayDirections {
             x: to_x,
             y: to_y,
             z: to_z,
             valid: &mut valid,
         };
-        let bundle = Bundle {
+        let bundle = RayBundle {
             directions,
             pixel_area,
             directions_norm,
@@ -564,7 +591,7 @@ mod tests {
         each.collect()
     }
 
-    fn all(unprojector: &Unprojector, points: &[(f64, f64)]) -> Vec<Option<[f64; 3]>> {
+    fn all(unprojector: &CameraUnprojector, points: &[(f64, f64)]) -> Vec<Option<[f64; 3]>> {
         let rows = rows(points, |x, y, out| {
             unprojector.directions(x, y, out.directions);
         });
@@ -582,7 +609,7 @@ mod tests {
             camera in camera(),
             points in prop::collection::vec((-0.3..1.3f64, -0.3..1.3f64), 1..60),
         ) {
-            let unprojector = Unprojector::new(&camera);
+            let unprojector = CameraUnprojector::new(&camera);
             let size = (f64::from(camera.width), f64::from(camera.height));
             let points: Vec<_> = points.iter().map(|(x, y)| (x * size.0, y * size.1)).collect();
             let given = all(&unprojector, &points);
@@ -602,10 +629,10 @@ mod tests {
             camera in camera(),
             points in prop::collection::vec((-0.3..1.3f64, -0.3..1.3f64), 1..60),
         ) {
-            let mut unprojector = Unprojector::new(&camera);
+            let mut unprojector = CameraUnprojector::new(&camera);
             let size = (f64::from(camera.width), f64::from(camera.height));
             let points: Vec<_> = points.iter().map(|(x, y)| (x * size.0, y * size.1)).collect();
-            let of = |unprojector: &Unprojector| {
+            let of = |unprojector: &CameraUnprojector| {
                 let rows = rows(&points, |x, y, out| unprojector.bundle(x, y, out));
                 let bits = rows.into_iter().map(|row| row.map(|row| row.map(f64::to_bits)));
                 bits.collect::<Vec<_>>()
@@ -620,7 +647,7 @@ mod tests {
             camera in camera(),
             points in prop::collection::vec((-0.1..1.1f64, -0.1..1.1f64), 1..40),
         ) {
-            let unprojector = Unprojector::new(&camera);
+            let unprojector = CameraUnprojector::new(&camera);
             let size = (f64::from(camera.width), f64::from(camera.height));
             let points: Vec<_> = points.iter().map(|(x, y)| (x * size.0, y * size.1)).collect();
             let given = rows(&points, |x, y, out| unprojector.bundle(x, y, out));
@@ -647,7 +674,7 @@ mod tests {
             camera in camera(),
             points in prop::collection::vec((-0.3..1.3f64, -0.3..1.3f64), 1..30),
         ) {
-            let unprojector = Unprojector::new(&camera);
+            let unprojector = CameraUnprojector::new(&camera);
             let size = (f64::from(camera.width), f64::from(camera.height));
             let points: Vec<_> = points.iter().map(|(x, y)| (x * size.0, y * size.1)).collect();
             let together = all(&unprojector, &points);
@@ -676,7 +703,7 @@ mod tests {
                 lens,
             };
             let points = [(50.0, 50.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)];
-            let given = all(&Unprojector::new(&camera), &points);
+            let given = all(&CameraUnprojector::new(&camera), &points);
             let [x, y, z] = given[0].unwrap();
             assert!(x.abs() + y.abs() + (z - 1.0).abs() < 1e-12, "{lens:?}");
             assert_eq!(given[1..], [None, None], "{lens:?}");
@@ -694,7 +721,7 @@ mod tests {
             cy: 50.0,
             lens: Lens::Orthographic,
         };
-        let unprojector = Unprojector::new(&camera);
+        let unprojector = CameraUnprojector::new(&camera);
         assert_eq!(unprojector.origin(60.0, 40.0), [1.0, -0.5, 0.0]);
         assert_eq!(all(&unprojector, &[(60.0, 40.0)]), [Some([0.0, 0.0, 1.0])]);
     }

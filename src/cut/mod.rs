@@ -8,10 +8,10 @@
 //!
 //! The same in every process. Never in here: a decoded pixel, files, processes.
 
-pub(crate) mod crop;
-pub(crate) mod descriptor;
-pub(crate) mod fold;
-pub(crate) mod needs;
-pub(crate) mod sample;
+pub(crate) mod canvas_memory;
+pub(crate) mod crop_row;
+pub(crate) mod folded_steps;
+pub(crate) mod row_descriptor;
+pub(crate) mod stored_picture;
 
-pub use descriptor::RowDescriptor;
+pub use row_descriptor::RowDescriptor;

@@ -11,8 +11,8 @@
 //! pixels, recipes, an order of samples, a thread that outlives a call.
 
 pub mod index;
-pub(crate) mod packed;
-mod relinked;
+mod linked_folders;
+pub(crate) mod packed_page;
+pub(crate) mod sample_sizes;
 pub(crate) mod shard;
-pub(crate) mod sizes;
 pub mod survey;

@@ -57,7 +57,7 @@ impl FromStr for Device {
 /// How a device gets at pixels that workers hand over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Upload {
+pub enum UploadMode {
     /// Read over the bus while the kernel runs: each pixel once, twice where contrast is
     /// changed, and no memory of the device for them.
     #[default]
@@ -67,7 +67,7 @@ pub enum Upload {
     Copied,
 }
 
-impl fmt::Display for Upload {
+impl fmt::Display for UploadMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::InPlace => "in-place",

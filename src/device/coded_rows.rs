@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::launch::KernelRow;
+use super::crop_launch::KernelRow;
 use crate::error::{Result, SampleFault};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 
@@ -16,7 +16,7 @@ pub(crate) trait CodedBatch: fmt::Debug + Send + Sync {
     /// How many rows it has.
     fn rows(&self) -> u32;
     /// What a row is, once it has come. It stays that.
-    fn look(&self, row: u32) -> Look;
+    fn row_state(&self, row: u32) -> CodedRowState;
     /// Where all rows lie: the address, and how many bytes.
     fn memory(&self) -> (*const u8, usize);
     /// Decodes the sample of a row again, by the CPU, to memory of a row's size. The first byte of
@@ -24,7 +24,7 @@ pub(crate) trait CodedBatch: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What was written is no row.
-    fn decode_again(&self, row: RowAttempt, out: &mut [u8]) -> Result<Again>;
+    fn decode_again(&self, row: RowAttempt, out: &mut [u8]) -> Result<RedecodedRow>;
 }
 
 /// A row, and the attempt whose sample stands in it.
@@ -36,11 +36,11 @@ pub(crate) struct RowAttempt {
 
 /// What is seen of a row.
 #[derive(Debug)]
-pub(crate) enum Look {
+pub(crate) enum CodedRowState {
     /// Somebody is at it, or nobody yet.
-    NotYet,
+    Pending,
     /// No coded picture.
-    Other,
+    NotCoded,
     Coded(Box<CodedRow>),
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct CodedRow {
 }
 
 impl CodedRow {
-    pub(crate) fn of(&self) -> RowAttempt {
+    pub(crate) fn row_attempt(&self) -> RowAttempt {
         RowAttempt {
             row: self.row,
             attempt: self.attempt,
@@ -67,16 +67,16 @@ impl CodedRow {
 
 /// What the CPU made of a row that a kernel flagged.
 #[derive(Debug)]
-pub(crate) struct Again {
+pub(crate) struct RedecodedRow {
     /// Places are bytes behind the first of the memory that was filled; none = no sample gave
     /// pixels.
     pub(crate) kernel: Option<KernelRow>,
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) verdict: Option<CpuVerdict>,
 }
 
 /// The CPU's verdict on a row, where its sample gave nothing.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct CpuVerdict {
     pub(crate) row: u32,
     pub(crate) fault: SampleFault,
     /// The attempt that filled the row; none = it failed.
@@ -85,9 +85,9 @@ pub(crate) struct Verdict {
 
 /// What a device has made of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct DecodedBatch {
     /// The rows that were coded pictures, in their order.
     pub(crate) rows: Vec<u32>,
     /// Of those that the CPU decoded again and that are not what they seemed.
-    pub(crate) verdicts: Vec<Verdict>,
+    pub(crate) verdicts: Vec<CpuVerdict>,
 }

@@ -93,7 +93,7 @@ pub(crate) struct PartMemory {
 impl PartLimits {
     /// Whether a part holds a picture, whatever the device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
-        Part::new(*self, THREADS / 2).places(coded, 0).is_some()
+        JpegPart::new(*self, THREADS / 2).places(coded, 0).is_some()
     }
 
     /// The memory of a part within these limits: all that a run takes.
@@ -116,7 +116,7 @@ impl PartLimits {
 
 /// Shared memory of a block, beyond what a kernel declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shared {
+pub(crate) struct BlockSharedMemory {
     /// Bytes of lookups: where words begin.
     pub(crate) words_at: u32,
     pub(crate) bytes: u32,
@@ -127,7 +127,7 @@ fn spread(words: u32, spread: u32) -> u32 {
     4 * (words + (words >> spread) + 2).next_multiple_of(4)
 }
 
-impl Shared {
+impl BlockSharedMemory {
     /// Of `jpeg_chains`, with `threads` a block and these entries.
     pub(crate) fn of_chains(threads: u32, entries: usize) -> Self {
         let words_at = 2 * entries as u32;
@@ -155,7 +155,7 @@ impl Shared {
 
 /// A launch whose blocks find their pictures in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mapped {
+pub(crate) struct MappedLaunch {
     /// Where its map begins, entries.
     pub(crate) map: u32,
     pub(crate) blocks: u32,
@@ -163,17 +163,17 @@ pub(crate) struct Mapped {
 
 /// The launches of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Launches {
+pub(crate) struct PartLaunches {
     pub(crate) pictures: u32,
     /// Windows that are resized.
     pub(crate) resizes: u32,
-    pub(crate) chains: Mapped,
-    pub(crate) coefficients: Mapped,
-    pub(crate) rgb: Mapped,
-    pub(crate) planes: Mapped,
-    pub(crate) colour: Mapped,
-    pub(crate) chain_shared: Shared,
-    pub(crate) coefficient_shared: Shared,
+    pub(crate) chains: MappedLaunch,
+    pub(crate) coefficients: MappedLaunch,
+    pub(crate) rgb: MappedLaunch,
+    pub(crate) planes: MappedLaunch,
+    pub(crate) colour: MappedLaunch,
+    pub(crate) chain_shared: BlockSharedMemory,
+    pub(crate) coefficient_shared: BlockSharedMemory,
     /// Bytes of states and memos, which are set to ones; of sums and firsts behind them.
     pub(crate) states: usize,
     pub(crate) sums: usize,
@@ -199,7 +199,7 @@ struct PicturePlaces {
 
 /// A part that is being put together.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct JpegPart {
     limits: PartLimits,
     memory: PartMemory,
     chain_threads: u32,
@@ -215,7 +215,7 @@ pub(crate) struct Part {
     entries: (usize, usize),
 }
 
-impl Part {
+impl JpegPart {
     /// An empty one. `chain_threads`: of a block of chains.
     pub(crate) fn new(limits: PartLimits, chain_threads: u32) -> Self {
         Self {
@@ -387,7 +387,7 @@ impl Part {
     }
 
     /// Writes the descriptors to the start of `to`.
-    pub(crate) fn write(&self, to: &mut [u8]) -> Option<Launches> {
+    pub(crate) fn write(&self, to: &mut [u8]) -> Option<PartLaunches> {
         let blocks = self.maps.iter().map(Vec::len).sum();
         let (segments_at, resizes_at, maps_at, end) = Self::descriptors(
             self.pictures.len(),
@@ -404,7 +404,7 @@ impl Part {
         let mapped = self.maps.each_ref().map(|blocks| {
             let next = at + 2 * blocks.len();
             to[at..next].copy_from_slice(bytemuck::cast_slice(blocks));
-            let mapped = Mapped {
+            let mapped = MappedLaunch {
                 map,
                 blocks: blocks.len() as u32,
             };
@@ -413,7 +413,7 @@ impl Part {
             mapped
         });
         let [chains, coefficients, rgb, planes, colour] = mapped;
-        Some(Launches {
+        Some(PartLaunches {
             pictures: self.pictures.len() as u32,
             resizes: self.resizes.len() as u32,
             chains,
@@ -421,8 +421,8 @@ impl Part {
             rgb,
             planes,
             colour,
-            chain_shared: Shared::of_chains(self.chain_threads, self.entries.0),
-            coefficient_shared: Shared::of_coefficients(self.entries.1),
+            chain_shared: BlockSharedMemory::of_chains(self.chain_threads, self.entries.0),
+            coefficient_shared: BlockSharedMemory::of_coefficients(self.entries.1),
             states: STATE * self.units,
             sums: 12 * self.units,
             firsts: 4 * self.units,

@@ -16,19 +16,19 @@
 
 mod choice;
 pub(crate) mod coded_rows;
+pub(crate) mod crop_launch;
 pub(crate) mod cuda;
-mod figures;
-mod found;
+mod device_info;
 pub(crate) mod jpeg_part;
-pub(crate) mod launch;
 pub(crate) mod ray_launch;
 pub(crate) mod scene_launch;
-pub(crate) mod shape;
+pub(crate) mod stage_shapes;
 #[cfg(test)]
 pub(crate) mod tests;
+mod usage;
 pub(crate) mod view_launch;
 
-pub use choice::{DecodeOn, Device, Upload};
+pub use choice::{DecodeOn, Device, UploadMode};
 pub use cuda::{DeviceRows, RawStream, probe};
-pub use figures::{DeviceMemory, DeviceTimes, JpegTimes};
-pub use found::{DeviceInfo, DeviceReport};
+pub use device_info::{DeviceInfo, DeviceReport};
+pub use usage::{DeviceMemory, DeviceTimes, JpegTimes};

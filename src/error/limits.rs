@@ -11,7 +11,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 static ARE_OWN: AtomicBool = AtomicBool::new(false);
 
 /// From here on no limit is read in this process.
-pub(crate) fn take_over() {
+pub(crate) fn disable_reading() {
     ARE_OWN.store(true, Ordering::Relaxed);
 }
 

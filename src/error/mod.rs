@@ -498,13 +498,13 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// The same, rounded up: what a run needs is never less than the text says.
-pub fn needed(bytes: u64) -> String {
+pub fn size_rounded_up(bytes: u64) -> String {
     in_words(bytes, f64::ceil)
 }
 
 /// The same, rounded down: what there is room for. A need that exceeds it by one byte still
 /// reads larger.
-pub fn room(bytes: u64) -> String {
+pub fn size_rounded_down(bytes: u64) -> String {
     in_words(bytes, f64::floor)
 }
 
@@ -573,14 +573,21 @@ mod tests {
     #[test]
     fn a_need_reads_larger_than_the_room_that_it_exceeds() {
         for limit in [1u64 << 20, 100_000_000, 16 << 30, 2_621_440_000, 1023 << 20] {
-            assert_ne!(needed(limit + 1), room(limit), "{limit}");
+            assert_ne!(
+                size_rounded_up(limit + 1),
+                size_rounded_down(limit),
+                "{limit}"
+            );
         }
         assert_eq!(
-            (needed(100 << 20), room(100 << 20)),
+            (size_rounded_up(100 << 20), size_rounded_down(100 << 20)),
             ("100 MiB".into(), "100 MiB".into())
         );
         assert_eq!(
-            (needed((100 << 20) + 1), room((101 << 20) - 1)),
+            (
+                size_rounded_up((100 << 20) + 1),
+                size_rounded_down((101 << 20) - 1)
+            ),
             ("101 MiB".into(), "100 MiB".into())
         );
     }

@@ -6,10 +6,12 @@
 //! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
 //! - `memory`: the memory of a run, and what to choose under a limit.
 
-pub(crate) mod memory;
-mod most;
-mod outline;
-mod shrink;
+mod recipe_outline;
+mod resize_bound;
+pub(crate) mod run_memory;
+mod scratch_bound;
 
-pub use memory::{LargestSample, MemoryForecast, MemoryLimit, RunShape};
-pub use outline::{Choice, DrawnSteps, Fusion, Order, Outline, StageLine};
+pub use recipe_outline::{
+    DrawnSteps, FusedOperations, NumericChoice, RecipeOutline, RecipeStages, StageLine,
+};
+pub use run_memory::{LargestSample, MemoryLimit, RunMemory, RunShape};

@@ -16,14 +16,14 @@
 //! slots. Never in here: how processes live, who may claim a row.
 
 #[cfg(feature = "codecs")]
-pub(crate) mod bare;
+pub(crate) mod decode_ceiling;
 pub(crate) mod encode;
 pub mod images;
-#[cfg(feature = "codecs")]
-pub(crate) mod input;
 pub(crate) mod kinds;
-mod readable;
+pub(crate) mod open_shards;
+mod readable_files;
 #[cfg(feature = "codecs")]
 pub(crate) mod sample;
-pub(crate) mod shards;
+#[cfg(feature = "codecs")]
+pub(crate) mod sample_input;
 pub(crate) mod stages;

@@ -11,28 +11,28 @@ mod crop;
 mod raw;
 
 use self::crop::CropWriter;
-use crate::cut::needs::check_steep;
-use crate::cut::sample::{Cut, KEPT, Stored};
+use crate::cut::canvas_memory::check_reduction;
+use crate::cut::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
 use crate::picture::jpeg;
-use crate::picture::jpeg::{JpegDecoder, JpegHeader, Region};
+use crate::picture::jpeg::{JpegDecoder, JpegHeader, PixelRegion};
 use crate::picture::raster;
-use crate::picture::raster::Raster;
-use crate::picture::{Format, Limits, PixelBox, Transparency, Truncated};
-use crate::pixels::canvas::{Canvas, Held};
-use crate::pixels::emit::Emitter;
-use crate::pixels::normalise::Scaling;
-use crate::pixels::resample::{Axes, Resampler, Rows, Source};
-use crate::pixels::view::View;
-use crate::pool::worker::meter::Meter;
-use crate::recipe::random::Streams;
+use crate::picture::raster::RasterReader;
+use crate::picture::{AlphaPolicy, FileFormat, PictureLimits, PixelBox, TruncationPolicy};
+use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
+use crate::pixels::emit::RowEmitter;
+use crate::pixels::normalise::ChannelScaling;
+use crate::pixels::pixel_view::PixelView;
+use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes, RowSource};
+use crate::pool::worker::meter::StageMeter;
+use crate::recipe::random::RandomStreams;
 use crate::recipe::steps::OpStep;
-use crate::recipe::{Placement, SampleProgram, Step};
+use crate::recipe::{PixelPlacement, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::sys::memory;
-use crate::sys::panics::caught;
+use crate::sys::panics::catch_panic;
 
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
@@ -40,7 +40,7 @@ const PIXEL: usize = 3;
 /// Buffers are given back after a sample, good or bad, when they are larger
 /// than this together: one huge picture must not cost its memory for the rest
 /// of the run, nor the next picture its own.
-pub(crate) const KEEP: usize = KEPT as usize;
+pub(crate) const KEEP: usize = MAX_KEPT_BYTES as usize;
 
 /// In front of a sample that takes more, all that is free is given back.
 const LARGE: u64 = 16 << 20;
@@ -50,19 +50,19 @@ const LARGE: u64 = 16 << 20;
 pub(crate) const BESIDE_SCRATCH: u64 = 64 << 20;
 
 /// Whether a picture of this upright height and width fits its row.
-pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
+pub(crate) type SizeCheck<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
 
 /// Everything that is kept from sample to sample.
 #[derive(Debug)]
 pub(crate) struct SampleDecoder {
     program: SampleProgram,
-    limits: Limits,
+    limits: PictureLimits,
     jpeg: JpegDecoder,
-    jpeg_scratch: jpeg::Scratch,
-    raster_scratch: raster::Scratch,
-    resampler: Resampler,
-    canvas: Canvas,
-    emitter: Emitter,
+    jpeg_scratch: jpeg::JpegScratch,
+    raster_scratch: raster::RasterScratch,
+    resampler: ImageResampler,
+    canvas: PictureCanvas,
+    emitter: RowEmitter,
     steps: Vec<OpStep>,
     /// Where a device makes the rows.
     crops: Option<CropWriter>,
@@ -78,23 +78,23 @@ pub(crate) struct RowRequest<'a, R> {
     pub(crate) part: Option<PixelBox>,
     /// Asked with the upright height and width before a pixel is decoded: its
     /// fault is the sample's.
-    pub(crate) admit: Admit<'a>,
+    pub(crate) check_size: SizeCheck<'a>,
 }
 
 /// A row, and what a device decodes of it; none = pixels are wanted.
-type Request<'a, 'b, R> = (&'a RowRequest<'b, R>, Option<&'a PartLimits>);
+type FillRequest<'a, 'b, R> = (&'a RowRequest<'b, R>, Option<&'a PartLimits>);
 
 impl SampleDecoder {
-    pub(crate) fn new(program: &SampleProgram, limits: &Limits) -> Result<Self> {
+    pub(crate) fn new(program: &SampleProgram, limits: &PictureLimits) -> Result<Self> {
         Ok(Self {
             program: program.clone(),
             limits: *limits,
             jpeg: JpegDecoder::new(limits),
-            jpeg_scratch: jpeg::Scratch::default(),
-            raster_scratch: raster::Scratch::default(),
-            resampler: Resampler::new(CpuLevel::detect()?),
-            canvas: Canvas::default(),
-            emitter: Emitter::new(program.emission),
+            jpeg_scratch: jpeg::JpegScratch::default(),
+            raster_scratch: raster::RasterScratch::default(),
+            resampler: ImageResampler::new(CpuLevel::detect()?),
+            canvas: PictureCanvas::default(),
+            emitter: RowEmitter::new(program.output_format),
             steps: Vec::new(),
             crops: program.crops.map(CropWriter::new),
         })
@@ -109,9 +109,9 @@ impl SampleDecoder {
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         self.fill_caught(bytes, (request, None), out, meter)
     }
@@ -119,13 +119,13 @@ impl SampleDecoder {
     /// As [`SampleDecoder::fill`], for a device whose parts are within `limits`: the row of a file
     /// that it takes holds the coded crop. Nothing of that is decoded, but everything is checked
     /// that a decode checks before.
-    pub(crate) fn fill_or_hand_over(
+    pub(crate) fn fill_or_copy_coded(
         &mut self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
+        request: &RowRequest<'_, impl RandomStreams>,
         limits: &PartLimits,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         self.fill_caught(bytes, (request, Some(limits)), out, meter)
     }
@@ -133,22 +133,22 @@ impl SampleDecoder {
     fn fill_caught(
         &mut self,
         bytes: &[u8],
-        request: Request<'_, '_, impl Streams>,
+        request: FillRequest<'_, '_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let fill = || self.fill_row(bytes, request, out, meter);
-        match caught(fill) {
+        match catch_panic(fill) {
             Some(filled) => {
                 if self.held_bytes() > KEEP {
-                    self.give_back();
+                    self.free_buffers();
                 }
                 filled
             }
             None => {
                 self.jpeg = JpegDecoder::new(&self.limits);
-                self.give_back();
-                let format = Format::of(bytes)?;
+                self.free_buffers();
+                let format = FileFormat::of(bytes)?;
                 Err(SampleFault::new(
                     FaultKind::Corrupt,
                     format!("decoding this {format} file panicked: please report it with the file"),
@@ -159,10 +159,10 @@ impl SampleDecoder {
 
     /// Writes the coded crop into the row, if the device takes the file, and says whether it has.
     /// Else the row holds anything.
-    fn hand_over_coded(
+    fn copy_coded(
         &mut self,
         (bytes, header): (&[u8], &JpegHeader),
-        cut: &Cut,
+        cut: &DecodePlan,
         size: Option<(u32, u32)>,
         limits: &PartLimits,
         out: &mut [u8],
@@ -176,8 +176,8 @@ impl SampleDecoder {
             return Ok(false);
         }
         let write =
-            |to: &mut [u8]| jpeg.write_coded((bytes, header), cut.scale, cut.want, scratch, to);
-        let handed_over = caught(|| crops.hand_over_coded(cut, steps, size, limits, out, write));
+            |to: &mut [u8]| jpeg.write_coded((bytes, header), cut.scale, cut.window, scratch, to);
+        let handed_over = catch_panic(|| crops.copy_coded(cut, steps, size, limits, out, write));
         handed_over.unwrap_or_else(|| {
             // The decode that follows says what there is to say of the file.
             self.crops = self.program.crops.map(CropWriter::new);
@@ -188,23 +188,23 @@ impl SampleDecoder {
     fn open_jpeg(
         &self,
         bytes: &[u8],
-        request: &RowRequest<'_, impl Streams>,
-    ) -> Result<(JpegHeader, Stored), SampleFault> {
+        request: &RowRequest<'_, impl RandomStreams>,
+    ) -> Result<(JpegHeader, StoredPicture), SampleFault> {
         let header = jpeg::read_header(bytes)?;
-        let stored = Stored {
+        let stored = StoredPicture {
             size: (header.width, header.height),
-            orientation: (header.orientation).read_as(self.program.orientation, Format::Jpeg),
-            decoding: header.decoding(),
-            part: None,
+            orientation: (header.orientation).in_mode(self.program.orientation, FileFormat::Jpeg),
+            cost: header.decoding(),
+            pixel_box: None,
         };
-        Ok((header, stored.boxed(request.part)?))
+        Ok((header, stored.with_box(request.part)?))
     }
 
-    fn give_back(&mut self) {
-        self.jpeg_scratch = jpeg::Scratch::default();
-        self.raster_scratch = raster::Scratch::default();
-        self.resampler.give_back();
-        self.canvas.give_back();
+    fn free_buffers(&mut self) {
+        self.jpeg_scratch = jpeg::JpegScratch::default();
+        self.raster_scratch = raster::RasterScratch::default();
+        self.resampler.free_buffers();
+        self.canvas.free_buffers();
     }
 
     fn held_bytes(&self) -> usize {
@@ -218,23 +218,23 @@ impl SampleDecoder {
     fn fill_row(
         &mut self,
         bytes: &[u8],
-        request: Request<'_, '_, impl Streams>,
+        request: FillRequest<'_, '_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let format = Format::of(bytes)?;
-        let filled = self.fill_as(format, Truncated::Refuse, bytes, request, out, meter);
+        let format = FileFormat::of(bytes)?;
+        let filled = self.fill_as(format, TruncationPolicy::Refuse, bytes, request, out, meter);
         let Err(fault) = filled else {
             return Ok(());
         };
-        let is_kept = self.program.truncated == Truncated::Keep
+        let is_kept = self.program.truncated == TruncationPolicy::Keep
             && fault.kind == FaultKind::Truncated
-            && matches!(format, Format::Jpeg | Format::Png);
+            && matches!(format, FileFormat::Jpeg | FileFormat::Png);
         if !is_kept {
             return Err(fault);
         }
         // A file without a header that can be read stays what it was.
-        self.fill_as(format, Truncated::Keep, bytes, request, out, meter)
+        self.fill_as(format, TruncationPolicy::Keep, bytes, request, out, meter)
             .map_err(|_| fault)?;
         meter.truncated += 1;
         Ok(())
@@ -242,22 +242,22 @@ impl SampleDecoder {
 
     fn fill_as(
         &mut self,
-        format: Format,
-        truncated: Truncated,
+        format: FileFormat,
+        truncated: TruncationPolicy,
         bytes: &[u8],
-        request: Request<'_, '_, impl Streams>,
+        request: FillRequest<'_, '_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         match format {
-            Format::Jpeg => {
-                self.jpeg = JpegDecoder::that_may_keep(&self.limits, truncated);
+            FileFormat::Jpeg => {
+                self.jpeg = JpegDecoder::with_truncation(&self.limits, truncated);
                 self.fill_from_jpeg(bytes, request, out, meter)
             }
             format => {
                 let picture = match truncated {
-                    Truncated::Refuse => Raster::open(format, bytes, &self.limits)?,
-                    Truncated::Keep => Raster::open_truncated(bytes, &self.limits)?,
+                    TruncationPolicy::Refuse => RasterReader::open(format, bytes, &self.limits)?,
+                    TruncationPolicy::Keep => RasterReader::open_truncated(bytes, &self.limits)?,
                 };
                 self.fill_from_raster((format, picture), request.0, out, meter)
             }
@@ -268,21 +268,21 @@ impl SampleDecoder {
     fn fill_from_jpeg(
         &mut self,
         bytes: &[u8],
-        (request, coded): Request<'_, '_, impl Streams>,
+        (request, coded): FillRequest<'_, '_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let (header, stored) = self.open_jpeg(bytes, request)?;
-        let cut = self.plan(stored, request)?;
+        let cut = self.plan_decode(stored, request)?;
         meter.lap(stages::OPEN);
         if let Some(limits) = coded
-            && self.hand_over_coded((bytes, &header), &cut, request.size, limits, out)?
+            && self.copy_coded((bytes, &header), &cut, request.size, limits, out)?
         {
             meter.lap(stages::EMIT);
             return Ok(());
         }
         let scratch = &mut self.jpeg_scratch;
-        let want = cut.want;
+        let want = cut.window;
         let decoded = self
             .jpeg
             .decode_region(bytes, &header, cut.scale, want, scratch)?;
@@ -303,26 +303,26 @@ impl SampleDecoder {
         }
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         if let Some((x, y)) = cut.axes {
-            let source = Source {
+            let source = PixelSource {
                 pixels: &scratch.rgb[PIXEL * first..],
                 width: want.w as usize,
                 height: want.h as usize,
                 stride: decoded.stride,
             };
             let to = self.canvas.begin(width, height, cut.fold.placement);
-            self.resampler.resample(source, Axes { x, y }, to);
+            self.resampler.resample(source, ResizeAxes { x, y }, to);
             meter.lap(stages::RESAMPLE);
             self.finish(&cut, request.size, out, meter)
         } else {
             // Wanted as they are: no copy.
-            self.canvas.adopt(
+            self.canvas.adopt_buffer(
                 &mut self.jpeg_scratch.rgb,
                 (first, stride),
                 (width, height),
                 cut.fold.placement,
             );
             let finished = self.finish(&cut, request.size, out, meter);
-            self.canvas.release(&mut self.jpeg_scratch.rgb);
+            self.canvas.return_buffer(&mut self.jpeg_scratch.rgb);
             finished
         }
     }
@@ -331,29 +331,29 @@ impl SampleDecoder {
     /// and both count as decoding.
     fn fill_from_raster(
         &mut self,
-        (format, mut picture): (Format, Raster<'_>),
-        request: &RowRequest<'_, impl Streams>,
+        (format, mut picture): (FileFormat, RasterReader<'_>),
+        request: &RowRequest<'_, impl RandomStreams>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let stored = Stored {
+        let stored = StoredPicture {
             size: picture.size(),
-            orientation: (picture.orientation()).read_as(self.program.orientation, format),
-            decoding: picture.decoding(),
-            part: None,
+            orientation: (picture.orientation()).in_mode(self.program.orientation, format),
+            cost: picture.decode_cost(),
+            pixel_box: None,
         }
-        .boxed(request.part)?;
-        let cut = self.plan(stored, request)?;
+        .with_box(request.part)?;
+        let cut = self.plan_decode(stored, request)?;
         meter.lap(stages::OPEN);
-        if let Some(pixels) = picture.raw() {
+        if let Some(pixels) = picture.raw_pixels() {
             let pixels = (pixels, stored.size.0 as usize);
             return self.fill_from_raw(pixels, &cut, request.size, out, meter);
         }
-        let seen = (cut.want.w as usize, cut.want.h as usize);
-        picture.begin(&mut self.raster_scratch)?;
-        let mut rows = WantedRows {
+        let seen = (cut.window.w as usize, cut.window.h as usize);
+        picture.decode_frame(&mut self.raster_scratch)?;
+        let mut rows = WindowRows {
             picture,
-            want: cut.want,
+            want: cut.window,
             transparency: self.program.transparency,
             scratch: &mut self.raster_scratch,
         };
@@ -361,50 +361,51 @@ impl SampleDecoder {
             && let Some(pixels) = crops.begin(&cut, &self.steps, request.size, out)?
         {
             rows.copy_all(pixels)?;
-            rows.picture.finish(rows.scratch)?;
+            rows.picture.check_rest(rows.scratch)?;
             meter.lap(stages::DECODE);
             return Ok(());
         }
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
-        if stored.is_the_row(&cut, &self.program, &self.steps) {
+        if stored.writes_row_directly(&cut, &self.program, &self.steps) {
             rows.copy_all(&mut out[..PIXEL * width * height])?;
-            rows.picture.finish(rows.scratch)?;
+            rows.picture.check_rest(rows.scratch)?;
             meter.lap(stages::DECODE);
             return Ok(());
         }
         let to = self.canvas.begin(width, height, cut.fold.placement);
         match cut.axes {
-            Some((x, y)) => self
-                .resampler
-                .resample_rows(&mut rows, seen, Axes { x, y }, to)?,
+            Some((x, y)) => {
+                self.resampler
+                    .resample_rows(&mut rows, seen, ResizeAxes { x, y }, to)?
+            }
             None => rows.copy_all(to)?,
         }
-        rows.picture.finish(rows.scratch)?;
+        rows.picture.check_rest(rows.scratch)?;
         meter.lap(stages::DECODE);
         self.finish(&cut, request.size, out, meter)
     }
 
     /// Draws the steps of the sample, and turns the first of them into what is
     /// decoded.
-    fn plan(
+    fn plan_decode(
         &mut self,
-        stored: Stored,
-        request: &RowRequest<'_, impl Streams>,
-    ) -> Result<Cut, SampleFault> {
-        (request.admit)(stored.upright())?;
+        stored: StoredPicture,
+        request: &RowRequest<'_, impl RandomStreams>,
+    ) -> Result<DecodePlan, SampleFault> {
+        (request.check_size)(stored.upright_size())?;
         let (program, steps) = (&self.program, &mut self.steps);
-        program.steps(stored.upright(), request.size, request.random, steps)?;
-        let cut = stored.cut(program, steps);
-        let scratch = stored.scratch(&cut, program, steps);
-        check_steep(scratch.steep)?;
+        program.steps(stored.upright_size(), request.size, request.random, steps)?;
+        let cut = stored.plan_decode(program, steps);
+        let scratch = stored.sample_memory(&cut, program, steps);
+        check_reduction(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
         if scratch.bytes() > LARGE {
             // What the allocator kept of smaller samples, and of buffers that grow,
             // was not forecast beside it.
             if scratch.bytes() > self.held_bytes() as u64 {
-                self.give_back();
+                self.free_buffers();
             }
-            memory::give_back_all_that_is_freed();
+            memory::trim_heap();
         }
         Ok(cut)
     }
@@ -412,10 +413,10 @@ impl SampleDecoder {
     /// The steps that are left, and the row: of pixels that are as large as the row.
     fn finish(
         &mut self,
-        cut: &Cut,
+        cut: &DecodePlan,
         size: Option<(u32, u32)>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
             // What had room is in the row already.
@@ -425,13 +426,13 @@ impl SampleDecoder {
                 cut.fold.steps += self
                     .canvas
                     .apply(step, self.program.fuses, &mut self.resampler);
-                if let (Held::Bytes(view), _) = self.canvas.held() {
+                if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
                     cut.size = (view.width as u32, view.height as u32);
                 }
             }
             let pixels = crops.begin_resized(&cut, &self.steps, size, out)?;
             meter.counted += 1;
-            if let (Held::Bytes(view), _) = self.canvas.held() {
+            if let (CanvasPixels::Bytes(view), _) = self.canvas.pixels() {
                 view.copy_to(pixels);
             }
             meter.lap(stages::EMIT);
@@ -441,7 +442,7 @@ impl SampleDecoder {
         let mut done = cut.fold.steps;
         loop {
             let rest = &self.steps[done..];
-            if let (Held::Bytes(view), placement) = self.canvas.held()
+            if let (CanvasPixels::Bytes(view), placement) = self.canvas.pixels()
                 && emit_levels(&mut self.emitter, (rest, fuses), view, placement, out)
             {
                 break;
@@ -460,7 +461,7 @@ impl SampleDecoder {
     }
 
     fn emit_floats(&mut self, out: &mut [u8]) {
-        if let (Held::Floats(view), placement) = self.canvas.held() {
+        if let (CanvasPixels::Floats(view), placement) = self.canvas.pixels() {
             let out = &mut out[..self.emitter.row_bytes(view.width, view.height)];
             self.emitter.emit_floats(view, placement, out);
         }
@@ -471,17 +472,17 @@ impl SampleDecoder {
 /// normalise them: that is done with the emission. (What erases with noise stands
 /// behind it, and most samples are not erased.) Whether it has.
 fn emit_levels(
-    emitter: &mut Emitter,
+    emitter: &mut RowEmitter,
     (rest, fuses): (&[OpStep], bool),
-    view: View<'_, u8>,
-    placement: Placement,
+    view: PixelView<'_, u8>,
+    placement: PixelPlacement,
     out: &mut [u8],
 ) -> bool {
     let scaling = match rest {
         [] => None,
         [last] => match last.step {
             Step::Normalize { unit, mean, std } if fuses && emitter.normalises() => {
-                Some(Scaling { unit, mean, std })
+                Some(ChannelScaling { unit, mean, std })
             }
             _ => return false,
         },
@@ -496,14 +497,14 @@ fn emit_levels(
 }
 
 /// The part of a picture that is read, as a picture of its own.
-struct WantedRows<'a, 'b> {
-    picture: Raster<'a>,
-    want: Region,
-    transparency: Transparency,
-    scratch: &'b mut raster::Scratch,
+struct WindowRows<'a, 'b> {
+    picture: RasterReader<'a>,
+    want: PixelRegion,
+    transparency: AlphaPolicy,
+    scratch: &'b mut raster::RasterScratch,
 }
 
-impl WantedRows<'_, '_> {
+impl WindowRows<'_, '_> {
     /// The pixels as they are, tight.
     fn copy_all(&mut self, to: &mut [u8]) -> Result<(), SampleFault> {
         let line = PIXEL * self.want.w as usize;
@@ -514,7 +515,7 @@ impl WantedRows<'_, '_> {
     }
 }
 
-impl Rows for WantedRows<'_, '_> {
+impl RowSource for WindowRows<'_, '_> {
     type Fault = SampleFault;
 
     fn row(&mut self, y: usize) -> Result<&[u8], SampleFault> {
@@ -531,9 +532,9 @@ mod moves_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Orientation;
-    use crate::picture::header::Decoding;
-    use crate::recipe::geometry::Uniform;
+    use crate::picture::ExifOrientation;
+    use crate::picture::read_header::DecodeCost;
+    use crate::recipe::geometry::UniformSource;
     use crate::recipe::weights::WeightTable;
     use crate::recipe::{CenterCrop, OneStream, Recipe, Resize};
 
@@ -547,25 +548,25 @@ mod tests {
                 .then(CenterCrop::new(side));
             let program = SampleProgram::compile(&recipe).unwrap();
             for short in 1..1200 {
-                for orientation in Orientation::ALL {
-                    let stored = Stored {
+                for orientation in ExifOrientation::ALL {
+                    let stored = StoredPicture {
                         size: (short, short * 3 / 2 + 1),
                         orientation,
-                        decoding: Decoding::Jpeg {
+                        cost: DecodeCost::Jpeg {
                             coefficients: 0,
                             cmyk: false,
                         },
-                        part: None,
+                        pixel_box: None,
                     };
                     let mut steps = Vec::new();
                     let none = OneStream::new(NoNumbers);
                     program
-                        .steps(stored.upright(), None, &none, &mut steps)
+                        .steps(stored.upright_size(), None, &none, &mut steps)
                         .unwrap();
-                    let cut = stored.cut(&program, &steps);
-                    assert!(cut.want.fits_in(cut.scale.of_size(stored.size)));
+                    let cut = stored.plan_decode(&program, &steps);
+                    assert!(cut.window.fits_in(cut.scale.of_size(stored.size)));
                     let axes = cut.axes.unwrap();
-                    for (axis, at_hand) in [(axes.0, cut.want.w), (axes.1, cut.want.h)] {
+                    for (axis, at_hand) in [(axes.0, cut.window.w), (axes.1, cut.window.h)] {
                         let mut table = WeightTable::default();
                         table.prepare(axis);
                         let last = axis.out_size as usize - 1;
@@ -584,17 +585,17 @@ mod tests {
         use crate::picture::jpeg::fixtures::Sampling;
         use crate::plan::PositionRandom;
         let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
-        let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
+        let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
         let file = fixtures::jpeg(300, 260, Sampling::S420);
-        let mut fill = |admit: Admit<'_>| {
+        let mut fill = |admit: SizeCheck<'_>| {
             let mut out = vec![0; 4 * 3 * 224 * 224];
             let request = RowRequest {
                 random: &PositionRandom::new(7, 1, 0),
                 size: None,
                 part: None,
-                admit,
+                check_size: admit,
             };
-            let filled = decoder.fill(&file, &request, &mut out, &mut Meter::default());
+            let filled = decoder.fill(&file, &request, &mut out, &mut StageMeter::default());
             filled.map(|()| out)
         };
         let before = fill(&|_| Ok(())).unwrap();
@@ -618,22 +619,22 @@ mod tests {
         };
         let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
         let program = program.with_crops().unwrap();
-        let room = program.crops.unwrap().room((224, 224));
-        let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
-        let mut fill = |file: &[u8], admit: Admit<'_>, limits: Option<&PartLimits>| {
+        let room = program.crops.unwrap().row_bytes((224, 224));
+        let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
+        let mut fill = |file: &[u8], admit: SizeCheck<'_>, limits: Option<&PartLimits>| {
             let mut out = vec![0; room.row_bytes()];
             let request = RowRequest {
                 random: &PositionRandom::new(7, 1, 0),
                 size: None,
                 part: None,
-                admit,
+                check_size: admit,
             };
-            let meter = &mut Meter::default();
+            let meter = &mut StageMeter::default();
             let filled = match limits {
-                Some(limits) => decoder.fill_or_hand_over(file, &request, limits, &mut out, meter),
+                Some(limits) => decoder.fill_or_copy_coded(file, &request, limits, &mut out, meter),
                 None => decoder.fill(file, &request, &mut out, meter),
             };
-            let coded = out[crate::cut::crop::CROP_HEADER_CODED]
+            let coded = out[crate::cut::crop_row::CROP_HEADER_CODED]
                 .iter()
                 .any(|&b| b != 0);
             filled
@@ -641,8 +642,8 @@ mod tests {
                 .map_err(|fault| fault.to_string())
         };
         let whole = fixtures::jpeg(300, 260, Sampling::S420);
-        let admitted: Admit<'_> = &|_| Ok(());
-        let panics: Admit<'_> = &|_| panic!("on purpose");
+        let admitted: SizeCheck<'_> = &|_| Ok(());
+        let panics: SizeCheck<'_> = &|_| panic!("on purpose");
         let cut = &whole[..whole.len() - 2];
         for (file, admit) in [(cut, admitted), (&whole[..3], admitted), (&whole, panics)] {
             let by_cpu = fill(file, admit, None).unwrap_err();
@@ -657,7 +658,7 @@ mod tests {
 
     struct NoNumbers;
 
-    impl Uniform for NoNumbers {
+    impl UniformSource for NoNumbers {
         fn next_f64(&mut self) -> f64 {
             panic!("this recipe has nothing random");
         }

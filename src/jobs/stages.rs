@@ -4,27 +4,27 @@
 
 use serde::Serialize;
 
-use crate::pool::report::PoolReport;
-use crate::pool::worker::meter::Stage;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::worker::meter::JobStage;
 use crate::recipe::Step;
-use crate::recipe::unit::Part;
+use crate::recipe::move_unit::OperationPart;
 
 /// Open, map, header.
-pub(crate) const OPEN: Stage = Stage::of_job(0);
+pub(crate) const OPEN: JobStage = JobStage::of_job(0);
 /// Entropy decoding, IDCT, colour.
-pub(crate) const DECODE: Stage = Stage::of_job(1);
+pub(crate) const DECODE: JobStage = JobStage::of_job(1);
 /// Crops, flips and resizes.
-pub(crate) const RESAMPLE: Stage = Stage::of_job(2);
+pub(crate) const RESAMPLE: JobStage = JobStage::of_job(2);
 /// Flip, normalise, cast, layout.
-pub(crate) const EMIT: Stage = Stage::of_job(3);
+pub(crate) const EMIT: JobStage = JobStage::of_job(3);
 /// Every other operation: colour, blur, rotation, policies.
-pub(crate) const AUGMENT: Stage = Stage::of_job(4);
+pub(crate) const AUGMENT: JobStage = JobStage::of_job(4);
 
 /// The stage of a step that is done by itself, behind the decoding.
-pub(crate) fn of_step(step: &Step) -> Stage {
+pub(crate) fn of_step(step: &Step) -> JobStage {
     match step.part() {
-        Part::Crop | Part::Resize | Part::Turn => RESAMPLE,
-        Part::Normalize | Part::Cast => EMIT,
+        OperationPart::Crop | OperationPart::Resize | OperationPart::Turn => RESAMPLE,
+        OperationPart::Normalize | OperationPart::Cast => EMIT,
         _ => AUGMENT,
     }
 }
@@ -51,11 +51,11 @@ pub struct StageTimes {
 
 impl StageTimes {
     pub(crate) fn of(pool: &PoolReport) -> Self {
-        let seconds = |stage: Stage| stage.seconds(&pool.stage_ns);
+        let seconds = |stage: JobStage| stage.seconds(&pool.stage_ns);
         Self {
             rows: pool.rows,
             input_bytes: pool.input_bytes,
-            idle_s: seconds(Stage::IDLE),
+            idle_s: seconds(JobStage::IDLE),
             open_s: seconds(OPEN),
             decode_s: seconds(DECODE),
             resample_s: seconds(RESAMPLE),

@@ -5,21 +5,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::device::{DecodeOn, Device, Upload};
+use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
-use crate::forecast::memory as forecast_memory;
-use crate::forecast::memory::Depth;
+use crate::forecast::run_memory as forecast_memory;
+use crate::forecast::run_memory::RingDepth;
 use crate::jobs::images::on_error::OnError;
 use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
-use crate::loader::upload::Uploads;
-use crate::picture::Limits;
+use crate::loader::upload::UploadPlanner;
+use crate::picture::PictureLimits;
 use crate::plan::{
-    EpochLength, IdentityRatio, MultiScale, PlanOptions, Position, Rank, Sampler, State, Tail,
+    EpochLength, EpochTail, IdentityRatio, MultiScale, OrderOptions, Position, Rank, Sampler, State,
 };
-use crate::pool::coordinator::launch::Launch;
-use crate::pool::crew::Crew;
+use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
+use crate::pool::worker_options::WorkerOptions;
 use crate::recipe::{Recipe, SampleProgram};
 
 /// Builds a [`Loader`](crate::Loader).
@@ -28,21 +28,21 @@ use crate::recipe::{Recipe, SampleProgram};
 pub struct LoaderBuilder {
     pub(super) source: Source,
     pub(super) recipe: Recipe,
-    pub(super) plan: PlanOptions,
+    pub(super) plan: OrderOptions,
     pub(super) sample_weights: Option<Vec<f64>>,
-    pub(super) crew: Crew,
-    pub(super) depth: Depth,
+    pub(super) crew: WorkerOptions,
+    pub(super) depth: RingDepth,
     pub(super) memory_limit: Option<u64>,
     pub(super) on_error: OnError,
     pub(super) epochs: Option<u64>,
     pub(super) start: Position,
     pub(super) resume: Option<State>,
     pub(super) device: Device,
-    upload: Option<Upload>,
+    upload: Option<UploadMode>,
     pub(super) gpu_memory_limit: Option<u64>,
     /// Which decoders make the pixels of JPEGs.
     pub(super) decode_on: DecodeOn,
-    pub(super) limits: Limits,
+    pub(super) limits: PictureLimits,
 }
 
 impl LoaderBuilder {
@@ -53,10 +53,10 @@ impl LoaderBuilder {
         Self {
             source,
             recipe: Recipe::train224(),
-            plan: PlanOptions::default(),
+            plan: OrderOptions::default(),
             sample_weights: None,
-            crew: Crew::default(),
-            depth: Depth::AtMost(Self::DEFAULT_DEPTH),
+            crew: WorkerOptions::default(),
+            depth: RingDepth::AtMost(Self::DEFAULT_DEPTH),
             memory_limit: None,
             on_error: OnError::default(),
             epochs: None,
@@ -66,7 +66,7 @@ impl LoaderBuilder {
             upload: None,
             gpu_memory_limit: None,
             decode_on: DecodeOn::default(),
-            limits: Limits::default(),
+            limits: PictureLimits::default(),
         }
     }
 
@@ -140,7 +140,7 @@ impl LoaderBuilder {
     }
 
     /// What happens to samples that do not fill a batch. Default: a short batch.
-    pub fn tail(mut self, tail: Tail) -> Self {
+    pub fn tail(mut self, tail: EpochTail) -> Self {
         self.plan.tail = tail;
         self
     }
@@ -156,7 +156,7 @@ impl LoaderBuilder {
     /// Slots of the ring: batches that are held, ready or being filled at a
     /// time. Default 3, or as many as a memory limit leaves.
     pub fn depth(mut self, slots: u32) -> Self {
-        self.depth = Depth::Exactly(slots);
+        self.depth = RingDepth::Exactly(slots);
         self
     }
 
@@ -187,7 +187,7 @@ impl LoaderBuilder {
     /// [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) that was given; else
     /// [`Upload::InPlace`]. Finished rows have one way. [`Forecast`](crate::loader::Forecast)
     /// has the choice and its reason. The values are the same.
-    pub fn upload(mut self, upload: Upload) -> Self {
+    pub fn upload(mut self, upload: UploadMode) -> Self {
         self.upload = Some(upload);
         self
     }
@@ -218,7 +218,7 @@ impl LoaderBuilder {
     }
 
     /// How worker processes are started. Default [`Launch::Exec`].
-    pub fn launch(mut self, launch: Launch) -> Self {
+    pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.crew.launch = launch;
         self
     }
@@ -313,7 +313,10 @@ impl LoaderBuilder {
     ///
     /// # Errors
     /// Options of a device for a run on the CPU; [`DecodeOn::Gpu`] for a run that cannot.
-    pub(super) fn uploads<'a>(&self, program: &'a SampleProgram) -> Result<Option<Uploads<'a>>> {
+    pub(super) fn uploads<'a>(
+        &self,
+        program: &'a SampleProgram,
+    ) -> Result<Option<UploadPlanner<'a>>> {
         let on_cpu = |option: &'static str| {
             Err(Error::option(
                 option,
@@ -324,20 +327,20 @@ impl LoaderBuilder {
             (Device::Cpu, Some(_)) => on_cpu("gpu_memory_limit"),
             (Device::Cpu, None) if self.upload.is_some() => on_cpu("upload"),
             (Device::Cpu, None) => {
-                jpeg_decoding::wanted(self.decode_on, self.device, program)?;
+                jpeg_decoding::device_decodes(self.decode_on, self.device, program)?;
                 Ok(None)
             }
             (Device::Cuda(_), limit) => {
-                let uploads = Uploads {
+                let uploads = UploadPlanner {
                     program,
                     plan: self.plan.clone(),
                     limits: self.limits,
-                    asked: self.upload,
+                    requested: self.upload,
                     limit,
                     jpegs: None,
                 };
-                match jpeg_decoding::wanted(self.decode_on, self.device, program)? {
-                    true => uploads.decoding(0, self.depth, self.decode_on == DecodeOn::Gpu),
+                match jpeg_decoding::device_decodes(self.decode_on, self.device, program)? {
+                    true => uploads.with_jpeg_parts(0, self.depth, self.decode_on == DecodeOn::Gpu),
                     false => Ok(uploads),
                 }
                 .map(Some)
@@ -347,8 +350,8 @@ impl LoaderBuilder {
 }
 
 #[cfg(feature = "internals")]
-impl crate::pool::crew::Drilled for LoaderBuilder {
-    fn crew(&mut self) -> &mut Crew {
+impl crate::pool::worker_options::DrillBuilder for LoaderBuilder {
+    fn worker_options(&mut self) -> &mut WorkerOptions {
         &mut self.crew
     }
 }

@@ -9,9 +9,9 @@ use crate::data::survey;
 use crate::data::survey::JpegFile;
 use crate::device::jpeg_part::window_pixels;
 use crate::forecast::MemoryLimit;
-use crate::forecast::memory::Depth;
-use crate::loader::upload::Uploads;
-use crate::picture::Limits;
+use crate::forecast::run_memory::RingDepth;
+use crate::loader::upload::UploadPlanner;
+use crate::picture::PictureLimits;
 use crate::picture::jpeg::gpu_rows::{MAX_CODED, MAX_PIXELS};
 use crate::recipe::{DecodeMode, SampleProgram};
 
@@ -38,14 +38,14 @@ pub(super) struct CodedRoom {
 
 /// What is wanted of a run; none where no device decodes.
 pub(super) fn coded_room(
-    uploads: Option<&Uploads<'_>>,
-    depth: Depth,
+    uploads: Option<&UploadPlanner<'_>>,
+    depth: RingDepth,
     memory_limit: Option<u64>,
 ) -> Option<CodedRoom> {
     uploads
         .and_then(|uploads| uploads.jpegs)
         .map(|_| CodedRoom {
-            depth: depth.most(),
+            depth: depth.most_slots(),
             memory_limit,
         })
 }
@@ -59,7 +59,7 @@ impl CodedRoom {
         self,
         program: &SampleProgram,
         index: &Index,
-        limits: &Limits,
+        limits: &PictureLimits,
         rows: u32,
     ) -> Option<(SampleProgram, usize)> {
         let files = survey::jpeg_files(index, FILES, limits)?;
@@ -71,12 +71,13 @@ impl CodedRoom {
         let sides = sides.map(|file| (file.size.0 as usize, file.size.1 as usize));
         let pixels = sides.map(|sides| window_pixels(sides, BLOCK) as u64);
         let pixels = most_of(pixels.collect()).unwrap_or(0);
-        let memory = MemoryLimit::lowest(self.memory_limit).map_or(u64::MAX, |limit| limit.bytes);
+        let memory =
+            MemoryLimit::lowest_of(self.memory_limit).map_or(u64::MAX, |limit| limit.bytes);
         let ring = MOST_RING.min(memory / SHARE);
         let of_row = ring / u64::from(self.depth).max(1) / u64::from(rows).max(1);
         let room = room(lengths.collect(), of_row) as usize;
         let pixels = pixels.min(MAX_PIXELS as u64) as usize;
-        Some((program.with_coded_room(room), pixels))
+        Some((program.with_coded_bytes(room), pixels))
     }
 }
 

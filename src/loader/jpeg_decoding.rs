@@ -11,7 +11,7 @@ use crate::recipe::SampleProgram;
 /// Who decodes JPEGs in a run, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct JpegOutlook {
+pub struct DecodeChoice {
     /// [`DecodeOn::Gpu`] where the device decodes all files that its kernels take, else
     /// [`DecodeOn::Cpu`].
     pub on: DecodeOn,
@@ -23,7 +23,11 @@ pub struct JpegOutlook {
 ///
 /// # Errors
 /// `gpu` was asked for, and the run cannot.
-pub(super) fn wanted(on: DecodeOn, device: Device, program: &SampleProgram) -> Result<bool> {
+pub(super) fn device_decodes(
+    on: DecodeOn,
+    device: Device,
+    program: &SampleProgram,
+) -> Result<bool> {
     match (on, obstacle(on, device, program)) {
         (DecodeOn::Cpu, _) | (DecodeOn::Auto, Some(_)) => Ok(false),
         (_, None) => Ok(true),
@@ -33,13 +37,13 @@ pub(super) fn wanted(on: DecodeOn, device: Device, program: &SampleProgram) -> R
 
 /// What becomes of it. `has_jpegs`: whether the data set has some, as far as is known. `decodes`:
 /// whether the device does.
-pub(super) fn outlook(
+pub(super) fn decode_choice(
     on: DecodeOn,
     device: Device,
     program: &SampleProgram,
     has_jpegs: bool,
     decodes: bool,
-) -> JpegOutlook {
+) -> DecodeChoice {
     let (on, why) = match obstacle(on, device, program) {
         Some(why) => (DecodeOn::Cpu, why),
         None if decodes => (
@@ -55,7 +59,7 @@ pub(super) fn outlook(
             "gpu_memory_limit leaves no room to decode on the device".into(),
         ),
     };
-    JpegOutlook { on, why }
+    DecodeChoice { on, why }
 }
 
 /// Why no device decodes.
@@ -83,13 +87,13 @@ fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{Recipe, Reorder};
+    use crate::recipe::{Recipe, ReorderMode};
 
     #[test]
     fn auto_decodes_where_it_can_and_gpu_says_why_not() {
         let program = SampleProgram::compile(&Recipe::train224()).unwrap();
         let crops = program.with_crops().unwrap();
-        let separate = Recipe::train224().with_reorder(Reorder::Off);
+        let separate = Recipe::train224().with_reorder(ReorderMode::Off);
         let separate = SampleProgram::compile(&separate).unwrap();
         let cuda = Device::Cuda(0);
         for (on, device, program, expected) in [
@@ -101,13 +105,13 @@ mod tests {
             (DecodeOn::Auto, cuda, &separate, Ok(false)),
             (DecodeOn::Gpu, cuda, &separate, Err("reorder: off")),
         ] {
-            let found = wanted(on, device, program);
+            let found = device_decodes(on, device, program);
             match (&found, expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{on} {device}"),
                 (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
                 other => panic!("{on} {device}: {other:?}"),
             }
-            let outlook = outlook(on, device, program, true, true);
+            let outlook = decode_choice(on, device, program, true, true);
             assert_eq!(outlook.on == DecodeOn::Gpu, matches!(found, Ok(true)));
         }
     }

@@ -13,22 +13,22 @@
 
 mod builder;
 mod coded_room;
-mod epoch;
-mod forecast;
+mod image_loader;
 mod jpeg_decoding;
-pub(crate) mod order;
-mod prepared;
+mod memory_plan;
+mod prepared_run;
 mod report;
+pub(crate) mod sampler_table;
 mod source;
 mod start;
 mod upload;
 
 pub use crate::jobs::images::on_error::OnError;
-pub use crate::jobs::images::replay::Replay;
+pub use crate::jobs::images::replay::DeviceReplay;
 pub use builder::LoaderBuilder;
-pub use epoch::{Epoch, Loader};
-pub use forecast::{DrawnRow, Forecast};
-pub use jpeg_decoding::JpegOutlook;
+pub use image_loader::{Epoch, Loader};
+pub use jpeg_decoding::DecodeChoice;
+pub use memory_plan::{DrawnRow, MemoryPlan};
 pub use report::LoaderReport;
 pub use source::Source;
 pub use upload::UploadChoice;

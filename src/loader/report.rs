@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::device::DeviceTimes;
 use crate::jobs::stages::StageTimes;
-use crate::pool::report::ProcessReport;
+use crate::pool::pool_report::ProcessReport;
 use crate::remote::fetch::FetchReport;
 
 /// What a loader can tell about itself.

@@ -8,9 +8,9 @@ use crate::data::index::{
     TableOptions,
 };
 use crate::error::{Error, Result};
-use crate::remote::fetch::fetcher::{Fetcher, Making};
-use crate::remote::fetch::{Address, FetchOptions};
-use crate::remote::upload::sender;
+use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
+use crate::remote::fetch::{FetchOptions, StoreAddress};
+use crate::remote::upload::uploader;
 
 /// A data set, not read yet.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub enum Source {
     Cifar(PathBuf, CifarOptions),
     /// A cache or tar shards that lie in an object store. Of tar shards an index is kept in their
     /// folder: [`Source::index`] makes it, and so does a loader whose folder has room for all.
-    Store(Address, FetchOptions),
+    Store(StoreAddress, FetchOptions),
     /// An index that is in memory already.
     Index(Box<Index>),
 }
@@ -60,8 +60,11 @@ impl Source {
     /// When nothing is at `path`.
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        if Address::is_one(&path) {
-            return Ok(Self::Store(Address::parse(&path)?, FetchOptions::default()));
+        if StoreAddress::is_address(&path) {
+            return Ok(Self::Store(
+                StoreAddress::parse(&path)?,
+                FetchOptions::default(),
+            ));
         }
         if !Index::is_cache(&path) && Index::names_parquet(&path) {
             let files = Index::expand_parquet(&path)?;
@@ -96,7 +99,7 @@ impl Source {
     /// # Errors
     /// When the data set cannot be read, or is empty.
     pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
-        let (index, report, _) = self.open_with(None, Making::Never)?;
+        let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Never)?;
         Ok((index, report))
     }
 
@@ -107,7 +110,7 @@ impl Source {
     /// # Errors
     /// When the data set cannot be read, or is empty.
     pub fn index(self, progress: &dyn Fn(u64, u64)) -> Result<(Index, Option<ScanReport>)> {
-        let (index, report, _) = self.open_with(None, Making::Always(progress))?;
+        let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Always(progress))?;
         Ok((index, report))
     }
 
@@ -129,8 +132,9 @@ impl Source {
                 "is of a web server, which takes no index: leave out sharing it",
             ));
         }
-        let (index, report, fetcher) = self.open_with(None, Making::Always(progress))?;
-        let kept = fetcher.as_ref().map(Fetcher::kept_index).transpose()?;
+        let (index, report, fetcher) =
+            self.open_with_fetcher(None, TarIndexPolicy::Always(progress))?;
+        let kept = fetcher.as_ref().map(Fetcher::index_location).transpose()?;
         let Some((file, base, name)) = kept.flatten() else {
             return Err(Error::dataset(
                 index.root(),
@@ -138,16 +142,16 @@ impl Source {
                  its index beside it, and of others `Index::save` keeps one",
             ));
         };
-        sender::put(&base, None, (name, &file))?;
+        uploader::put(&base, None, (name, &file))?;
         Ok((index, report))
     }
 
     /// The same, with what gets the shards, where they lie elsewhere. `helper`: the executable
     /// that it is started from, where it is named.
-    pub(crate) fn open_with(
+    pub(crate) fn open_with_fetcher(
         self,
         helper: Option<&Path>,
-        making: Making<'_>,
+        making: TarIndexPolicy<'_>,
     ) -> Result<(Index, Option<ScanReport>, Option<Fetcher>)> {
         let here = match self {
             Self::Store(address, options) => {

@@ -11,24 +11,24 @@ use crate::data::index::Index;
 use crate::device::{DecodeOn, Device};
 use crate::error::{self, Error, Result};
 use crate::forecast::MemoryLimit;
+use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::coded_batch::CpuJob;
+use crate::jobs::images::device_batches;
+use crate::jobs::images::device_batches::{DeviceBatches, DeviceSpec};
 use crate::jobs::images::device_pool::DevicePool;
-use crate::jobs::images::mixed::MixedBatches;
-use crate::jobs::images::on_device;
-use crate::jobs::images::on_device::{DeviceWork, OnDevice};
-use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::jobs::images::run::{Run, place_of};
+use crate::jobs::images::packing::{PackedBatch, SlotPacking};
+use crate::jobs::images::run::{ImageRun, batch_place};
 use crate::jobs::images::spec::ImageSpec;
 use crate::jobs::kinds::KINDS;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
-use crate::loader::epoch::{BatchMaker, Loader, check_start, mark_to_resume};
+use crate::loader::image_loader::{BatchMaker, Loader, check_start, resume_mark};
 use crate::loader::jpeg_decoding;
-use crate::loader::prepared::{HostLimit, Prepared, Settled, Wanted};
+use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
 use crate::loader::source::Source;
 use crate::plan::{EpochMark, Position, SamplerTable, State};
-use crate::pool::engine::Engine;
-use crate::pool::ring::Shape;
+use crate::pool::ring::RingShape;
+use crate::pool::row_filler::RowFiller;
 use crate::recipe::NumericProfile;
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::sys::cpu::CpuLevel;
@@ -52,7 +52,7 @@ impl LoaderBuilder {
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
         let workers = self.crew.count()?;
-        on_device::check(self.device, workers)?;
+        device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let asked = self.depth;
         if let Some(uploads) = &uploads {
@@ -63,37 +63,37 @@ impl LoaderBuilder {
         let crew = self.crew.launch(KINDS)?;
         let host = self
             .memory_limit
-            .and_then(|asked| MemoryLimit::lowest(Some(asked)))
+            .and_then(|asked| MemoryLimit::lowest_of(Some(asked)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
-        let wanted = Wanted {
+        let wanted = RunRequest {
             helper: helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
             limits: self.limits,
             on_error: self.on_error,
-            forecasts: self.memory_limit.is_some(),
-            coded: coded_room(uploads.as_ref(), asked, self.memory_limit),
+            plans_memory: self.memory_limit.is_some(),
+            coded_room: coded_room(uploads.as_ref(), asked, self.memory_limit),
         };
-        let prepared = Prepared::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &wanted)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, asked, needed)?;
         let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
         let decodes = parts.is_some();
-        let outlook = jpeg_decoding::outlook(
+        let outlook = jpeg_decoding::decode_choice(
             self.decode_on,
             self.device,
             &program,
             prepared.has_jpegs,
             decodes,
         );
-        let Settled {
+        let MemoryDecision {
             memory,
             upload,
             lowered,
             refusal,
-        } = prepared.settle(&wanted, workers, host, asked, uploads.as_ref())?;
+        } = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
@@ -101,7 +101,7 @@ impl LoaderBuilder {
             tracing::warn!("{lowered}");
         }
         let depth = memory.depth;
-        let Prepared {
+        let PreparedRun {
             index,
             scan,
             mut fetcher,
@@ -133,19 +133,19 @@ impl LoaderBuilder {
                     "`start` and `resume` both set where the run begins: give one of them",
                 ));
             }
-            state.go_to(mark_to_resume(&from, &plan)?);
+            state.go_to(resume_mark(&from, &plan)?);
         }
         if let Some(fetcher) = &mut fetcher {
-            fetcher.plan(&index, &plan, state.mark(), self.epochs)?;
+            fetcher.set_order(&index, &plan, state.mark(), self.epochs)?;
         }
-        let work = DeviceWork {
+        let work = DeviceSpec {
             program: &program,
             plan: &plan,
             upload: upload
                 .as_ref()
                 .map(|choice| choice.upload)
                 .unwrap_or_default(),
-            outputs: on_device::outputs(depth) as usize,
+            outputs: device_batches::outputs(depth) as usize,
             jpegs: parts,
         };
         let spec = ImageSpec {
@@ -154,7 +154,7 @@ impl LoaderBuilder {
             limits: self.limits,
             tries,
             jpegs: work.jpeg_limits(),
-            shards_go: fetcher.as_ref().is_some_and(Fetcher::evicts),
+            evicts_shards: fetcher.as_ref().is_some_and(Fetcher::evicts),
         };
         let by_cpu = ImageSpec {
             jpegs: None,
@@ -165,12 +165,12 @@ impl LoaderBuilder {
         let jpegs = match (self.device, parts) {
             (Device::Cpu, _) | (_, None) => None,
             (Device::Cuda(ordinal), Some(_)) => {
-                let thread = on_device::start_jpegs(ordinal)?;
+                let thread = device_batches::start_jpegs(ordinal)?;
                 let order = by_cpu.order(&index, sizes.as_ref(), plan.table())?;
                 Some((thread, Arc::new(CpuJob::new(order.build_here(KINDS)?))))
             }
         };
-        let shape = Shape {
+        let shape = RingShape {
             slots: depth,
             rows: plan.most_rows(),
             slot_bytes: packing.slot_bytes(),
@@ -185,27 +185,27 @@ impl LoaderBuilder {
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
             // Shards that come from elsewhere are not there yet.
-            fetcher.is_none().then(|| place_of(&plan, state.mark())),
+            fetcher.is_none().then(|| batch_place(&plan, state.mark())),
             |needed, free| {
                 format!(
                     "the ring needs {} and {} are available: lower `batch_size` or `depth`, or \
                      use a smaller `dtype`{}",
-                    error::needed(needed),
-                    error::room(free),
+                    error::size_rounded_up(needed),
+                    error::size_rounded_down(free),
                     what_is_large(shape, &packing, &index)
                 )
             },
         )?;
         let maker = match (self.device, engine, upload) {
-            (Device::Cuda(ordinal), Engine::Workers(pool), Some(_)) => {
-                let on = OnDevice::open(ordinal, pool.ring(), &work, jpegs)?;
+            (Device::Cuda(ordinal), RowFiller::Workers(pool), Some(_)) => {
+                let on = DeviceBatches::open(ordinal, pool.ring(), &work, jpegs)?;
                 BatchMaker::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
             (_, engine, _) => BatchMaker::Host(engine),
         };
         Ok(Loader {
             maker,
-            run: Run {
+            run: ImageRun {
                 index: Arc::new(index),
                 scan,
                 plan,
@@ -214,16 +214,16 @@ impl LoaderBuilder {
                 packed: PackedBatch::default(),
                 state,
                 epochs: self.epochs,
-                can_be_made: fetcher.as_ref().map(|_| 0),
+                ready_batches: fetcher.as_ref().map(|_| 0),
                 on_error: self.on_error,
                 tries,
                 startup: began.elapsed(),
-                mixed: self.recipe.mixing.as_ref().map(MixedBatches::new),
-                mixing: Duration::ZERO,
+                mixing: self.recipe.mixing.as_ref().map(BatchMixing::new),
+                mixing_time: Duration::ZERO,
             },
             fetcher,
             jpegs: outlook,
-            broken_off: false,
+            epoch_abandoned: false,
             handed_over: None,
             consumer: Duration::ZERO,
         })
@@ -237,7 +237,7 @@ const MUCH: u64 = 16 << 20;
 const NAMED: usize = 3;
 
 /// Where rows have sizes of their own: which pictures make a slot so large.
-fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
+fn what_is_large(shape: RingShape, packing: &SlotPacking, index: &Index) -> String {
     let Some(named) = largest(packing, index) else {
         return String::new();
     };
@@ -251,8 +251,8 @@ fn what_is_large(shape: Shape, packing: &Packing, index: &Index) -> String {
 }
 
 /// What there is to say when a few pictures make most of every slot.
-fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<String> {
-    let without = packing.slot_bytes_but_for(NAMED)?;
+fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Option<String> {
+    let without = packing.slot_bytes_without(NAMED)?;
     let more = shape.slot_bytes.saturating_sub(without);
     if shape.slot_bytes / 2 <= without || more.saturating_mul(u64::from(shape.slots)) < MUCH {
         return None;
@@ -268,7 +268,7 @@ fn what_is_uneven(shape: Shape, packing: &Packing, index: &Index) -> Option<Stri
 }
 
 /// Paths and sizes of the largest pictures; none when rows are equal.
-fn largest(packing: &Packing, index: &Index) -> Option<String> {
+fn largest(packing: &SlotPacking, index: &Index) -> Option<String> {
     let named: Vec<String> = packing
         .largest(NAMED)
         .into_iter()

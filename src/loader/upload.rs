@@ -6,22 +6,22 @@
 
 use serde::Serialize;
 
-use crate::device::Upload;
-use crate::device::shape::{JpegParts, JpegShape, MOST_ROWS};
-use crate::error::{Error, Result, needed, room};
-use crate::forecast::memory::{Depth, DeviceBytes, largest, what_would_fit};
-use crate::jobs::images::on_device;
-use crate::jobs::images::on_device::DeviceWork;
-use crate::jobs::images::packing::Packing;
-use crate::picture::Limits;
-use crate::plan::{Plan, PlanOptions};
+use crate::device::UploadMode;
+use crate::device::stage_shapes::{JpegParts, JpegShape, MOST_ROWS};
+use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
+use crate::forecast::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
+use crate::jobs::images::device_batches;
+use crate::jobs::images::device_batches::DeviceSpec;
+use crate::jobs::images::packing::SlotPacking;
+use crate::picture::PictureLimits;
+use crate::plan::{EpochPlan, OrderOptions};
 use crate::recipe::{RowExtent, SampleProgram};
 
 /// How a device gets at what workers hand over, and why so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UploadChoice {
-    pub upload: Upload,
+    pub upload: UploadMode,
     pub why: String,
     /// Most bytes of the device, where somebody said so.
     pub limit_bytes: Option<u64>,
@@ -29,12 +29,12 @@ pub struct UploadChoice {
 
 /// What a choice follows from.
 #[derive(Debug, Clone)]
-pub(super) struct Uploads<'a> {
+pub(super) struct UploadPlanner<'a> {
     pub(super) program: &'a SampleProgram,
-    pub(super) plan: PlanOptions,
-    pub(super) limits: Limits,
+    pub(super) plan: OrderOptions,
+    pub(super) limits: PictureLimits,
     /// Leaves no choice.
-    pub(super) asked: Option<Upload>,
+    pub(super) requested: Option<UploadMode>,
     /// Most bytes of the device, its context apart.
     pub(super) limit: Option<u64>,
     /// The parts in which the device decodes JPEGs; none = workers decode all.
@@ -43,31 +43,31 @@ pub(super) struct Uploads<'a> {
 
 /// A choice, and what it takes.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct PlannedUpload {
     pub(super) choice: UploadChoice,
     /// The most slots that fit with it.
     pub(super) depth: u32,
-    pub(super) bytes: DeviceBytes,
+    pub(super) bytes: DeviceNeeds,
 }
 
 /// The ways to the pixels of crops, in the order in which they are tried. In place
 /// takes the least memory, and the bus for as long as the kernel runs; so who gives
 /// it a limit to use, or reads pixels twice, has them copied.
-fn ways(twice: bool, limited: bool) -> &'static [Upload] {
+fn ways(twice: bool, limited: bool) -> &'static [UploadMode] {
     match (twice, limited) {
-        (false, false) => &[Upload::InPlace],
-        (true, false) => &[Upload::Copied],
-        (_, true) => &[Upload::Copied, Upload::InPlace],
+        (false, false) => &[UploadMode::InPlace],
+        (true, false) => &[UploadMode::Copied],
+        (_, true) => &[UploadMode::Copied, UploadMode::InPlace],
     }
 }
 
-impl Uploads<'_> {
+impl UploadPlanner<'_> {
     /// Refuses more rows than a launch has, and what does not fit the limit, as far as that can be said without data:
     /// rows of their own sizes follow from headers.
     ///
     /// # Errors
     /// As [`Uploads::choose`].
-    pub(super) fn check(&self, depth: Depth) -> Result<()> {
+    pub(super) fn check(&self, depth: RingDepth) -> Result<()> {
         let plan = self.check_rows()?;
         if self.limit.is_none() || self.program.extent == RowExtent::Own {
             return Ok(());
@@ -83,11 +83,16 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// As [`Uploads::choose`], where it is needed.
-    pub(super) fn decoding(mut self, windows: usize, depth: Depth, needed: bool) -> Result<Self> {
+    pub(super) fn with_jpeg_parts(
+        mut self,
+        windows: usize,
+        depth: RingDepth,
+        needed: bool,
+    ) -> Result<Self> {
         let plan = self.check_rows()?;
         let slot_bytes = self.slot_bytes(&plan)?;
         let parts: Vec<_> = JpegShape::all_parts(plan.most_rows() as usize, windows).collect();
-        for depth in [Depth::Exactly(depth.most()), depth] {
+        for depth in [RingDepth::Exactly(depth.most_slots()), depth] {
             for &parts in &parts {
                 self.jpegs = Some(parts);
                 if self.choose(slot_bytes, depth).is_ok() {
@@ -107,16 +112,16 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// As [`Uploads::decoding`].
-    pub(super) fn with_rows_of<'b>(
+    pub(super) fn with_program<'b>(
         self,
         program: &'b SampleProgram,
         windows: usize,
-        depth: Depth,
+        depth: RingDepth,
         needed: bool,
-    ) -> Result<Uploads<'b>> {
-        let uploads = Uploads { program, ..self };
+    ) -> Result<UploadPlanner<'b>> {
+        let uploads = UploadPlanner { program, ..self };
         match uploads.jpegs.is_some() && (*program != *self.program || windows > 0) {
-            true => uploads.decoding(windows, depth, needed),
+            true => uploads.with_jpeg_parts(windows, depth, needed),
             false => Ok(uploads),
         }
     }
@@ -125,7 +130,7 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// It has none.
-    pub(super) fn check_rows(&self) -> Result<Plan> {
+    pub(super) fn check_rows(&self) -> Result<EpochPlan> {
         let plan = self.batches(self.plan.batch)?;
         if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
             return Err(Error::config(format!(
@@ -142,24 +147,28 @@ impl Uploads<'_> {
     ///
     /// # Errors
     /// When nothing fits the limit; the text says what would.
-    pub(super) fn choose(&self, slot_bytes: u64, depth: Depth) -> Result<Chosen> {
+    pub(super) fn choose(&self, slot_bytes: u64, depth: RingDepth) -> Result<PlannedUpload> {
         let plan = self.batches(self.plan.batch)?;
         let (ways, only) = self.ways();
         let bytes = |upload| self.bytes(&plan, upload, slot_bytes);
-        let (most, least) = (depth.most(), depth.least());
+        let (most, least) = (depth.most_slots(), depth.least_slots());
         for depth in (least..=most).rev() {
             for &upload in ways {
                 let bytes = bytes(upload);
-                if self.limit.is_some_and(|limit| bytes.with(depth) > limit) {
+                if self
+                    .limit
+                    .is_some_and(|limit| bytes.bytes_with(depth) > limit)
+                {
                     continue;
                 }
                 let why = match &only {
                     Some(why) => why.clone(),
                     None => self.why(upload, || {
-                        self.bytes(&plan, Upload::Copied, slot_bytes).with(depth)
+                        self.bytes(&plan, UploadMode::Copied, slot_bytes)
+                            .bytes_with(depth)
                     }),
                 };
-                return Ok(Chosen {
+                return Ok(PlannedUpload {
                     choice: UploadChoice {
                         upload,
                         why,
@@ -171,68 +180,73 @@ impl Uploads<'_> {
             }
         }
         let smallest = ways.last().copied().unwrap_or_default();
-        Err(self.refusal(smallest, slot_bytes, least, bytes(smallest).with(least)))
+        Err(self.refusal(
+            smallest,
+            slot_bytes,
+            least,
+            bytes(smallest).bytes_with(least),
+        ))
     }
 
     /// The ways to try, and why, where there is but one.
-    fn ways(&self) -> (&'static [Upload], Option<String>) {
+    fn ways(&self) -> (&'static [UploadMode], Option<String>) {
         let Some(rule) = &self.program.crops else {
             let why = match self.program.with_crops() {
                 Err(why) => format!(": {why}"),
                 Ok(_) => String::new(),
             };
             let only = "finished rows are always copied, one copy a batch";
-            return (&[Upload::Copied], Some(format!("{only}{why}")));
+            return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };
-        let one: &'static [Upload] = match self.asked {
+        let one: &'static [UploadMode] = match self.requested {
             None => return (ways(rule.reads_twice(), self.limit.is_some()), None),
-            Some(Upload::InPlace) => &[Upload::InPlace],
-            Some(Upload::Copied) => &[Upload::Copied],
+            Some(UploadMode::InPlace) => &[UploadMode::InPlace],
+            Some(UploadMode::Copied) => &[UploadMode::Copied],
         };
         (one, Some("as asked".into()))
     }
 
-    fn why(&self, upload: Upload, copied: impl Fn() -> u64) -> String {
+    fn why(&self, upload: UploadMode, copied: impl Fn() -> u64) -> String {
         match (upload, self.limit) {
-            (Upload::InPlace, None) => {
+            (UploadMode::InPlace, None) => {
                 "the kernel reads each pixel once over the bus. A gpu_memory_limit with room for \
                  copies would make the kernel faster"
                     .into()
             }
-            (Upload::Copied, None) => "the kernel reads pixels twice, so they are copied over \
+            (UploadMode::Copied, None) => "the kernel reads pixels twice, so they are copied over \
                                        the bus once"
                 .into(),
-            (Upload::InPlace, Some(limit)) => format!(
+            (UploadMode::InPlace, Some(limit)) => format!(
                 "copies would need {} of the device and gpu_memory_limit allows {}",
-                needed(copied()),
-                room(limit)
+                size_rounded_up(copied()),
+                size_rounded_down(limit)
             ),
-            (Upload::Copied, Some(_)) => {
+            (UploadMode::Copied, Some(_)) => {
                 "copies fit gpu_memory_limit and make the kernel faster".into()
             }
         }
     }
 
     /// The batches of so many rows, whatever the samples.
-    fn batches(&self, batch: u32) -> Result<Plan> {
-        Plan::new(
+    fn batches(&self, batch: u32) -> Result<EpochPlan> {
+        EpochPlan::new(
             1,
-            PlanOptions {
+            OrderOptions {
                 batch,
                 multi_scale: self.plan.multi_scale.clone(),
-                ..PlanOptions::default()
+                ..OrderOptions::default()
             },
         )
     }
 
     /// Of a slot, where rows have one size.
-    fn slot_bytes(&self, plan: &Plan) -> Result<u64> {
-        let packing = Packing::new(self.program, plan.clone(), 0, self.limits, None)?;
+    fn slot_bytes(&self, plan: &EpochPlan) -> Result<u64> {
+        let packing = SlotPacking::new(self.program, plan.clone(), 0, self.limits, None)?;
         Ok(packing.slot_bytes())
     }
 
-    fn bytes(&self, plan: &Plan, upload: Upload, slot_bytes: u64) -> DeviceBytes {
-        let work = |outputs| DeviceWork {
+    fn bytes(&self, plan: &EpochPlan, upload: UploadMode, slot_bytes: u64) -> DeviceNeeds {
+        let work = |outputs| DeviceSpec {
             program: self.program,
             plan,
             upload,
@@ -240,38 +254,38 @@ impl Uploads<'_> {
             jpegs: self.jpegs,
         };
         let once = work(0).device_bytes(slot_bytes);
-        DeviceBytes {
-            once,
-            each: work(1).device_bytes(slot_bytes) - once,
-            least: u64::from(on_device::outputs(0)),
-            most: u64::from(on_device::outputs(u32::MAX)),
+        DeviceNeeds {
+            fixed: once,
+            per_slot: work(1).device_bytes(slot_bytes) - once,
+            least_slots: u64::from(device_batches::outputs(0)),
+            most_slots: u64::from(device_batches::outputs(u32::MAX)),
             pinned: work(0).pinned_bytes(),
             decodes: self.jpegs.is_some(),
         }
     }
 
-    fn refusal(&self, upload: Upload, slot_bytes: u64, depth: u32, bytes: u64) -> Error {
+    fn refusal(&self, upload: UploadMode, slot_bytes: u64, depth: u32, bytes: u64) -> Error {
         let limit = self.limit.unwrap_or(u64::MAX);
         let of_batch = |batch: u32| {
             let plan = self.batches(batch).ok()?;
             let slot_bytes = self.slot_bytes(&plan).ok()?;
-            Some(self.bytes(&plan, upload, slot_bytes).with(depth))
+            Some(self.bytes(&plan, upload, slot_bytes).bytes_with(depth))
         };
         let with = |upload, depth| {
             let plan = self.batches(self.plan.batch).ok()?;
-            Some(self.bytes(&plan, upload, slot_bytes).with(depth))
+            Some(self.bytes(&plan, upload, slot_bytes).bytes_with(depth))
         };
         let fits = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes <= limit);
         let mut smaller = Vec::new();
-        if let Some(n) = largest(self.plan.batch, |n| fits(of_batch(n))) {
+        if let Some(n) = largest_that_fits(self.plan.batch, |n| fits(of_batch(n))) {
             smaller.push(format!("batch_size {n}"));
         }
-        if let Some(n) = largest(depth, |n| fits(with(upload, n))) {
+        if let Some(n) = largest_that_fits(depth, |n| fits(with(upload, n))) {
             smaller.push(format!("depth {n}"));
         }
         let crops = self.program.crops.is_some();
-        if crops && upload == Upload::Copied && fits(with(Upload::InPlace, depth)) {
-            smaller.push(format!("upload {}", Upload::InPlace));
+        if crops && upload == UploadMode::Copied && fits(with(UploadMode::InPlace, depth)) {
+            smaller.push(format!("upload {}", UploadMode::InPlace));
         }
         if self.jpegs.is_some() {
             smaller.push("decode_on cpu".into());
@@ -283,9 +297,9 @@ impl Uploads<'_> {
         Error::config(format!(
             "the run needs {} of the device with depth {depth} and {what} (the context apart) and \
              gpu_memory_limit allows {}: {}",
-            needed(bytes),
-            room(limit),
-            what_would_fit(&smaller)
+            size_rounded_up(bytes),
+            size_rounded_down(limit),
+            advice_text(&smaller)
         ))
     }
 }
@@ -293,43 +307,43 @@ impl Uploads<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::shape::rows_bytes;
-    use crate::recipe::{Recipe, Reorder};
+    use crate::device::stage_shapes::rows_bytes;
+    use crate::recipe::{Recipe, ReorderMode};
 
     fn program(recipe: Recipe) -> SampleProgram {
         let program = SampleProgram::compile(&recipe).unwrap();
         program.with_crops().unwrap_or(program)
     }
 
-    fn uploads(program: &SampleProgram) -> Uploads<'_> {
-        Uploads {
+    fn uploads(program: &SampleProgram) -> UploadPlanner<'_> {
+        UploadPlanner {
             program,
-            plan: PlanOptions::default(),
-            limits: Limits::default(),
-            asked: None,
+            plan: OrderOptions::default(),
+            limits: PictureLimits::default(),
+            requested: None,
             limit: None,
             jpegs: None,
         }
     }
 
-    fn slot_bytes(uploads: &Uploads<'_>) -> u64 {
+    fn slot_bytes(uploads: &UploadPlanner<'_>) -> u64 {
         let plan = uploads.batches(uploads.plan.batch).unwrap();
         uploads.slot_bytes(&plan).unwrap()
     }
 
     /// What `upload` takes with so many slots.
-    fn taken(uploads: &Uploads<'_>, upload: Upload, depth: u32) -> u64 {
+    fn taken(uploads: &UploadPlanner<'_>, upload: UploadMode, depth: u32) -> u64 {
         let plan = uploads.batches(uploads.plan.batch).unwrap();
         let bytes = uploads.bytes(&plan, upload, slot_bytes(uploads));
-        bytes.with(depth)
+        bytes.bytes_with(depth)
     }
 
     #[test]
     fn pixels_that_are_read_twice_are_copied_and_a_limit_is_used() {
-        assert_eq!(ways(false, false), [Upload::InPlace]);
-        assert_eq!(ways(true, false), [Upload::Copied]);
+        assert_eq!(ways(false, false), [UploadMode::InPlace]);
+        assert_eq!(ways(true, false), [UploadMode::Copied]);
         for twice in [false, true] {
-            assert_eq!(ways(twice, true), [Upload::Copied, Upload::InPlace]);
+            assert_eq!(ways(twice, true), [UploadMode::Copied, UploadMode::InPlace]);
         }
     }
 
@@ -338,8 +352,8 @@ mod tests {
         let program = program(Recipe::train224());
         let mut uploads = uploads(&program);
         let slot = slot_bytes(&uploads);
-        let [copied, in_place] = [Upload::Copied, Upload::InPlace];
-        let depth = Depth::AtMost(4);
+        let [copied, in_place] = [UploadMode::Copied, UploadMode::InPlace];
+        let depth = RingDepth::AtMost(4);
         let free = uploads.choose(slot, depth).unwrap();
         assert_eq!((free.choice.upload, free.depth), (in_place, 4));
         // Slots that were asked for before the way, the way before fewer slots.
@@ -359,19 +373,19 @@ mod tests {
             match (uploads.choose(slot, depth), fits) {
                 (Ok(chosen), Some((bytes, upload, depth))) => {
                     assert_eq!((chosen.choice.upload, chosen.depth), (*upload, *depth));
-                    assert_eq!(chosen.bytes.with(chosen.depth), *bytes);
+                    assert_eq!(chosen.bytes.bytes_with(chosen.depth), *bytes);
                     assert_eq!(chosen.choice.limit_bytes, Some(limit));
-                    uploads.check(Depth::AtMost(4)).unwrap();
+                    uploads.check(RingDepth::AtMost(4)).unwrap();
                 }
                 (Err(e), None) => {
                     let said = e.to_string();
                     let least = taken(&uploads, in_place, 1);
                     assert_eq!(limit, least - 1);
                     assert!(
-                        said.contains(&format!("needs {} of", needed(least))),
+                        said.contains(&format!("needs {} of", size_rounded_up(least))),
                         "{said}"
                     );
-                    let same = uploads.check(Depth::AtMost(4)).unwrap_err();
+                    let same = uploads.check(RingDepth::AtMost(4)).unwrap_err();
                     assert_eq!(same.to_string(), said);
                 }
                 (chosen, fits) => panic!("{limit}: {chosen:?}, {fits:?}"),
@@ -382,25 +396,25 @@ mod tests {
     #[test]
     fn parts_of_jpegs_become_smaller_before_workers_decode() {
         let program = program(Recipe::train224());
-        let depth = Depth::AtMost(3);
+        let depth = RingDepth::AtMost(3);
         let of = |limit: Option<u64>, needed: bool| {
-            let uploads = Uploads {
+            let uploads = UploadPlanner {
                 limit,
                 ..uploads(&program)
             };
-            let uploads = uploads.decoding(0, depth, needed);
+            let uploads = uploads.with_jpeg_parts(0, depth, needed);
             uploads.map(|uploads| uploads.jpegs.map(|parts| parts.pictures))
         };
         assert_eq!(of(None, false).unwrap(), Some(32));
         let bytes = |pictures: Option<usize>, depth| {
-            let uploads = Uploads {
+            let uploads = UploadPlanner {
                 jpegs: pictures.map(|pictures| JpegParts {
                     pictures,
                     window: 0,
                 }),
                 ..uploads(&program)
             };
-            taken(&uploads, Upload::InPlace, depth)
+            taken(&uploads, UploadMode::InPlace, depth)
         };
         let all = bytes(Some(32), 3);
         assert!(bytes(Some(16), 3) < all && bytes(Some(8), 3) < bytes(Some(16), 3));
@@ -419,17 +433,17 @@ mod tests {
     #[test]
     fn windows_of_full_size_take_what_a_limit_leaves() {
         let program = program(Recipe::train224());
-        let depth = Depth::AtMost(3);
+        let depth = RingDepth::AtMost(3);
         let of = |limit: Option<u64>| {
-            let uploads = Uploads {
+            let uploads = UploadPlanner {
                 limit,
                 ..uploads(&program)
             };
-            uploads.decoding(12 << 20, depth, false).unwrap()
+            uploads.with_jpeg_parts(12 << 20, depth, false).unwrap()
         };
-        let taken_by = |uploads: &Uploads<'_>| {
+        let taken_by = |uploads: &UploadPlanner<'_>| {
             let jpegs = uploads.jpegs;
-            (jpegs.unwrap(), taken(uploads, Upload::InPlace, 3))
+            (jpegs.unwrap(), taken(uploads, UploadMode::InPlace, 3))
         };
         let parts = |pictures, window| JpegParts { pictures, window };
         let (first, all) = taken_by(&of(None));
@@ -437,7 +451,7 @@ mod tests {
         let (second, fewer) = taken_by(&of(Some(all - 1)));
         assert_eq!(second, parts(16, 12 << 20));
         assert!(fewer < all);
-        let (_, least) = taken_by(&Uploads {
+        let (_, least) = taken_by(&UploadPlanner {
             jpegs: Some(parts(8, 12 << 20)),
             ..uploads(&program)
         });
@@ -457,34 +471,36 @@ mod tests {
     #[test]
     fn a_refusal_says_what_would_fit() {
         let program = program(Recipe::train224());
-        let of = |batch: u32, upload: Option<Upload>, limit: Option<u64>| Uploads {
-            plan: PlanOptions {
+        let of = |batch: u32, upload: Option<UploadMode>, limit: Option<u64>| UploadPlanner {
+            plan: OrderOptions {
                 batch,
-                ..PlanOptions::default()
+                ..OrderOptions::default()
             },
-            asked: upload,
+            requested: upload,
             limit,
             ..uploads(&program)
         };
-        let fits = |batch: u32, upload: Upload, depth: u32, limit: u64| {
+        let fits = |batch: u32, upload: UploadMode, depth: u32, limit: u64| {
             of(batch, Some(upload), Some(limit))
-                .check(Depth::Exactly(depth))
+                .check(RingDepth::Exactly(depth))
                 .is_ok()
         };
-        let limit = taken(&of(64, None, None), Upload::Copied, 5) - 1;
-        let asked = of(64, Some(Upload::Copied), Some(limit));
-        let said = asked.check(Depth::Exactly(5)).unwrap_err();
+        let limit = taken(&of(64, None, None), UploadMode::Copied, 5) - 1;
+        let asked = of(64, Some(UploadMode::Copied), Some(limit));
+        let said = asked.check(RingDepth::Exactly(5)).unwrap_err();
         assert!(said.is_usage());
         let said = said.to_string();
         let (batch, depth) = (named(&said, "batch_size "), named(&said, "depth "));
-        assert!(fits(batch, Upload::Copied, 5, limit), "{said}");
-        assert!(!fits(batch + 1, Upload::Copied, 5, limit), "{said}");
-        assert!(fits(64, Upload::Copied, depth, limit), "{said}");
-        assert!(!fits(64, Upload::Copied, depth + 1, limit), "{said}");
+        assert!(fits(batch, UploadMode::Copied, 5, limit), "{said}");
+        assert!(!fits(batch + 1, UploadMode::Copied, 5, limit), "{said}");
+        assert!(fits(64, UploadMode::Copied, depth, limit), "{said}");
+        assert!(!fits(64, UploadMode::Copied, depth + 1, limit), "{said}");
         assert!(said.contains("upload in-place"), "{said}");
-        assert!(fits(64, Upload::InPlace, 5, limit), "{said}");
+        assert!(fits(64, UploadMode::InPlace, 5, limit), "{said}");
 
-        let said = of(64, None, Some(1)).check(Depth::AtMost(3)).unwrap_err();
+        let said = of(64, None, Some(1))
+            .check(RingDepth::AtMost(3))
+            .unwrap_err();
         assert!(
             said.to_string().contains("a recipe with smaller rows"),
             "{said}"
@@ -493,23 +509,23 @@ mod tests {
 
     #[test]
     fn finished_rows_have_one_way() {
-        let program = program(Recipe::train224().with_reorder(Reorder::Off));
-        for asked in [None, Some(Upload::InPlace), Some(Upload::Copied)] {
+        let program = program(Recipe::train224().with_reorder(ReorderMode::Off));
+        for asked in [None, Some(UploadMode::InPlace), Some(UploadMode::Copied)] {
             let mut uploads = uploads(&program);
-            uploads.asked = asked;
+            uploads.requested = asked;
             let slot = slot_bytes(&uploads);
-            let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
-            assert_eq!(chosen.choice.upload, Upload::Copied);
+            let chosen = uploads.choose(slot, RingDepth::AtMost(3)).unwrap();
+            assert_eq!(chosen.choice.upload, UploadMode::Copied);
             let why = &chosen.choice.why;
             assert!(why.contains("always copied") && why.contains("reorder: off"));
             // Nothing but batches, and what the driver takes: `device::shape`.
-            let three = chosen.bytes.with(3);
+            let three = chosen.bytes.bytes_with(3);
             assert_eq!(three, rows_bytes(3, slot as usize));
             uploads.limit = Some(three - 1);
-            let chosen = uploads.choose(slot, Depth::AtMost(3)).unwrap();
+            let chosen = uploads.choose(slot, RingDepth::AtMost(3)).unwrap();
             assert_eq!(chosen.depth, 2);
             uploads.limit = Some(rows_bytes(2, slot as usize) - 1);
-            let said = uploads.choose(slot, Depth::AtMost(3)).unwrap_err();
+            let said = uploads.choose(slot, RingDepth::AtMost(3)).unwrap_err();
             let said = said.to_string();
             assert!(said.contains("finished rows"), "{said}");
             assert!(said.contains("batch_size 62"), "{said}");

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::jobs::bare::BareLoop;
-pub use crate::jobs::bare::CeilingPart;
-use crate::loader::order;
-use crate::plan::PlanOptions;
+use crate::jobs::decode_ceiling::CeilingLoop;
+pub use crate::jobs::decode_ceiling::CeilingPart;
+use crate::loader::sampler_table;
+use crate::plan::OrderOptions;
 use crate::recipe::{Recipe, SampleProgram};
 
 /// One measuring process's share of the work.
@@ -20,7 +20,7 @@ use crate::recipe::{Recipe, SampleProgram};
 pub struct CeilingShare {
     pub part: CeilingPart,
     pub recipe: Recipe,
-    pub plan: PlanOptions,
+    pub plan: OrderOptions,
     /// Which process, of how many.
     pub share: (u64, u64),
 }
@@ -44,9 +44,9 @@ pub fn serve(
              without it"
         )));
     }
-    let plan = order::plan(&index, &share.plan)?;
+    let plan = sampler_table::plan(&index, &share.plan)?;
     let program = SampleProgram::compile(&share.recipe)?;
-    let mut bare = BareLoop::new(index, plan, program, share.part, share.share)?;
+    let mut bare = CeilingLoop::new(index, plan, program, share.part, share.share)?;
     let mut answer = |text: String| {
         writeln!(output, "{text}")
             .and_then(|()| output.flush())

@@ -13,14 +13,14 @@
 
 #[cfg(feature = "codecs")]
 pub mod ceiling;
-mod idle;
+mod cpu_clocks;
 mod page_cache;
 pub mod processes;
 pub mod statistics;
 pub mod system;
 mod tree;
 
-pub use idle::CpuClocks;
+pub use cpu_clocks::CpuClocks;
 pub use page_cache::PageCache;
-pub use processes::{Memory, ProcessUsage, TreeUsage};
-pub use tree::{Member, Role, SteadyMemory, SteadyProcess, TreeSample};
+pub use processes::{ProcessMemory, ProcessUsage, TreeUsage};
+pub use tree::{PoolProcess, ProcessRole, SteadyMemory, SteadyProcess, TreeSample};

@@ -25,7 +25,7 @@ use crate::sys::pid_namespace;
 /// Memory of one process, or of several added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Memory {
+pub struct ProcessMemory {
     pub rss_bytes: u64,
     pub pss_bytes: u64,
     /// Private pages: what would be free if the process ended.
@@ -54,7 +54,7 @@ pub struct Memory {
     pub pss_input_bytes: u64,
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Reads one process.
     ///
     /// # Errors
@@ -226,7 +226,7 @@ impl<'a> Mapping<'a> {
     }
 }
 
-impl AddAssign for Memory {
+impl AddAssign for ProcessMemory {
     fn add_assign(&mut self, other: Self) {
         for (sum, figure) in self.figures_mut().into_iter().zip(other.figures()) {
             *sum += figure;
@@ -234,7 +234,7 @@ impl AddAssign for Memory {
     }
 }
 
-impl Sum for Memory {
+impl Sum for ProcessMemory {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |mut sum, one| {
             sum += one;
@@ -249,7 +249,7 @@ impl Sum for Memory {
 pub struct ProcessUsage {
     pub pid: i32,
     #[serde(flatten)]
-    pub memory: Memory,
+    pub memory: ProcessMemory,
     /// User and system time of the process and of its reaped children.
     pub cpu_s: f64,
     /// Time in which its first thread could have run and had no processor; none where the
@@ -264,7 +264,7 @@ pub struct TreeUsage {
     pub processes: Vec<ProcessUsage>,
     /// Of all of them together.
     #[serde(flatten)]
-    pub memory: Memory,
+    pub memory: ProcessMemory,
     pub cpu_s: f64,
 }
 
@@ -278,7 +278,7 @@ impl ProcessUsage {
             pid,
             cpu_s: cpu_seconds(pid)?,
             queued_s: queued_seconds(pid),
-            memory: Memory::read(pid)?,
+            memory: ProcessMemory::read(pid)?,
         })
     }
 }
@@ -344,7 +344,7 @@ mod tests {
                       Shared_Clean: 30 kB\nShared_Dirty: 20 kB\nPrivate_Clean: 4 kB\n\
                       Private_Dirty: 36 kB\nSwap: 8 kB\nSwapPss: 3 kB\nLocked: 1 kB\n";
         let status = "Name:\tRss: 77 kB\nVmLck:\t       5 kB\nVmPin:\t       6 kB\n";
-        let m = Memory::parse(rollup, status);
+        let m = ProcessMemory::parse(rollup, status);
         let kib = m.figures().map(|bytes| bytes / 1024);
         assert_eq!(kib, [90, 50, 40, 50, 11, 3, 20, 18, 12, 0, 0, 0]);
     }
@@ -411,23 +411,23 @@ mod tests {
 
     #[test]
     fn each_figure_has_its_own_median_and_sums_are_by_figure() {
-        let sample = |pss, rss| Memory {
+        let sample = |pss, rss| ProcessMemory {
             pss_bytes: pss,
             rss_bytes: rss,
-            ..Memory::default()
+            ..ProcessMemory::default()
         };
         let samples = [sample(1, 30), sample(3, 20), sample(2, 10)];
-        assert_eq!(Memory::median(&samples), sample(2, 20));
-        assert_eq!(Memory::median(&[]), Memory::default());
-        assert_eq!(samples.into_iter().sum::<Memory>(), sample(6, 60));
+        assert_eq!(ProcessMemory::median(&samples), sample(2, 20));
+        assert_eq!(ProcessMemory::median(&[]), ProcessMemory::default());
+        assert_eq!(samples.into_iter().sum::<ProcessMemory>(), sample(6, 60));
     }
 
     #[test]
     fn memory_that_is_touched_is_seen() {
         let me = std::process::id() as i32;
-        let before = Memory::read(me).unwrap();
+        let before = ProcessMemory::read(me).unwrap();
         let block = vec![1u8; 64 << 20];
-        let after = Memory::read(me).unwrap();
+        let after = ProcessMemory::read(me).unwrap();
         std::hint::black_box(&block);
         let grown = after.uss_bytes.saturating_sub(before.uss_bytes);
         assert!(grown > 48 << 20, "{grown}");

@@ -4,8 +4,8 @@
 //! In the consumer. Looks, and changes nothing.
 
 use crate::error::{Error, Result};
-use crate::pool::crew;
-use crate::pool::ring::{Layout, Shape};
+use crate::pool::ring::{RingLayout, RingShape};
+use crate::pool::worker_options;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::sys::{cgroup, probe};
 
@@ -69,7 +69,7 @@ impl CgroupLimits {
 /// The number of workers when none is given: the CPUs that this process may
 /// use, by affinity and cgroup quota; at least 1.
 pub fn default_workers() -> usize {
-    crew::default_workers()
+    worker_options::default_workers()
 }
 
 /// Bytes of the ring of a loader with these options.
@@ -85,13 +85,13 @@ pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) ->
             recipe.name
         )));
     };
-    let shape = Shape {
+    let shape = RingShape {
         slots: depth,
         rows: batch_size,
         slot_bytes: u64::from(batch_size).saturating_mul(program.row_bytes((height, width))),
         lanes: workers.max(1),
     };
-    Ok(Layout::new(shape)?.total_bytes() as u64)
+    Ok(RingLayout::new(shape)?.total_bytes() as u64)
 }
 
 #[cfg(test)]

@@ -6,18 +6,18 @@
 
 use serde::Serialize;
 
-use super::processes::Memory;
+use super::processes::ProcessMemory;
 
 /// What a process is to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ProcessRole {
     Consumer,
     Coordinator,
     Worker,
 }
 
-impl Role {
+impl ProcessRole {
     pub const ALL: [Self; 3] = [Self::Consumer, Self::Coordinator, Self::Worker];
 
     pub fn name(self) -> &'static str {
@@ -31,24 +31,24 @@ impl Role {
 
 /// A process of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub struct Member {
-    pub role: Role,
+pub struct PoolProcess {
+    pub role: ProcessRole,
     pub pid: i32,
 }
 
 /// All processes of a pool, read once.
 #[derive(Debug, Clone, Default)]
 pub struct TreeSample {
-    processes: Vec<(Member, Memory)>,
+    processes: Vec<(PoolProcess, ProcessMemory)>,
     missing: bool,
 }
 
 impl TreeSample {
     /// Reads the members; those that are gone are left out.
-    pub fn read(members: &[Member]) -> Self {
+    pub fn read(members: &[PoolProcess]) -> Self {
         let processes: Vec<_> = members
             .iter()
-            .filter_map(|m| Some((*m, Memory::read(m.pid).ok()?)))
+            .filter_map(|m| Some((*m, ProcessMemory::read(m.pid).ok()?)))
             .collect();
         Self {
             missing: processes.len() < members.len(),
@@ -61,11 +61,11 @@ impl TreeSample {
         !self.missing
     }
 
-    pub fn total(&self) -> Memory {
+    pub fn total(&self) -> ProcessMemory {
         self.processes.iter().map(|(_, memory)| *memory).sum()
     }
 
-    fn of_role(&self, role: Role) -> Memory {
+    fn of_role(&self, role: ProcessRole) -> ProcessMemory {
         let own = self.processes.iter().filter(|(m, _)| m.role == role);
         own.map(|(_, memory)| *memory).sum()
     }
@@ -78,11 +78,11 @@ impl TreeSample {
 pub struct SteadyMemory {
     pub samples: usize,
     /// All processes together.
-    pub total: Memory,
-    pub consumer: Memory,
-    pub coordinator: Memory,
+    pub total: ProcessMemory,
+    pub consumer: ProcessMemory,
+    pub coordinator: ProcessMemory,
     /// All workers together.
-    pub all_workers: Memory,
+    pub all_workers: ProcessMemory,
     pub processes: Vec<SteadyProcess>,
 }
 
@@ -91,19 +91,19 @@ pub struct SteadyMemory {
 #[non_exhaustive]
 pub struct SteadyProcess {
     #[serde(flatten)]
-    pub member: Member,
+    pub member: PoolProcess,
     /// Fewer than the pool's when it died, or came for one that did.
     pub samples: usize,
     #[serde(flatten)]
-    pub memory: Memory,
+    pub memory: ProcessMemory,
 }
 
 impl SteadyMemory {
     pub fn of(samples: &[TreeSample]) -> Self {
-        let median = |of: &dyn Fn(&TreeSample) -> Memory| {
-            Memory::median(&samples.iter().map(of).collect::<Vec<_>>())
+        let median = |of: &dyn Fn(&TreeSample) -> ProcessMemory| {
+            ProcessMemory::median(&samples.iter().map(of).collect::<Vec<_>>())
         };
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<PoolProcess> = Vec::new();
         for (member, _) in samples.iter().flat_map(|s| &s.processes) {
             if !members.contains(member) {
                 members.push(*member);
@@ -112,9 +112,9 @@ impl SteadyMemory {
         Self {
             samples: samples.len(),
             total: median(&TreeSample::total),
-            consumer: median(&|s| s.of_role(Role::Consumer)),
-            coordinator: median(&|s| s.of_role(Role::Coordinator)),
-            all_workers: median(&|s| s.of_role(Role::Worker)),
+            consumer: median(&|s| s.of_role(ProcessRole::Consumer)),
+            coordinator: median(&|s| s.of_role(ProcessRole::Coordinator)),
+            all_workers: median(&|s| s.of_role(ProcessRole::Worker)),
             processes: members
                 .into_iter()
                 .map(|m| SteadyProcess::of(m, samples))
@@ -123,14 +123,14 @@ impl SteadyMemory {
     }
 
     /// The processes of a role.
-    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &SteadyProcess> {
+    pub fn of_role(&self, role: ProcessRole) -> impl Iterator<Item = &SteadyProcess> {
         self.processes.iter().filter(move |p| p.member.role == role)
     }
 }
 
 impl SteadyProcess {
-    fn of(member: Member, samples: &[TreeSample]) -> Self {
-        let own: Vec<Memory> = samples
+    fn of(member: PoolProcess, samples: &[TreeSample]) -> Self {
+        let own: Vec<ProcessMemory> = samples
             .iter()
             .flat_map(|s| &s.processes)
             .filter(|(m, _)| *m == member)
@@ -139,7 +139,7 @@ impl SteadyProcess {
         Self {
             member,
             samples: own.len(),
-            memory: Memory::median(&own),
+            memory: ProcessMemory::median(&own),
         }
     }
 }
@@ -148,13 +148,13 @@ impl SteadyProcess {
 mod tests {
     use super::*;
 
-    fn sample(processes: &[(Role, i32, u64)]) -> TreeSample {
+    fn sample(processes: &[(ProcessRole, i32, u64)]) -> TreeSample {
         let processes = processes.iter().map(|&(role, pid, pss_bytes)| {
-            let memory = Memory {
+            let memory = ProcessMemory {
                 pss_bytes,
-                ..Memory::default()
+                ..ProcessMemory::default()
             };
-            (Member { role, pid }, memory)
+            (PoolProcess { role, pid }, memory)
         });
         TreeSample {
             processes: processes.collect(),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_was_replaced_has_its_own_line_and_the_sum_stays() {
-        use Role::{Consumer, Worker};
+        use ProcessRole::{Consumer, Worker};
         let samples = [
             sample(&[(Consumer, 1, 10), (Worker, 2, 5), (Worker, 3, 6)]),
             sample(&[(Consumer, 1, 12), (Worker, 2, 5), (Worker, 3, 6)]),
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(steady.total.pss_bytes, 22);
         assert_eq!(steady.consumer.pss_bytes, 11);
         assert_eq!(steady.all_workers.pss_bytes, 11);
-        assert_eq!(steady.coordinator, Memory::default());
+        assert_eq!(steady.coordinator, ProcessMemory::default());
         let workers: Vec<_> = steady
             .of_role(Worker)
             .map(|p| (p.member.pid, p.samples, p.memory.pss_bytes))
@@ -185,12 +185,12 @@ mod tests {
 
     #[test]
     fn a_sample_without_a_member_is_not_complete() {
-        let me = Member {
-            role: Role::Consumer,
+        let me = PoolProcess {
+            role: ProcessRole::Consumer,
             pid: std::process::id() as i32,
         };
-        let gone = Member {
-            role: Role::Worker,
+        let gone = PoolProcess {
+            role: ProcessRole::Worker,
             pid: i32::MAX,
         };
         assert!(TreeSample::read(&[me]).is_complete());

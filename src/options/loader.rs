@@ -10,19 +10,20 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::device::{DecodeOn, Device, Upload};
+use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
 use crate::jobs::images::on_error::OnError;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
-use crate::options::rank::given_rank;
+use crate::options::rank::read_rank;
 #[cfg(feature = "cli")]
 use crate::options::units;
 use crate::options::units::read_seconds;
-use crate::plan::{MultiScale, Position, Rank, Sampler, State, Tail};
+use crate::plan::{EpochTail, MultiScale, Position, Rank, Sampler, State};
 use crate::pool::sandbox::Sandbox;
 use crate::recipe::{
-    Background, DecodeMode, Dtype, MemoryLayout, Recipe, RecipeFormat, Reorder, Truncated, Upright,
+    BackgroundColor, DataType, DecodeMode, MemoryLayout, OrientationMode, Recipe, RecipeFormat,
+    ReorderMode, TruncationPolicy,
 };
 
 /// Options of a run. What is left out is the PaddleClas config's, where the recipe is
@@ -72,12 +73,12 @@ pub struct LoaderOptions {
 
     /// Which operations may change places: none and each by itself, where no bit
     /// changes, or also where values do (default: the recipe's). See `plan`.
-    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Reorder>(&["off", "exact", "fast"]), help_heading = cli::RECIPE))]
-    pub reorder: Option<Reorder>,
+    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<ReorderMode>(&["off", "exact", "fast"]), help_heading = cli::RECIPE))]
+    pub reorder: Option<ReorderMode>,
 
     /// Element type (default: the recipe's).
-    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Dtype>(&Dtype::ALL.map(Dtype::name)), help_heading = cli::RECIPE))]
-    pub dtype: Option<Dtype>,
+    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<DataType>(&DataType::ALL.map(DataType::name)), help_heading = cli::RECIPE))]
+    pub dtype: Option<DataType>,
 
     /// Order of a batch's axes (default: the recipe's).
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<MemoryLayout>(&["nchw", "nhwc"]), help_heading = cli::RECIPE))]
@@ -90,19 +91,19 @@ pub struct LoaderOptions {
 
     /// Colour behind transparent pictures: white, black or RRGGBB (default: the recipe's, white).
     #[cfg_attr(feature = "cli", arg(long, value_name = "COLOUR", help_heading = cli::RECIPE))]
-    pub background: Option<Background>,
+    pub background: Option<BackgroundColor>,
 
     /// Turn pictures as EXIF says, or leave them as Pillow's `open`, torchvision's
     /// ImageFolder and camera intrinsics (COLMAP, transforms.json) have them: as stored,
     /// but for TIFF, which Pillow turns (default: the recipe's, exif).
-    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Upright>(&["exif", "stored"]), help_heading = cli::RECIPE))]
-    pub orientation: Option<Upright>,
+    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<OrientationMode>(&["exif", "stored"]), help_heading = cli::RECIPE))]
+    pub orientation: Option<OrientationMode>,
 
     /// Refuse JPEG and PNG that end too early, or keep what is there of them, as Pillow's
     /// LOAD_TRUNCATED_IMAGES: the rest is grey or black, and such samples are counted
     /// (default: the recipe's, refuse).
-    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Truncated>(&["refuse", "keep"]), help_heading = cli::RECIPE))]
-    pub truncated: Option<Truncated>,
+    #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<TruncationPolicy>(&["refuse", "keep"]), help_heading = cli::RECIPE))]
+    pub truncated: Option<TruncationPolicy>,
 
     /// Where batches end: cpu, cuda, or cuda:N.
     #[cfg_attr(feature = "cli", arg(long, default_value_t, help_heading = cli::DEVICE))]
@@ -216,11 +217,11 @@ pub enum UploadOption {
 
 impl UploadOption {
     /// None leaves it to the library.
-    pub fn upload(self) -> Option<Upload> {
+    pub fn upload(self) -> Option<UploadMode> {
         match self {
             Self::Auto => None,
-            Self::InPlace => Some(Upload::InPlace),
-            Self::Copied => Some(Upload::Copied),
+            Self::InPlace => Some(UploadMode::InPlace),
+            Self::Copied => Some(UploadMode::Copied),
         }
     }
 }
@@ -240,21 +241,21 @@ impl LoaderOptions {
     /// # Errors
     /// One of `rank` and `world_size` alone.
     pub fn given_rank(&self) -> Result<Option<Rank>> {
-        given_rank(self.rank, self.world_size)
+        read_rank(self.rank, self.world_size)
     }
 
     /// What becomes of a last batch that is not full, where an option says it.
     ///
     /// # Errors
     /// Both options.
-    pub(super) fn tail(&self) -> Result<Option<Tail>> {
+    pub(super) fn tail(&self) -> Result<Option<EpochTail>> {
         match (self.drop_last, self.pad_last) {
             (true, true) => Err(Error::option(
                 "pad_last",
                 "drop_last and pad_last exclude each other: give one",
             )),
-            (true, false) => Ok(Some(Tail::Drop)),
-            (false, true) => Ok(Some(Tail::Pad)),
+            (true, false) => Ok(Some(EpochTail::Drop)),
+            (false, true) => Ok(Some(EpochTail::Pad)),
             (false, false) => Ok(None),
         }
     }

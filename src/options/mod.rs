@@ -19,5 +19,5 @@ mod source;
 pub mod units;
 
 pub use loader::{LoaderOptions, UploadOption};
-pub use setup::Setup;
+pub use setup::LoaderSetup;
 pub use source::{LabelSource, SourceOptions};

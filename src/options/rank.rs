@@ -7,7 +7,7 @@ use crate::plan::Rank;
 ///
 /// # Errors
 /// One of the two options alone.
-pub(crate) fn given_rank(rank: Option<u32>, world_size: Option<u32>) -> Result<Option<Rank>> {
+pub(crate) fn read_rank(rank: Option<u32>, world_size: Option<u32>) -> Result<Option<Rank>> {
     let missing = match (rank, world_size) {
         (Some(rank), Some(world)) => return Ok(Some(Rank::new(rank, world))),
         (None, None) => return Ok(None),

@@ -3,12 +3,12 @@
 //!
 //! In the consumer.
 
-use crate::configs::paddle::{Environment, Options, Training};
+use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
 use crate::options::{LoaderOptions, SourceOptions};
 use crate::plan::Sampler;
-use crate::recipe::{Dtype, Op, Recipe};
+use crate::recipe::{DataType, Op, Recipe};
 
 /// Gives a builder the options that have a value, by the methods of their names.
 macro_rules! set_given {
@@ -21,13 +21,13 @@ macro_rules! set_given {
 
 /// What a caller asks for, with its config read.
 #[derive(Debug)]
-pub struct Setup {
+pub struct LoaderSetup {
     pub source: SourceOptions,
     pub loader: LoaderOptions,
-    training: Option<Training>,
+    training: Option<TrainingConfig>,
 }
 
-impl Setup {
+impl LoaderSetup {
     /// Rows of a batch, where nobody says another number.
     pub const BATCH: u32 = 64;
 
@@ -45,7 +45,7 @@ impl Setup {
     }
 
     /// The config, where the recipe is one.
-    pub fn training(&self) -> Option<&Training> {
+    pub fn training(&self) -> Option<&TrainingConfig> {
         self.training.as_ref()
     }
 
@@ -101,7 +101,10 @@ impl Setup {
     /// As [`Setup::recipe`].
     pub fn drops_normalize(&self) -> Result<bool> {
         let normalizes = |op: &Op| matches!(op, Op::Normalize(_));
-        Ok(self.loader.dtype == Some(Dtype::U8) && self.own_recipe()?.ops.iter().any(normalizes))
+        Ok(
+            self.loader.dtype == Some(DataType::U8)
+                && self.own_recipe()?.ops.iter().any(normalizes),
+        )
     }
 
     /// Rows of a batch.
@@ -165,13 +168,13 @@ impl Setup {
                 .identity_ratios(training.identity_ratios.clone())
                 .epoch_length(training.epoch_length);
         }
-        Ok(said.limits(b))
+        Ok(said.apply_limits(b))
     }
 }
 
 impl LoaderOptions {
     /// What no config says anything of.
-    fn limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
+    fn apply_limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
         if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);
         }
@@ -183,17 +186,17 @@ impl LoaderOptions {
 }
 
 /// The config that the recipe names, if it names one.
-fn training(said: &LoaderOptions) -> Result<Option<Training>> {
+fn training(said: &LoaderOptions) -> Result<Option<TrainingConfig>> {
     let name = said.recipe_name();
     let preset = Recipe::PRESETS.contains(&name);
-    if said.recipe_text.is_none() && !preset && Training::is_config(name) {
-        let mut options = Options::of_process();
+    if said.recipe_text.is_none() && !preset && TrainingConfig::is_config(name) {
+        let mut options = ConfigOptions::of_process();
         options.skip_unknown_ops = said.skip_unknown_ops;
         if said.rank.is_some() {
-            options.environment = Environment::default();
+            options.environment = LauncherEnvironment::default();
         }
         let mode = said.mode.as_deref().unwrap_or("train");
-        return Training::read(name, mode, &options).map(Some);
+        return TrainingConfig::read(name, mode, &options).map(Some);
     }
     for (option, given) in [
         ("mode", said.mode.is_some()),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::configs::paddle::Training;
+use crate::configs::paddle::TrainingConfig;
 use crate::data::index::{
-    Classes, Delimiter, FolderLabels, FolderOptions, Index, JSON_EXTENSION, KeepIndex, ListLabels,
-    ListOptions, ParquetLabels, ParquetOptions, ShardLabels, ShardOptions, TableLabels,
+    ClassList, FolderLabels, FolderOptions, Index, JSON_EXTENSION, KeepIndex, ListDelimiter,
+    ListLabels, ListOptions, ParquetLabels, ParquetOptions, ShardLabels, ShardOptions, TableLabels,
     TableOptions,
 };
 use crate::error::{Error, Result};
@@ -182,7 +182,7 @@ impl SourceOptions {
     ///
     /// # Errors
     /// Nothing is named, or is there; an option that says nothing for such a source.
-    pub fn source(&self, config: Option<&Training>) -> Result<Source> {
+    pub fn source(&self, config: Option<&TrainingConfig>) -> Result<Source> {
         if let Some(list) = &self.list {
             self.refuse_image_column(list)?;
         }
@@ -212,7 +212,7 @@ impl SourceOptions {
         &self,
         list: &Path,
         root: Option<&Path>,
-        config: Option<&Training>,
+        config: Option<&TrainingConfig>,
     ) -> Result<Source> {
         if self.classes.is_some() {
             return Err(Error::config(
@@ -240,14 +240,14 @@ impl SourceOptions {
 
     /// Whether a file is a table. One by its name may be a list of `path label` lines: with
     /// a separator between the two, given or the config's, and no option of tables.
-    fn means_table(&self, file: &Path, config: Option<&Training>) -> bool {
+    fn means_table(&self, file: &Path, config: Option<&TrainingConfig>) -> bool {
         let of_config = config.map(|config| config.list_options.delimiter);
         let is_separated =
-            self.delimiter.is_some() || matches!(of_config, Some(Delimiter::Byte(_)));
+            self.delimiter.is_some() || matches!(of_config, Some(ListDelimiter::Byte(_)));
         Index::names_table(file) && (!is_separated || self.has_table_options())
     }
 
-    fn detected(&self, path: &Path, config: Option<&Training>) -> Result<Source> {
+    fn detected(&self, path: &Path, config: Option<&TrainingConfig>) -> Result<Source> {
         let cifar = config.and_then(|config| config.cifar.clone());
         if let Some(options) = cifar.filter(|_| Index::names_cifar(path)) {
             let kind = "of CIFAR's batches";
@@ -433,7 +433,7 @@ impl SourceOptions {
         if self.labels == LabelSource::None {
             options.labels = FolderLabels::None;
         }
-        options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
+        options.classes = self.classes.as_deref().map(ClassList::read).transpose()?;
         Ok(options)
     }
 
@@ -462,7 +462,7 @@ impl SourceOptions {
             Some(folder) => options.keep = KeepIndex::In(folder.clone()),
             None => {}
         }
-        options.classes = self.classes.as_deref().map(Classes::read).transpose()?;
+        options.classes = self.classes.as_deref().map(ClassList::read).transpose()?;
         Ok(options)
     }
 
@@ -476,7 +476,7 @@ impl SourceOptions {
         Ok(ParquetOptions {
             image_column: self.image_column.clone(),
             labels,
-            classes: self.classes.as_deref().map(Classes::read).transpose()?,
+            classes: self.classes.as_deref().map(ClassList::read).transpose()?,
         })
     }
 
@@ -491,7 +491,7 @@ impl SourceOptions {
         )
     }
 
-    fn table_options(&self, file: &Path, config: Option<&Training>) -> Result<TableOptions> {
+    fn table_options(&self, file: &Path, config: Option<&TrainingConfig>) -> Result<TableOptions> {
         let table = (file, "a table");
         let without = "remove it, or the options of tables";
         self.refuse(self.delimiter.is_some(), "delimiter", table, without)?;
@@ -515,7 +515,7 @@ impl SourceOptions {
             path_column: self.path_column.clone(),
             path_suffix: self.path_suffix.clone().unwrap_or_default(),
             labels,
-            classes: self.classes.as_deref().map(Classes::read).transpose()?,
+            classes: self.classes.as_deref().map(ClassList::read).transpose()?,
             relabel: of_config.is_some_and(|list| list.relabel),
             root: self.root.clone(),
             allow_outside: self.allow_outside,
@@ -523,15 +523,15 @@ impl SourceOptions {
     }
 
     /// But for the root, these are the config's where no flag says otherwise.
-    fn list_options(&self, config: Option<&Training>) -> Result<ListOptions> {
+    fn list_options(&self, config: Option<&TrainingConfig>) -> Result<ListOptions> {
         let mut options = config.map_or_else(ListOptions::default, |c| c.list_options.clone());
         if self.labels == LabelSource::None {
             options.labels = ListLabels::None;
         }
         if let Some(text) = &self.delimiter {
             options.delimiter = match text.as_bytes() {
-                b"\\t" => Delimiter::Byte(b'\t'),
-                [byte] => Delimiter::Byte(*byte),
+                b"\\t" => ListDelimiter::Byte(b'\t'),
+                [byte] => ListDelimiter::Byte(*byte),
                 _ => {
                     return Err(Error::config(format!(
                         "`delimiter` is '{text}': use one byte (\\t is a tab)"
@@ -553,7 +553,7 @@ fn two_of_labels() -> Error {
 }
 
 /// Boxes of the config are those of a list file.
-fn refuse_boxes(config: Option<&Training>, path: &Path, kind: &str) -> Result<()> {
+fn refuse_boxes(config: Option<&TrainingConfig>, path: &Path, kind: &str) -> Result<()> {
     if config.is_some_and(|config| config.list_options.boxes.is_some()) {
         return Err(Error::config(format!(
             "the config cuts boxes out of the pictures of a list (bbox_crop), and {} is {kind}: \

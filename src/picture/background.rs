@@ -11,39 +11,39 @@ use crate::error::Error;
 /// The colour that shows through where a picture is transparent, 0 to 255 for
 /// red, green and blue. In text `white`, `black` or `rrggbb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Background(pub [u8; 3]);
+pub struct BackgroundColor(pub [u8; 3]);
 
-impl Background {
+impl BackgroundColor {
     pub const WHITE: Self = Self([255; 3]);
     pub const BLACK: Self = Self([0; 3]);
 }
 
 /// What becomes of alpha where a pixel becomes red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Transparency {
+pub(crate) enum AlphaPolicy {
     /// Composited on a background.
-    On(Background),
+    Composite(BackgroundColor),
     /// Left out: the colours as they are stored.
-    LeftOut,
+    Ignore,
     /// Alpha takes the place of each colour; 255 where there is none.
-    Alone,
+    AlphaOnly,
 }
 
 /// White, as browsers and nerfstudio show such pictures.
-impl Default for Background {
+impl Default for BackgroundColor {
     fn default() -> Self {
         Self::WHITE
     }
 }
 
-impl fmt::Display for Background {
+impl fmt::Display for BackgroundColor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [r, g, b] = self.0;
         write!(f, "{r:02x}{g:02x}{b:02x}")
     }
 }
 
-impl FromStr for Background {
+impl FromStr for BackgroundColor {
     type Err = Error;
 
     /// `white`, `black`, or six hexadecimal digits as in `ff8000`.
@@ -66,14 +66,14 @@ impl FromStr for Background {
     }
 }
 
-impl Serialize for Background {
+impl Serialize for BackgroundColor {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         // With the mark: six digits alone could be read as a number.
         s.collect_str(&format_args!("#{self}"))
     }
 }
 
-impl<'de> Deserialize<'de> for Background {
+impl<'de> Deserialize<'de> for BackgroundColor {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let word = std::borrow::Cow::<str>::deserialize(d)?;
         word.parse().map_err(|_: Error| {

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::reader::Reader;
+use super::reader::PictureReader;
 use super::rgb8::AlphaKind;
 
 /// Where the header names its kind of blocks.
@@ -18,7 +18,9 @@ const PREMULTIPLIED: u32 = 2;
 
 /// The header as the decoder knows it, and how colours relate to alpha. The header is none
 /// where the file is too short for one.
-pub(super) fn read_header(file: &mut Reader<'_>) -> io::Result<(Option<Vec<u8>>, AlphaKind)> {
+pub(super) fn read_header(
+    file: &mut PictureReader<'_>,
+) -> io::Result<(Option<Vec<u8>>, AlphaKind)> {
     let mut header = Vec::with_capacity(HEADER);
     file.seek(SeekFrom::Start(0))?;
     file.take(HEADER as u64).read_to_end(&mut header)?;
@@ -42,7 +44,7 @@ pub(super) fn read_header(file: &mut Reader<'_>) -> io::Result<(Option<Vec<u8>>,
     Ok((Some(header), alpha))
 }
 
-fn alpha_mode(file: &mut Reader<'_>) -> io::Result<u32> {
+fn alpha_mode(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let mut mode = [0; 4];
     file.seek(SeekFrom::Start(ALPHA_MODE))?;
     file.read_exact(&mut mode)?;

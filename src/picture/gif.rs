@@ -4,8 +4,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::format::Format;
-use super::reader::Reader;
+use super::file_format::FileFormat;
+use super::reader::PictureReader;
 
 /// Signature, and the screen: width, height, flags, background, aspect.
 const HEADER: usize = 13;
@@ -14,7 +14,7 @@ const TABLE: u8 = 0x80;
 
 /// The header with a canvas that holds the first frame; none where it holds it already, or
 /// the file is none that has a frame, which is the decoder's to tell.
-pub(super) fn grown_header(file: &mut Reader<'_>) -> Option<Vec<u8>> {
+pub(super) fn enlarged_header(file: &mut PictureReader<'_>) -> Option<Vec<u8>> {
     let (mut header, ends) = read_first_frame(file).ok()??;
     let mut grows = false;
     for (at, end) in [6, 8].into_iter().zip(ends) {
@@ -30,7 +30,7 @@ pub(super) fn grown_header(file: &mut Reader<'_>) -> Option<Vec<u8>> {
 }
 
 /// The header, and where the first frame ends: column and row.
-fn read_first_frame(file: &mut Reader<'_>) -> io::Result<Option<([u8; HEADER], [u32; 2])>> {
+fn read_first_frame(file: &mut PictureReader<'_>) -> io::Result<Option<([u8; HEADER], [u32; 2])>> {
     file.seek(SeekFrom::Start(0))?;
     let mut header = [0; HEADER];
     file.read_exact(&mut header)?;
@@ -55,7 +55,7 @@ fn read_first_frame(file: &mut Reader<'_>) -> io::Result<Option<([u8; HEADER], [
                     file.seek_relative(len[0].into())?;
                     extensions += u64::from(len[0]);
                     // More than the decoder would read.
-                    if extensions > Format::Gif.row().header {
+                    if extensions > FileFormat::Gif.info().max_header {
                         return Ok(None);
                     }
                 }

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::reader::Reader;
+use super::reader::PictureReader;
 use crate::error::{FaultKind, SampleFault};
 
 /// The longest profile in an icon, packed: 66 MB at most where it is unpacked. A profile of
@@ -17,7 +17,7 @@ const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
 /// # Errors
 /// A profile over the limit. Whatever else is wrong with the file is its decoder's to tell.
-pub(super) fn check_profile(file: &mut Reader<'_>) -> Result<(), SampleFault> {
+pub(super) fn check_profile(file: &mut PictureReader<'_>) -> Result<(), SampleFault> {
     match profile_bytes(file) {
         Ok(bytes) if bytes > LONGEST => Err(FaultKind::TooLarge.fault(format!(
             "ICO with a colour profile of {bytes} bytes, over {LONGEST}: write it without one"
@@ -28,7 +28,7 @@ pub(super) fn check_profile(file: &mut Reader<'_>) -> Result<(), SampleFault> {
 
 /// Those of the first profile in front of the pixels; a second one is an error of the
 /// decoder's.
-fn profile_bytes(file: &mut Reader<'_>) -> io::Result<u32> {
+fn profile_bytes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let Some(offset) = offset_of_the_best(file)? else {
         return Ok(0);
     };
@@ -53,7 +53,7 @@ fn profile_bytes(file: &mut Reader<'_>) -> io::Result<u32> {
 
 /// Where the picture lies that the decoder takes: that of the most bits, then of the most
 /// pixels; of equal ones the last where no other is better, or else the first.
-fn offset_of_the_best(file: &mut Reader<'_>) -> io::Result<Option<u32>> {
+fn offset_of_the_best(file: &mut PictureReader<'_>) -> io::Result<Option<u32>> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
     let [.., n0, n1] = head;
@@ -98,7 +98,7 @@ fn offset_of_the_best(file: &mut Reader<'_>) -> io::Result<Option<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::reader::Window;
+    use crate::picture::reader::ReadBudget;
 
     fn icon(sides: &[u8], profile: usize) -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 0, sides.len() as u8, 0];
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn checked(bytes: &[u8]) -> Result<(), SampleFault> {
-        check_profile(&mut Reader::of(bytes, &Window::of(1 << 20)))
+        check_profile(&mut PictureReader::of(bytes, &ReadBudget::of(1 << 20)))
     }
 
     #[test]

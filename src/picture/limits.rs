@@ -8,14 +8,14 @@ use crate::error::{self, FaultKind, SampleFault};
 
 /// Limits on what one sample may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Limits {
+pub(crate) struct PictureLimits {
     /// Most pixels that an image may have.
     pub(crate) max_pixels: u64,
     /// Most bytes that a worker may take to decode one image.
     pub(crate) max_scratch: u64,
 }
 
-impl Default for Limits {
+impl Default for PictureLimits {
     fn default() -> Self {
         Self {
             max_pixels: 178_956_970,
@@ -24,7 +24,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl PictureLimits {
     /// # Errors
     /// A picture of more pixels than `max_pixels`; the text names both numbers.
     pub(crate) fn check_pixels(
@@ -51,8 +51,8 @@ impl Limits {
         }
         Err(FaultKind::TooLarge.fault(format!(
             "{what} needs {} to decode, over max_scratch = {}",
-            error::needed(bytes),
-            error::room(self.max_scratch)
+            error::size_rounded_up(bytes),
+            error::size_rounded_down(self.max_scratch)
         )))
     }
 }

@@ -34,7 +34,7 @@ const LONGEST: u64 = i32::MAX as u64;
 
 /// What a header says of its pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct NpyHeader {
     pub(crate) height: u32,
     pub(crate) width: u32,
     /// 1 or 3.
@@ -43,7 +43,7 @@ pub(crate) struct Header {
     pub(crate) data_at: u64,
 }
 
-impl Header {
+impl NpyHeader {
     /// Reads the header of a file of `len` bytes from its first bytes: at least
     /// [`HEAD`] of them, or all.
     ///
@@ -78,7 +78,7 @@ impl Header {
 }
 
 /// What the dictionary of a file says, and where its data begin.
-fn array(head: &[u8]) -> Result<(Array<'_>, u64), SampleFault> {
+fn array(head: &[u8]) -> Result<(NpyDictionary<'_>, u64), SampleFault> {
     let cut = || fault(FaultKind::Truncated, "ends within its header");
     let rest = head
         .strip_prefix(MAGIC)
@@ -99,7 +99,7 @@ fn array(head: &[u8]) -> Result<(Array<'_>, u64), SampleFault> {
         return Err(fault(FaultKind::Corrupt, what));
     }
     let text = rest.get(..length as usize).ok_or_else(cut)?;
-    let array = Text(text)
+    let array = DictionaryParser(text)
         .array()
         .ok_or_else(|| fault(FaultKind::Corrupt, "has a header that cannot be read"))?;
     Ok((array, text_at + length))
@@ -107,7 +107,7 @@ fn array(head: &[u8]) -> Result<(Array<'_>, u64), SampleFault> {
 
 /// An array of numbers that is a depth for each pixel: (H, W) or (H, W, 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct NpyDepth {
     /// NumPy's letter: `f`, `u`, `i`, `b`.
     pub(super) kind: u8,
     /// Of a number.
@@ -120,7 +120,7 @@ pub(super) struct Numbers {
     pub(super) data_at: u64,
 }
 
-impl Numbers {
+impl NpyDepth {
     /// Reads a header from the first bytes of a file: at least [`HEAD`] of them, or all.
     pub(super) fn read(head: &[u8]) -> Result<Self, SampleFault> {
         let (array, data_at) = array(head)?;
@@ -168,7 +168,7 @@ impl Numbers {
 
 /// The pixels of a file that is at hand as a whole.
 pub(crate) fn pixels(file: &[u8]) -> Result<&[u8], SampleFault> {
-    Header::read(file, file.len() as u64).map(|header| &file[header.data()])
+    NpyHeader::read(file, file.len() as u64).map(|header| &file[header.data()])
 }
 
 /// The header of a picture of `u8` of this height, width and channels, as NumPy
@@ -208,7 +208,7 @@ fn shown(text: &[u8]) -> String {
 }
 
 /// What the dictionary says, as it is written there.
-struct Array<'a> {
+struct NpyDictionary<'a> {
     dtype: &'a [u8],
     fortran_order: bool,
     shape: &'a [u8],
@@ -217,8 +217,8 @@ struct Array<'a> {
     first: [u64; 3],
 }
 
-impl Array<'_> {
-    fn picture(&self, data_at: u64) -> Result<Header, SampleFault> {
+impl NpyDictionary<'_> {
+    fn picture(&self, data_at: u64) -> Result<NpyHeader, SampleFault> {
         let is_u8 = [&b"'|u1'"[..], b"'u1'", b"'<u1'", b"'>u1'", b"'=u1'"].contains(&self.dtype);
         let channels = match (self.sides, self.first) {
             (2, _) => 1,
@@ -244,7 +244,7 @@ impl Array<'_> {
             let what = format!("{width} x {height}: a side has at most {LONGEST} pixels");
             return Err(fault(FaultKind::TooLarge, what));
         }
-        Ok(Header {
+        Ok(NpyHeader {
             height: height as u32,
             width: width as u32,
             channels,
@@ -254,11 +254,11 @@ impl Array<'_> {
 }
 
 /// The rest of a dictionary as Python writes it.
-struct Text<'a>(&'a [u8]);
+struct DictionaryParser<'a>(&'a [u8]);
 
-impl<'a> Text<'a> {
+impl<'a> DictionaryParser<'a> {
     /// All of it: the three keys, each once, in any order.
-    fn array(mut self) -> Option<Array<'a>> {
+    fn array(mut self) -> Option<NpyDictionary<'a>> {
         let (mut dtype, mut order, mut shape) = (None, None, None);
         self.take(b'{').then_some(())?;
         while !self.take(b'}') {
@@ -275,7 +275,7 @@ impl<'a> Text<'a> {
             }
         }
         let (shape, sides, first) = shape?;
-        let array = Array {
+        let array = NpyDictionary {
             dtype: dtype?,
             fortran_order: order?,
             shape,
@@ -403,8 +403,8 @@ mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<Header, SampleFault> {
-        Header::read(bytes, bytes.len() as u64)
+    fn read(bytes: &[u8]) -> Result<NpyHeader, SampleFault> {
+        NpyHeader::read(bytes, bytes.len() as u64)
     }
 
     fn dictionary(descr: &str, order: &str, shape: &str) -> String {
@@ -424,7 +424,7 @@ mod tests {
         ]
         .concat();
         assert_eq!(golden.len(), 128 + 18);
-        let header = Header {
+        let header = NpyHeader {
             height: 2,
             width: 3,
             channels: 3,
@@ -449,8 +449,8 @@ mod tests {
                 let written = header((height, width), channels);
                 assert_eq!(written[..8], *b"\x93NUMPY\x01\0");
                 assert_eq!(written[HEADER_BYTES - 1], b'\n');
-                let got = Header::read(&written, u64::MAX).unwrap();
-                let want = Header {
+                let got = NpyHeader::read(&written, u64::MAX).unwrap();
+                let want = NpyHeader {
                     height,
                     width,
                     channels,

@@ -10,8 +10,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use exr::meta::MetaData;
 
-use super::limits::Limits;
-use super::reader::Reader;
+use super::limits::PictureLimits;
+use super::reader::PictureReader;
 use crate::error::{FaultKind, SampleFault};
 
 /// The most attributes of all parts. A part has a dozen as a rule, and some have a hundred.
@@ -28,8 +28,8 @@ const PARTS: u32 = 1 << 12;
 /// # Errors
 /// A header that cannot be read or has too many attributes, or a layer over the limits.
 pub(super) fn check_layers(
-    file: &mut Reader<'_>,
-    limits: &Limits,
+    file: &mut PictureReader<'_>,
+    limits: &PictureLimits,
 ) -> Result<((u32, u32), u64), SampleFault> {
     if count_attributes(file).is_ok_and(|count| count > MOST_ATTRIBUTES) {
         let what = format!("OpenEXR of over {MOST_ATTRIBUTES} attributes: write it without them");
@@ -63,7 +63,7 @@ pub(super) fn check_layers(
 
 /// As many as there are up to one that is none, which is the decoder's to tell; no more than
 /// one over the limit.
-fn count_attributes(file: &mut Reader<'_>) -> io::Result<u32> {
+fn count_attributes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let mut head = [0; 8];
     file.read_exact(&mut head)?;
     let [.., v0, v1, v2, v3] = head;
@@ -87,7 +87,7 @@ fn count_attributes(file: &mut Reader<'_>) -> io::Result<u32> {
 }
 
 /// The length of a name, and past the zero behind it; none for what is too long.
-fn step_over_name(file: &mut Reader<'_>) -> io::Result<Option<usize>> {
+fn step_over_name(file: &mut PictureReader<'_>) -> io::Result<Option<usize>> {
     for len in 0..=LONGEST_NAME {
         let mut byte = [0];
         file.read_exact(&mut byte)?;
@@ -101,7 +101,7 @@ fn step_over_name(file: &mut Reader<'_>) -> io::Result<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::reader::Window;
+    use crate::picture::reader::ReadBudget;
 
     fn file(parts: u32, attributes: u32) -> Vec<u8> {
         let flags = if parts > 1 { PARTS } else { 0 };
@@ -118,13 +118,15 @@ mod tests {
     }
 
     fn checked(bytes: &[u8]) -> SampleFault {
-        let mut file = Reader::of(bytes, &Window::of(1 << 20));
-        check_layers(&mut file, &Limits::default()).unwrap_err()
+        let mut file = PictureReader::of(bytes, &ReadBudget::of(1 << 20));
+        check_layers(&mut file, &PictureLimits::default()).unwrap_err()
     }
 
     #[test]
     fn attributes_are_counted_in_all_parts() {
-        let count = |bytes: &[u8]| count_attributes(&mut Reader::of(bytes, &Window::of(1 << 20)));
+        let count = |bytes: &[u8]| {
+            count_attributes(&mut PictureReader::of(bytes, &ReadBudget::of(1 << 20)))
+        };
         for (parts, attributes) in [(1, 0), (1, 7), (3, 5)] {
             let bytes = file(parts, attributes);
             assert_eq!(count(&bytes).unwrap(), parts * attributes);

@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::format::Format;
+use super::file_format::FileFormat;
 
 /// Which way up a picture is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Upright {
+pub enum OrientationMode {
     /// As its EXIF orientation says.
     #[default]
     Exif,
@@ -24,7 +24,7 @@ pub enum Upright {
 /// it is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub(crate) enum Orientation {
+pub(crate) enum ExifOrientation {
     #[default]
     Normal = 1,
     MirrorX = 2,
@@ -38,7 +38,7 @@ pub(crate) enum Orientation {
     Rotate270 = 8,
 }
 
-impl Orientation {
+impl ExifOrientation {
     pub(crate) const ALL: [Self; 8] = [
         Self::Normal,
         Self::MirrorX,
@@ -52,12 +52,12 @@ impl Orientation {
 
     /// What of it counts where pictures of this format are read this way up: all, or
     /// nothing.
-    pub(crate) fn read_as(self, upright: Upright, format: Format) -> Self {
+    pub(crate) fn in_mode(self, upright: OrientationMode, format: FileFormat) -> Self {
         match upright {
-            Upright::Exif => self,
+            OrientationMode::Exif => self,
             // As Pillow, torchvision and OpenCV, whose TIFF decoders turn what they read.
-            Upright::Stored if format == Format::Tiff => self,
-            Upright::Stored => Self::Normal,
+            OrientationMode::Stored if format == FileFormat::Tiff => self,
+            OrientationMode::Stored => Self::Normal,
         }
     }
 
@@ -152,22 +152,31 @@ mod tests {
     /// `Image.open` of Pillow 13, loaded: it turns TIFF and no other format.
     #[test]
     fn as_stored_only_a_tiff_is_turned() {
-        let turned = Orientation::Rotate90;
-        for format in [Format::Jpeg, Format::Png, Format::WebP] {
-            assert_eq!(turned.read_as(Upright::Exif, format), turned);
-            assert_eq!(turned.read_as(Upright::Stored, format), Orientation::Normal);
+        let turned = ExifOrientation::Rotate90;
+        for format in [FileFormat::Jpeg, FileFormat::Png, FileFormat::WebP] {
+            assert_eq!(turned.in_mode(OrientationMode::Exif, format), turned);
+            assert_eq!(
+                turned.in_mode(OrientationMode::Stored, format),
+                ExifOrientation::Normal
+            );
         }
-        assert_eq!(turned.read_as(Upright::Stored, Format::Tiff), turned);
+        assert_eq!(
+            turned.in_mode(OrientationMode::Stored, FileFormat::Tiff),
+            turned
+        );
     }
 
     #[test]
     fn tag_values() {
-        assert_eq!(Orientation::from_tag(6), Some(Orientation::Rotate90));
+        assert_eq!(
+            ExifOrientation::from_tag(6),
+            Some(ExifOrientation::Rotate90)
+        );
         for bad in [0, 9, 0x0600, u32::MAX] {
-            assert_eq!(Orientation::from_tag(bad), None);
+            assert_eq!(ExifOrientation::from_tag(bad), None);
         }
-        for o in Orientation::ALL {
-            assert_eq!(Orientation::from_tag(o as u32), Some(o));
+        for o in ExifOrientation::ALL {
+            assert_eq!(ExifOrientation::from_tag(o as u32), Some(o));
         }
     }
 }

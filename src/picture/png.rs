@@ -13,19 +13,19 @@ use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use png::{BitDepth, ColorType, DecodingError, Transformations};
 
-use super::limits::Limits;
-use super::orientation::Orientation;
+use super::limits::PictureLimits;
+use super::orientation::ExifOrientation;
 use super::png_repair::{self, SIGNATURE};
-use super::png_text::{self, Text};
-use super::reader::Reader;
-use super::rgb8::Form;
+use super::png_text::{self, PngText};
+use super::reader::PictureReader;
+use super::rgb8::PixelForm;
 use super::xmp;
 use crate::error::{FaultKind, SampleFault};
 
 /// An opened PNG.
 pub(super) struct PngReader<'a> {
     reader: png::Reader<Cursor<Cow<'a, [u8]>>>,
-    form: Form,
+    form: PixelForm,
     /// Rows handed out.
     next: u32,
     /// Bytes of a file that was written again.
@@ -35,7 +35,7 @@ pub(super) struct PngReader<'a> {
 impl<'a> PngReader<'a> {
     /// Reads all that stands before the pixels. Bytes that are owned are those of a file that
     /// was written again, without checksums.
-    pub(super) fn open(bytes: Cow<'a, [u8]>, limits: &Limits) -> Result<Self, SampleFault> {
+    pub(super) fn open(bytes: Cow<'a, [u8]>, limits: &PictureLimits) -> Result<Self, SampleFault> {
         let repaired = match &bytes {
             Cow::Borrowed(_) => 0,
             Cow::Owned(bytes) => bytes.capacity() as u64,
@@ -50,10 +50,10 @@ impl<'a> PngReader<'a> {
         decoder.ignore_checksums(repaired > 0);
         let reader = decoder.read_info().map_err(fault)?;
         let form = match reader.output_color_type() {
-            (ColorType::Grayscale, BitDepth::Eight) => Form::L8,
-            (ColorType::GrayscaleAlpha, BitDepth::Eight) => Form::La8,
-            (ColorType::Rgb, BitDepth::Eight) => Form::Rgb8,
-            (ColorType::Rgba, BitDepth::Eight) => Form::Rgba8,
+            (ColorType::Grayscale, BitDepth::Eight) => PixelForm::L8,
+            (ColorType::GrayscaleAlpha, BitDepth::Eight) => PixelForm::La8,
+            (ColorType::Rgb, BitDepth::Eight) => PixelForm::Rgb8,
+            (ColorType::Rgba, BitDepth::Eight) => PixelForm::Rgba8,
             (color, depth) => {
                 return Err(FaultKind::Unsupported.fault(format!(
                     "PNG decoded to colour type {} of {} bits",
@@ -69,7 +69,7 @@ impl<'a> PngReader<'a> {
         })
     }
 
-    pub(super) fn form(&self) -> Form {
+    pub(super) fn form(&self) -> PixelForm {
         self.form
     }
 
@@ -113,10 +113,10 @@ impl<'a> PngReader<'a> {
 
 /// What a walk over the chunks finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chunks {
+pub(super) struct PngChunks {
     /// Width and height.
     pub(super) size: (u32, u32),
-    pub(super) orientation: Orientation,
+    pub(super) orientation: ExifOrientation,
     /// Bytes of the pixels before compression, at least.
     raw: u64,
     /// Bytes of the pixels in the file.
@@ -126,9 +126,9 @@ pub(super) struct Chunks {
     ended: bool,
 }
 
-impl Chunks {
+impl PngChunks {
     /// Whether the file is to be written again before it is decoded.
-    pub(super) fn is_cut_off(&self) -> bool {
+    pub(super) fn needs_repair(&self) -> bool {
         !self.ended
     }
 
@@ -187,7 +187,7 @@ fn raw_bytes((width, height): (u32, u32), depth: u8, color: u8) -> u64 {
 /// Steps over all chunks up to the end mark, or to the end of a file that has none behind
 /// its pixels. Nothing is decoded. EXIF and XMP count wherever they stand: tools write them
 /// behind the pixels too.
-pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
+pub(super) fn walk(file: &mut PictureReader<'_>) -> Result<PngChunks, SampleFault> {
     let mut head = [0; 8];
     let read = |file: &mut dyn BufRead, to: &mut [u8]| file.read_exact(to).map_err(cut_off);
     read(file, &mut head)?;
@@ -203,7 +203,7 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
         }
         _ => return Err(corrupt("PNG without its header at the beginning")),
     };
-    let mut ways = Ways::default();
+    let mut ways = PngOrientations::default();
     // Where the content of the last chunk ends, and whether it is of pixels.
     let (mut end, mut is_of_pixels) = (0, false);
     while !chunks.ended {
@@ -241,7 +241,7 @@ pub(super) fn walk(file: &mut Reader<'_>) -> Result<Chunks, SampleFault> {
 }
 
 /// Fields of the header, and its checksum, which the decoder looks at.
-fn read_header(fields: [u8; 17]) -> Result<Chunks, SampleFault> {
+fn read_header(fields: [u8; 17]) -> Result<PngChunks, SampleFault> {
     let [
         w0,
         w1,
@@ -263,9 +263,9 @@ fn read_header(fields: [u8; 17]) -> Result<Chunks, SampleFault> {
     if w == 0 || h == 0 {
         return Err(corrupt(format!("PNG of {h} x {w} pixels")));
     }
-    Ok(Chunks {
+    Ok(PngChunks {
         size: (w, h),
-        orientation: Orientation::Normal,
+        orientation: ExifOrientation::Normal,
         raw: raw_bytes((w, h), depth, color),
         compressed: 0,
         interlaced: lacing != 0,
@@ -274,42 +274,42 @@ fn read_header(fields: [u8; 17]) -> Result<Chunks, SampleFault> {
 }
 
 /// How many bytes `end` lies beyond the end of the file.
-fn beyond(file: &mut Reader<'_>, end: u64) -> Result<u64, SampleFault> {
+fn beyond(file: &mut PictureReader<'_>, end: u64) -> Result<u64, SampleFault> {
     let len = file.seek(SeekFrom::End(0)).map_err(cut_off)?;
     Ok(end.saturating_sub(len))
 }
 
 /// Where chunks say which way up the picture is. The first of a kind counts.
 #[derive(Default)]
-struct Ways {
-    exif: Option<Option<Orientation>>,
-    exif_text: Option<Option<Orientation>>,
-    xmp: Option<Orientation>,
+struct PngOrientations {
+    exif: Option<Option<ExifOrientation>>,
+    exif_text: Option<Option<ExifOrientation>>,
+    xmp: Option<ExifOrientation>,
 }
 
-impl Ways {
+impl PngOrientations {
     /// Looks at a chunk, and says how many bytes of it were read.
-    fn look(&mut self, file: &mut Reader<'_>, kind: [u8; 4], len: u32) -> io::Result<usize> {
+    fn look(&mut self, file: &mut PictureReader<'_>, kind: [u8; 4], len: u32) -> io::Result<usize> {
         let mut content = Vec::new();
         // Reads on, until so many bytes of the content are there.
-        let read = |file: &mut Reader<'_>, content: &mut Vec<u8>, most: usize| {
+        let read = |file: &mut PictureReader<'_>, content: &mut Vec<u8>, most: usize| {
             let at = content.len();
             content.resize((len as usize).min(most).max(at), 0);
             file.read_exact(&mut content[at..])
         };
         match &kind {
             b"eXIf" if self.exif.is_none() => {
-                read(file, &mut content, Orientation::EXIF_HEAD)?;
-                self.exif = Some(Orientation::from_exif(&content));
+                read(file, &mut content, ExifOrientation::EXIF_HEAD)?;
+                self.exif = Some(ExifOrientation::from_exif(&content));
             }
             b"tEXt" | b"zTXt" | b"iTXt" => {
                 read(file, &mut content, png_text::HEAD)?;
-                match Text::of(kind, &content) {
-                    Some(text @ Text::Exif) if self.exif_text.is_none() => {
+                match PngText::of(kind, &content) {
+                    Some(text @ PngText::Exif) if self.exif_text.is_none() => {
                         read(file, &mut content, xmp::MOST)?;
                         self.exif_text = Some(text.orientation(kind, &content));
                     }
-                    Some(text @ Text::Xmp) if self.xmp.is_none() => {
+                    Some(text @ PngText::Xmp) if self.xmp.is_none() => {
                         read(file, &mut content, xmp::MOST)?;
                         self.xmp = text.orientation(kind, &content);
                     }
@@ -322,7 +322,7 @@ impl Ways {
     }
 
     /// In Pillow's order.
-    fn orientation(&self) -> Orientation {
+    fn orientation(&self) -> ExifOrientation {
         let exif = self.exif.or(self.exif_text).flatten();
         exif.or(self.xmp).unwrap_or_default()
     }
@@ -352,7 +352,7 @@ pub(super) fn fault(e: DecodingError) -> SampleFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::reader::Window;
+    use crate::picture::reader::ReadBudget;
 
     fn chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
         let mut bytes = (content.len() as u32).to_be_bytes().to_vec();
@@ -414,8 +414,8 @@ mod tests {
         }
     }
 
-    fn walked(bytes: &[u8]) -> Result<Chunks, FaultKind> {
-        walk(&mut Reader::of(bytes, &Window::of(u64::MAX))).map_err(|fault| fault.kind)
+    fn walked(bytes: &[u8]) -> Result<PngChunks, FaultKind> {
+        walk(&mut PictureReader::of(bytes, &ReadBudget::of(u64::MAX))).map_err(|fault| fault.kind)
     }
 
     #[test]
@@ -437,12 +437,12 @@ mod tests {
     #[test]
     fn a_file_may_end_within_or_behind_its_pixels() {
         let whole = file(&[header(7, 5), chunk(b"IDAT", &[1; 100]), chunk(b"IEND", b"")]);
-        assert!(!walked(&whole).unwrap().is_cut_off());
+        assert!(!walked(&whole).unwrap().needs_repair());
         // What follows the end does not matter.
         assert!(
             !walked(&[&whole[..], b"more"].concat())
                 .unwrap()
-                .is_cut_off()
+                .needs_repair()
         );
         let pixels = SIGNATURE.len() + header(7, 5).len() + 8;
         for len in 0..pixels {
@@ -450,7 +450,7 @@ mod tests {
         }
         for len in pixels..whole.len() - 4 {
             let chunks = walked(&whole[..len]).unwrap();
-            assert!(chunks.is_cut_off(), "{len}");
+            assert!(chunks.needs_repair(), "{len}");
             assert_eq!(chunks.compressed, (len - pixels).min(100) as u64, "{len}");
         }
     }
@@ -469,9 +469,13 @@ mod tests {
             fault.reason.contains("1032 x 100 = 309700 bytes in 300"),
             "{fault}"
         );
-        let limits = Limits::default();
+        let limits = PictureLimits::default();
         let short = parts(300);
-        let raster = super::super::raster::Raster::open(super::super::Format::Png, &short, &limits);
+        let raster = super::super::raster::RasterReader::open(
+            super::super::FileFormat::Png,
+            &short,
+            &limits,
+        );
         assert_eq!(raster.err().unwrap(), fault);
     }
 
@@ -519,8 +523,12 @@ mod tests {
         }
         let sizes = file(&[header(60_000, 60_000), end()]);
         assert_eq!(walked(&sizes).unwrap().size, (60_000, 60_000));
-        let limits = Limits::default();
-        let fault = super::super::raster::Raster::open(super::super::Format::Png, &sizes, &limits);
+        let limits = PictureLimits::default();
+        let fault = super::super::raster::RasterReader::open(
+            super::super::FileFormat::Png,
+            &sizes,
+            &limits,
+        );
         assert_eq!(fault.err().unwrap().kind, FaultKind::TooLarge);
     }
 }

@@ -6,7 +6,7 @@
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::limits::Limits;
+use super::limits::PictureLimits;
 use crate::error::{FaultKind, SampleFault};
 
 pub(super) const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
@@ -16,8 +16,8 @@ const BLOCK: usize = 0xffff;
 
 /// What becomes of rows that the file lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
-    Refused,
+pub(super) enum MissingRows {
+    Reject,
     Zeros,
 }
 
@@ -35,11 +35,11 @@ pub(super) fn most_bytes((width, height): (u32, u32), raw: u64) -> u64 {
 /// A file without a header or pixels, or one that lacks rows which are not to be zeros.
 pub(super) fn repair(
     bytes: &[u8],
-    missing: Missing,
-    limits: &Limits,
+    missing: MissingRows,
+    limits: &PictureLimits,
 ) -> Result<Vec<u8>, SampleFault> {
-    let parts = Parts::of(bytes);
-    let Some(layout) = parts.header.and_then(Layout::of) else {
+    let parts = PngParts::of(bytes);
+    let Some(layout) = parts.header.and_then(RowLayout::of) else {
         return Err(FaultKind::Corrupt.fault("PNG without a header that is one"));
     };
     let raw = layout.bytes();
@@ -53,7 +53,7 @@ pub(super) fn repair(
     let unpacked = unpack(&parts.data, &mut rows);
     let (whole, end) = layout.whole_rows(unpacked);
     if end < rows.len() {
-        if missing == Missing::Refused {
+        if missing == MissingRows::Reject {
             return Err(FaultKind::Truncated.fault(format!(
                 "PNG ends at row {whole} of {}: with `truncated` `keep` the rest is black",
                 layout.rows()
@@ -66,14 +66,14 @@ pub(super) fn repair(
 
 /// What of a file is written again.
 #[derive(Default)]
-struct Parts<'a> {
+struct PngParts<'a> {
     header: Option<&'a [u8]>,
     /// Palette and transparency.
     colours: Vec<(&'a [u8], &'a [u8])>,
     data: Vec<&'a [u8]>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> PngParts<'a> {
     /// Up to the end of the pixels; a chunk that is cut off counts as far as it reaches.
     fn of(bytes: &'a [u8]) -> Self {
         let mut parts = Self::default();
@@ -151,12 +151,12 @@ fn unpack(data: &[&[u8]], to: &mut [u8]) -> usize {
 }
 
 /// How rows lie in the data: for each pass how many, and the bytes of each with its filter.
-struct Layout {
+struct RowLayout {
     size: (u32, u32),
     passes: Vec<(u64, u64)>,
 }
 
-impl Layout {
+impl RowLayout {
     /// First column and row of each pass of an interlaced picture, and the steps.
     const ADAM7: [(u32, u32, u32, u32); 7] = [
         (0, 0, 8, 8),
@@ -229,10 +229,10 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::picture::Format;
-    use crate::picture::background::{Background, Transparency};
+    use crate::picture::FileFormat;
+    use crate::picture::background::{AlphaPolicy, BackgroundColor};
     use crate::picture::png::PngReader;
-    use crate::picture::raster::{Raster, Scratch};
+    use crate::picture::raster::{RasterReader, RasterScratch};
 
     /// A photo-like picture that is hard to pack, in two chunks of data.
     fn photo(color: png::ColorType, depth: png::BitDepth, (w, h): (u32, u32)) -> Vec<u8> {
@@ -251,21 +251,21 @@ mod tests {
         bytes
     }
 
-    fn rows(bytes: &[u8], missing: Option<Missing>) -> Result<Vec<u8>, SampleFault> {
-        let limits = Limits::default();
+    fn rows(bytes: &[u8], missing: Option<MissingRows>) -> Result<Vec<u8>, SampleFault> {
+        let limits = PictureLimits::default();
         let mut picture = match missing {
-            Some(missing) => Raster::open_repaired(bytes, missing, &limits)?,
-            None => Raster::open(Format::Png, bytes, &limits)?,
+            Some(missing) => RasterReader::open_repaired(bytes, missing, &limits)?,
+            None => RasterReader::open(FileFormat::Png, bytes, &limits)?,
         };
-        let mut scratch = Scratch::default();
-        picture.begin(&mut scratch)?;
+        let mut scratch = RasterScratch::default();
+        picture.decode_frame(&mut scratch)?;
         let all: Range<usize> = 0..picture.size().0 as usize;
         let mut out = Vec::new();
         for y in 0..picture.size().1 as usize {
-            let on = Transparency::On(Background::WHITE);
+            let on = AlphaPolicy::Composite(BackgroundColor::WHITE);
             out.extend_from_slice(picture.row(y, &all, on, &mut scratch)?);
         }
-        picture.finish(&mut scratch)?;
+        picture.check_rest(&mut scratch)?;
         Ok(out)
     }
 
@@ -310,7 +310,7 @@ mod tests {
                 _ => [0; 3],
             };
             let cut_off = &whole[..whole.len() * 2 / 3];
-            let kept = rows(cut_off, Some(Missing::Zeros)).unwrap();
+            let kept = rows(cut_off, Some(MissingRows::Zeros)).unwrap();
             let first = |rows: &[u8]| {
                 let line = |y: usize| rows[99 * y..99 * (y + 1)].as_chunks::<3>().0.to_vec();
                 (0..29)
@@ -334,11 +334,12 @@ mod tests {
     fn no_file_is_too_short_or_too_broken_for_a_fault() {
         let whole = photo(png::ColorType::Rgb, png::BitDepth::Eight, (33, 29));
         for len in 0..whole.len() {
-            let _ = repair(&whole[..len], Missing::Zeros, &Limits::default())
-                .and_then(|bytes| PngReader::open(bytes.into(), &Limits::default()).map(|_| ()));
+            let _ = repair(&whole[..len], MissingRows::Zeros, &PictureLimits::default()).and_then(
+                |bytes| PngReader::open(bytes.into(), &PictureLimits::default()).map(|_| ()),
+            );
             let mut broken = whole.clone();
             broken[len] ^= 0x55;
-            let _ = rows(&broken, Some(Missing::Zeros));
+            let _ = rows(&broken, Some(MissingRows::Zeros));
             let _ = rows(&broken, None);
         }
     }

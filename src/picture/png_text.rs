@@ -7,7 +7,7 @@ use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-use super::orientation::Orientation;
+use super::orientation::ExifOrientation;
 use super::xmp;
 
 const XMP: &[u8] = b"XML:com.adobe.xmp\0";
@@ -18,12 +18,12 @@ pub(super) const HEAD: usize = EXIF.len();
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Text {
+pub(super) enum PngText {
     Xmp,
     Exif,
 }
 
-impl Text {
+impl PngText {
     /// Of a chunk of this kind that begins so.
     pub(super) fn of(kind: [u8; 4], head: &[u8]) -> Option<Self> {
         match &kind {
@@ -34,7 +34,7 @@ impl Text {
     }
 
     /// The orientation in the content of a chunk of this kind. None: it has none.
-    pub(super) fn orientation(self, kind: [u8; 4], content: &[u8]) -> Option<Orientation> {
+    pub(super) fn orientation(self, kind: [u8; 4], content: &[u8]) -> Option<ExifOrientation> {
         let (_, text) = cut(content)?;
         let text = match &kind {
             b"zTXt" => unpacked(text.get(1..)?),
@@ -57,7 +57,7 @@ impl Text {
                 let digits: Vec<u8> = lines.flatten().copied().collect();
                 let bytes: Option<Vec<u8>> = digits.chunks_exact(2).map(byte).collect();
                 let bytes = bytes?;
-                Orientation::from_exif(bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes))
+                ExifOrientation::from_exif(bytes.strip_prefix(b"Exif\0\0").unwrap_or(&bytes))
             }
         }
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn orientation(kind: &[u8; 4], content: &[u8]) -> Option<u8> {
-        let text = Text::of(*kind, content)?;
+        let text = PngText::of(*kind, content)?;
         text.orientation(*kind, content).map(|o| o as u8)
     }
 

@@ -16,24 +16,24 @@ use std::ops::Range;
 use image::error::ImageError;
 use image::{ColorType, ImageDecoder, ImageReader};
 
-use super::background::Transparency;
+use super::background::AlphaPolicy;
 use super::buffer::grow;
-use super::facts::{Decoding, PictureHeader};
-use super::format::Format;
-use super::formats::{Decoder, Frame};
-use super::limits::Limits;
-use super::orientation::Orientation;
+use super::file_format::FileFormat;
+use super::format_table::{FormatDecoder, FrameDecoder};
+use super::limits::PictureLimits;
+use super::orientation::ExifOrientation;
+use super::picture_header::{DecodeCost, PictureHeader};
 use super::png::{self, PngReader};
-use super::png_repair::{self, Missing};
-use super::reader::{PictureFile, Reader, Window};
-use super::rgb8::{AlphaKind, Form};
+use super::png_repair::{self, MissingRows};
+use super::reader::{PictureFile, PictureReader, ReadBudget};
+use super::rgb8::{AlphaKind, PixelForm};
 use super::tiff::{TiffPicture, frame_bytes};
 use super::{dds, gif, ico, npy, openexr, tga, webp};
 use crate::error::{FaultKind, SampleFault};
 
 /// Buffers that are kept between samples.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct RasterScratch {
     /// A whole picture, as its file's pixels are.
     frame: Vec<u8>,
     /// One row of it.
@@ -42,7 +42,7 @@ pub(crate) struct Scratch {
     rgb: Vec<u8>,
 }
 
-impl Scratch {
+impl RasterScratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.frame.capacity() + self.native.capacity() + self.rgb.capacity()
@@ -50,20 +50,20 @@ impl Scratch {
 }
 
 /// A picture whose header was read.
-pub(crate) struct Raster<'a> {
+pub(crate) struct RasterReader<'a> {
     size: (u32, u32),
-    orientation: Orientation,
-    form: Form,
+    orientation: ExifOrientation,
+    form: PixelForm,
     alpha: AlphaKind,
-    rows: Rows<'a>,
+    rows: RasterRows<'a>,
 }
 
-enum Rows<'a> {
+enum RasterRows<'a> {
     Png(Box<PngReader<'a>>),
     /// Not decoded yet.
-    Frame(Format, Box<dyn ImageDecoder + 'a>),
+    Frame(FileFormat, Box<dyn ImageDecoder + 'a>),
     /// Not decoded yet: the file, and the limits that it is held to.
-    Tiff(Box<TiffPicture>, &'a [u8], Limits),
+    Tiff(Box<TiffPicture>, &'a [u8], PictureLimits),
     /// In the scratch buffer.
     Decoded,
     /// In the file.
@@ -73,48 +73,53 @@ enum Rows<'a> {
 /// The header of a file of this format and `len` bytes, held to the limits as
 /// [`Raster::open`] does.
 pub(super) fn read_header(
-    format: Format,
+    format: FileFormat,
     file: &mut dyn PictureFile,
     len: u64,
-    limits: &Limits,
+    limits: &PictureLimits,
 ) -> Result<PictureHeader, SampleFault> {
     let header = |stored, orientation, scratch| PictureHeader {
         format,
-        stored,
+        stored_size: stored,
         orientation,
-        decoding: Decoding::Rows { scratch },
-        part: None,
+        cost: DecodeCost::Rows { scratch },
+        pixel_box: None,
     };
-    match format.row().decoder {
-        Decoder::Jpeg => Err(elsewhere(format)),
-        Decoder::Raw => {
+    match format.info().decoder {
+        FormatDecoder::Jpeg => Err(elsewhere(format)),
+        FormatDecoder::Raw => {
             let mut head = Vec::new();
-            let read = file.take(format.row().header).read_to_end(&mut head);
+            let read = file.take(format.info().max_header).read_to_end(&mut head);
             read.map_err(|e| fault(format, e.into()))?;
             let raw = open_raw(&head, len, limits)?;
             Ok(PictureHeader {
                 format,
-                stored: (raw.width, raw.height),
-                orientation: Orientation::Normal,
-                decoding: raw_decoding(raw.channels, raw.width),
-                part: None,
+                stored_size: (raw.width, raw.height),
+                orientation: ExifOrientation::Normal,
+                cost: raw_decoding(raw.channels, raw.width),
+                pixel_box: None,
             })
         }
-        Decoder::Png => {
-            let window = Window::of_header(format);
-            let chunks = open_png(&mut Reader::of_file(file, &window), &window, limits)?;
+        FormatDecoder::Png => {
+            let window = ReadBudget::for_header(format);
+            let chunks = open_png(&mut PictureReader::of_file(file, &window), &window, limits)?;
             let scratch = chunks.scratch_bytes();
             Ok(header(chunks.size, chunks.orientation, scratch))
         }
-        Decoder::Tiff => {
-            let window = Window::of_header(format);
-            let picture = open_tiff(&mut Reader::of_file(file, &window), &window, len, limits)?;
+        FormatDecoder::Tiff => {
+            let window = ReadBudget::for_header(format);
+            let picture = open_tiff(
+                &mut PictureReader::of_file(file, &window),
+                &window,
+                len,
+                limits,
+            )?;
             let scratch = tiff_scratch(&picture);
             Ok(header(picture.size(), picture.orientation(), scratch))
         }
-        Decoder::Frame(_) => {
-            let window = Window::of_header(format);
-            let file = Reader::of_file(file, &window);
+        FormatDecoder::Frame(_) => {
+            let window = ReadBudget::for_header(format);
+            let file = PictureReader::of_file(file, &window);
             let opened = open_frame(format, file, &window, len, limits)?;
             let size = opened.decoder.dimensions();
             // A form that is not served fails later, when it is decoded.
@@ -125,47 +130,47 @@ pub(super) fn read_header(
     }
 }
 
-fn elsewhere(format: Format) -> SampleFault {
+fn elsewhere(format: FileFormat) -> SampleFault {
     FaultKind::Unsupported.fault(format!("{format} is decoded elsewhere"))
 }
 
 /// The chunks of a PNG that is not too large, for the limits and for its file.
 fn open_png(
-    file: &mut Reader<'_>,
-    window: &Window,
-    limits: &Limits,
-) -> Result<png::Chunks, SampleFault> {
-    let chunks = window.check(Format::Png, png::walk(file))?;
-    limits.check_pixels(Format::Png.name(), chunks.size)?;
+    file: &mut PictureReader<'_>,
+    window: &ReadBudget,
+    limits: &PictureLimits,
+) -> Result<png::PngChunks, SampleFault> {
+    let chunks = window.check(FileFormat::Png, png::walk(file))?;
+    limits.check_pixels(FileFormat::Png.name(), chunks.size)?;
     chunks.check_data()?;
     Ok(chunks)
 }
 
 /// The header of raw pixels that are not too many, for the limits and for the file
 /// of `len` bytes.
-fn open_raw(head: &[u8], len: u64, limits: &Limits) -> Result<npy::Header, SampleFault> {
-    let header = npy::Header::read(head, len)?;
-    limits.check_pixels(Format::Npy.name(), (header.width, header.height))?;
+fn open_raw(head: &[u8], len: u64, limits: &PictureLimits) -> Result<npy::NpyHeader, SampleFault> {
+    let header = npy::NpyHeader::read(head, len)?;
+    limits.check_pixels(FileFormat::Npy.name(), (header.width, header.height))?;
     Ok(header)
 }
 
-fn raw_decoding(channels: u32, width: u32) -> Decoding {
+fn raw_decoding(channels: u32, width: u32) -> DecodeCost {
     match channels {
-        3 => Decoding::Raw,
+        3 => DecodeCost::Raw,
         // The row that is handed out.
-        _ => Decoding::Rows {
+        _ => DecodeCost::Rows {
             scratch: 3 * u64::from(width),
         },
     }
 }
 
 fn open_tiff(
-    file: &mut Reader<'_>,
-    window: &Window,
+    file: &mut PictureReader<'_>,
+    window: &ReadBudget,
     len: u64,
-    limits: &Limits,
+    limits: &PictureLimits,
 ) -> Result<TiffPicture, SampleFault> {
-    window.check(Format::Tiff, TiffPicture::read(file, len, limits))
+    window.check(FileFormat::Tiff, TiffPicture::read(file, len, limits))
 }
 
 /// The row that is handed out, the frame, and what decoding takes beside it.
@@ -176,46 +181,46 @@ fn tiff_scratch(picture: &TiffPicture) -> u64 {
 }
 
 /// A file of any other format, its header read.
-struct Opened<'a> {
+struct OpenedFrame<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
-    orientation: Orientation,
+    orientation: ExifOrientation,
     alpha: AlphaKind,
 }
 
 fn open_frame<'a>(
-    format: Format,
-    file: Reader<'a>,
-    window: &Window,
+    format: FileFormat,
+    file: PictureReader<'a>,
+    window: &ReadBudget,
     len: u64,
-    limits: &Limits,
-) -> Result<Opened<'a>, SampleFault> {
+    limits: &PictureLimits,
+) -> Result<OpenedFrame<'a>, SampleFault> {
     let opened = read_frame_header(format, file, len, limits);
     let opened = window.check(format, opened)?;
-    window.open();
+    window.remove_limit();
     Ok(opened)
 }
 
 fn read_frame_header<'a>(
-    format: Format,
-    mut file: Reader<'a>,
+    format: FileFormat,
+    mut file: PictureReader<'a>,
     len: u64,
-    limits: &Limits,
-) -> Result<Opened<'a>, SampleFault> {
+    limits: &PictureLimits,
+) -> Result<OpenedFrame<'a>, SampleFault> {
     let unreadable = |e: std::io::Error| fault(format, e.into());
     let mut head = None;
     let mut alpha = AlphaKind::Straight;
     let mut found = None;
     match format {
-        Format::OpenExr => {
+        FileFormat::OpenExr => {
             openexr::check_layers(&mut file, limits)?;
             alpha = AlphaKind::Premultiplied;
         }
-        Format::Dds => (head, alpha) = dds::read_header(&mut file).map_err(unreadable)?,
-        Format::Gif => head = gif::grown_header(&mut file),
-        Format::Ico => ico::check_profile(&mut file)?,
-        Format::Tga => alpha = tga::alpha_kind(&mut file),
+        FileFormat::Dds => (head, alpha) = dds::read_header(&mut file).map_err(unreadable)?,
+        FileFormat::Gif => head = gif::enlarged_header(&mut file),
+        FileFormat::Ico => ico::check_profile(&mut file)?,
+        FileFormat::Tga => alpha = tga::alpha_kind(&mut file),
         // Its decoder would allocate for an EXIF chunk of any length.
-        Format::WebP => found = Some(webp::orientation(&mut file)),
+        FileFormat::WebP => found = Some(webp::orientation(&mut file)),
         _ => {}
     }
     file.rewind().map_err(unreadable)?;
@@ -230,7 +235,7 @@ fn read_frame_header<'a>(
     limits.check_pixels(format.name(), size)?;
     check_length(format, size, len)?;
     let orientation = found.unwrap_or_else(|| orientation(&mut *decoder));
-    Ok(Opened {
+    Ok(OpenedFrame {
         decoder,
         orientation,
         alpha,
@@ -240,11 +245,15 @@ fn read_frame_header<'a>(
 /// # Errors
 /// A picture of more pixels than a file of `len` bytes can hold. Formats in which
 /// a few bytes may stand for any number of pixels pass.
-fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result<(), SampleFault> {
-    let Decoder::Frame(Frame {
-        densest: Some((most, bytes)),
+fn check_length(
+    format: FileFormat,
+    (width, height): (u32, u32),
+    len: u64,
+) -> Result<(), SampleFault> {
+    let FormatDecoder::Frame(FrameDecoder {
+        max_density: Some((most, bytes)),
         ..
-    }) = format.row().decoder
+    }) = format.info().decoder
     else {
         return Ok(());
     };
@@ -259,92 +268,96 @@ fn check_length(format: Format, (width, height): (u32, u32), len: u64) -> Result
     )))
 }
 
-impl<'a> Raster<'a> {
+impl<'a> RasterReader<'a> {
     /// Reads the header of a file of this format.
     pub(crate) fn open(
-        format: Format,
+        format: FileFormat,
         bytes: &'a [u8],
-        limits: &Limits,
+        limits: &PictureLimits,
     ) -> Result<Self, SampleFault> {
-        match format.row().decoder {
-            Decoder::Jpeg => Err(elsewhere(format)),
-            Decoder::Png => {
-                let window = Window::of_header(format);
-                let chunks = open_png(&mut Reader::of(bytes, &window), &window, limits)?;
-                if chunks.is_cut_off() {
-                    return Self::open_repaired(bytes, Missing::Refused, limits);
+        match format.info().decoder {
+            FormatDecoder::Jpeg => Err(elsewhere(format)),
+            FormatDecoder::Png => {
+                let window = ReadBudget::for_header(format);
+                let chunks = open_png(&mut PictureReader::of(bytes, &window), &window, limits)?;
+                if chunks.needs_repair() {
+                    return Self::open_repaired(bytes, MissingRows::Reject, limits);
                 }
                 let reader = PngReader::open(Cow::Borrowed(bytes), limits)?;
                 Ok(Self::of_png(&chunks, reader))
             }
-            Decoder::Raw => {
+            FormatDecoder::Raw => {
                 let raw = open_raw(bytes, bytes.len() as u64, limits)?;
                 Ok(Self {
                     size: (raw.width, raw.height),
-                    orientation: Orientation::Normal,
+                    orientation: ExifOrientation::Normal,
                     form: if raw.channels == 3 {
-                        Form::Rgb8
+                        PixelForm::Rgb8
                     } else {
-                        Form::L8
+                        PixelForm::L8
                     },
                     alpha: AlphaKind::Straight,
-                    rows: Rows::Raw(&bytes[raw.data()]),
+                    rows: RasterRows::Raw(&bytes[raw.data()]),
                 })
             }
-            Decoder::Tiff => {
-                let (window, len) = (Window::of_header(format), bytes.len() as u64);
-                let picture = open_tiff(&mut Reader::of(bytes, &window), &window, len, limits)?;
+            FormatDecoder::Tiff => {
+                let (window, len) = (ReadBudget::for_header(format), bytes.len() as u64);
+                let picture =
+                    open_tiff(&mut PictureReader::of(bytes, &window), &window, len, limits)?;
                 Ok(Self {
                     size: picture.size(),
                     orientation: picture.orientation(),
                     form: picture.form(),
                     alpha: picture.alpha_kind(),
-                    rows: Rows::Tiff(Box::new(picture), bytes, *limits),
+                    rows: RasterRows::Tiff(Box::new(picture), bytes, *limits),
                 })
             }
-            Decoder::Frame(_) => {
-                let window = Window::of_header(format);
-                let file = Reader::of(bytes, &window);
+            FormatDecoder::Frame(_) => {
+                let window = ReadBudget::for_header(format);
+                let file = PictureReader::of(bytes, &window);
                 let opened = open_frame(format, file, &window, bytes.len() as u64, limits)?;
                 Ok(Self {
                     size: opened.decoder.dimensions(),
                     orientation: opened.orientation,
                     form: form(format, opened.decoder.color_type())?,
                     alpha: opened.alpha,
-                    rows: Rows::Frame(format, opened.decoder),
+                    rows: RasterRows::Frame(format, opened.decoder),
                 })
             }
         }
     }
 
     /// Reads the header of a PNG that ends too early: what it lacks is black, or transparent.
-    pub(crate) fn open_truncated(bytes: &'a [u8], limits: &Limits) -> Result<Self, SampleFault> {
-        Self::open_repaired(bytes, Missing::Zeros, limits)
+    pub(crate) fn open_truncated(
+        bytes: &'a [u8],
+        limits: &PictureLimits,
+    ) -> Result<Self, SampleFault> {
+        Self::open_repaired(bytes, MissingRows::Zeros, limits)
     }
 
     /// # Errors
     /// A file without a header, and one that lacks rows, unless they are to be zeros.
     pub(super) fn open_repaired(
         bytes: &'a [u8],
-        missing: Missing,
-        limits: &Limits,
+        missing: MissingRows,
+        limits: &PictureLimits,
     ) -> Result<Self, SampleFault> {
-        let window = Window::of_header(Format::Png);
-        let chunks = png::walk(&mut Reader::of(bytes, &window));
-        let chunks = window.check(Format::Png, chunks)?;
-        limits.check_pixels(Format::Png.name(), chunks.size)?;
+        let window = ReadBudget::for_header(FileFormat::Png);
+        let chunks = png::walk(&mut PictureReader::of(bytes, &window));
+        let chunks = window.check(FileFormat::Png, chunks)?;
+        limits.check_pixels(FileFormat::Png.name(), chunks.size)?;
         let bytes = png_repair::repair(bytes, missing, limits)?;
         let reader = PngReader::open(Cow::Owned(bytes), limits)?;
         Ok(Self::of_png(&chunks, reader))
     }
 
-    fn of_png(chunks: &png::Chunks, reader: PngReader<'a>) -> Self {
+    fn of_png(chunks: &png::PngChunks, reader: PngReader<'a>) -> Self {
         Self {
             size: chunks.size,
             orientation: chunks.orientation,
             form: reader.form(),
             alpha: AlphaKind::Straight,
-            rows: Rows::Png(Box::new(reader)),
+            rows: RasterRows::Png(Box::new(reader)),
         }
     }
 
@@ -353,23 +366,26 @@ impl<'a> Raster<'a> {
         self.size
     }
 
-    pub(crate) fn orientation(&self) -> Orientation {
+    pub(crate) fn orientation(&self) -> ExifOrientation {
         self.orientation
     }
 
     /// All pixels, tight, where the file holds them as RGB8: nothing is to be decoded.
-    pub(crate) fn raw(&self) -> Option<&'a [u8]> {
+    pub(crate) fn raw_pixels(&self) -> Option<&'a [u8]> {
         match self.rows {
-            Rows::Raw(pixels) if self.form == Form::Rgb8 => Some(pixels),
+            RasterRows::Raw(pixels) if self.form == PixelForm::Rgb8 => Some(pixels),
             _ => None,
         }
     }
 
     /// What decoding it takes.
-    pub(crate) fn decoding(&self) -> Decoding {
+    pub(crate) fn decode_cost(&self) -> DecodeCost {
         match self.rows {
-            Rows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
-            Rows::Png(_) | Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded => Decoding::Rows {
+            RasterRows::Raw(_) => raw_decoding(self.form.bytes() as u32, self.size.0),
+            RasterRows::Png(_)
+            | RasterRows::Frame(..)
+            | RasterRows::Tiff(..)
+            | RasterRows::Decoded => DecodeCost::Rows {
                 scratch: self.scratch_bytes(),
             },
         }
@@ -382,34 +398,34 @@ impl<'a> Raster<'a> {
         // The row that is handed out.
         let rgb = 3 * width;
         match &self.rows {
-            Rows::Png(reader) if reader.is_interlaced() => {
+            RasterRows::Png(reader) if reader.is_interlaced() => {
                 rgb + row * height + reader.working_bytes()
             }
-            Rows::Png(reader) => rgb + row + reader.working_bytes(),
-            Rows::Frame(format, _) => frame_scratch(*format, self.form, self.size),
-            Rows::Tiff(picture, ..) => tiff_scratch(picture),
-            Rows::Decoded | Rows::Raw(_) => 0,
+            RasterRows::Png(reader) => rgb + row + reader.working_bytes(),
+            RasterRows::Frame(format, _) => frame_scratch(*format, self.form, self.size),
+            RasterRows::Tiff(picture, ..) => tiff_scratch(picture),
+            RasterRows::Decoded | RasterRows::Raw(_) => 0,
         }
     }
 
     /// Decodes what cannot be had row by row. Call once, before the first row,
     /// and after [`Raster::decoding`] was found to be allowed.
-    pub(crate) fn begin(&mut self, scratch: &mut Scratch) -> Result<(), SampleFault> {
+    pub(crate) fn decode_frame(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width
             .checked_mul(height)
             .and_then(|n| n.checked_mul(self.form.bytes()))
             .unwrap_or(usize::MAX);
-        self.rows = match std::mem::replace(&mut self.rows, Rows::Decoded) {
-            Rows::Png(reader) if !reader.is_interlaced() => {
+        self.rows = match std::mem::replace(&mut self.rows, RasterRows::Decoded) {
+            RasterRows::Png(reader) if !reader.is_interlaced() => {
                 grow(&mut scratch.native, width * self.form.bytes())?;
-                Rows::Png(reader)
+                RasterRows::Png(reader)
             }
-            Rows::Png(mut reader) => {
+            RasterRows::Png(mut reader) => {
                 reader.frame(blank(&mut scratch.frame, frame)?)?;
-                Rows::Decoded
+                RasterRows::Decoded
             }
-            Rows::Frame(format, decoder) => {
+            RasterRows::Frame(format, decoder) => {
                 if decoder.total_bytes() != frame as u64 {
                     return Err(FaultKind::Corrupt.fault(format!(
                         "{format}: {} bytes of pixels for {height} x {width}",
@@ -418,13 +434,13 @@ impl<'a> Raster<'a> {
                 }
                 let frame = blank(&mut scratch.frame, frame)?;
                 decoder.read_image(frame).map_err(|e| fault(format, e))?;
-                Rows::Decoded
+                RasterRows::Decoded
             }
-            Rows::Tiff(picture, bytes, limits) => {
+            RasterRows::Tiff(picture, bytes, limits) => {
                 picture.decode(bytes, &limits, blank(&mut scratch.frame, frame)?)?;
-                Rows::Decoded
+                RasterRows::Decoded
             }
-            begun @ (Rows::Raw(_) | Rows::Decoded) => begun,
+            begun @ (RasterRows::Raw(_) | RasterRows::Decoded) => begun,
         };
         Ok(())
     }
@@ -435,8 +451,8 @@ impl<'a> Raster<'a> {
         &mut self,
         y: usize,
         columns: &Range<usize>,
-        transparency: Transparency,
-        scratch: &'b mut Scratch,
+        transparency: AlphaPolicy,
+        scratch: &'b mut RasterScratch,
     ) -> Result<&'b [u8], SampleFault>
     where
         'a: 'b,
@@ -444,17 +460,17 @@ impl<'a> Raster<'a> {
         let pixel = self.form.bytes();
         let bytes = self.size.0 as usize * pixel;
         let row = match &mut self.rows {
-            Rows::Png(reader) => {
+            RasterRows::Png(reader) => {
                 reader.row(y as u32, &mut scratch.native[..bytes])?;
                 &scratch.native[..bytes]
             }
-            Rows::Raw(pixels) => &pixels[y * bytes..(y + 1) * bytes],
-            Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded => {
+            RasterRows::Raw(pixels) => &pixels[y * bytes..(y + 1) * bytes],
+            RasterRows::Frame(..) | RasterRows::Tiff(..) | RasterRows::Decoded => {
                 &scratch.frame[y * bytes..(y + 1) * bytes]
             }
         };
         let row = &row[columns.start * pixel..columns.end * pixel];
-        if self.form == Form::Rgb8 && transparency != Transparency::Alone {
+        if self.form == PixelForm::Rgb8 && transparency != AlphaPolicy::AlphaOnly {
             return Ok(row);
         }
         grow(&mut scratch.rgb, 3 * columns.len())?;
@@ -464,22 +480,25 @@ impl<'a> Raster<'a> {
     }
 
     /// Looks at what was not asked for: a file is good or bad as a whole.
-    pub(crate) fn finish(&mut self, scratch: &mut Scratch) -> Result<(), SampleFault> {
+    pub(crate) fn check_rest(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let bytes = self.size.0 as usize * self.form.bytes();
         match &mut self.rows {
-            Rows::Png(reader) => reader.finish(&mut scratch.native[..bytes]),
-            Rows::Frame(..) | Rows::Tiff(..) | Rows::Decoded | Rows::Raw(_) => Ok(()),
+            RasterRows::Png(reader) => reader.finish(&mut scratch.native[..bytes]),
+            RasterRows::Frame(..)
+            | RasterRows::Tiff(..)
+            | RasterRows::Decoded
+            | RasterRows::Raw(_) => Ok(()),
         }
     }
 }
 
 /// The row that is handed out, the frame, and what lies beside it.
-fn frame_scratch(format: Format, form: Form, (width, height): (u32, u32)) -> u64 {
+fn frame_scratch(format: FileFormat, form: PixelForm, (width, height): (u32, u32)) -> u64 {
     let (width, height) = (u64::from(width), u64::from(height));
     let pixel = form.bytes() as u64;
-    let beside = match format.row().decoder {
-        Decoder::Frame(Frame {
-            beside: (times, bytes),
+    let beside = match format.info().decoder {
+        FormatDecoder::Frame(FrameDecoder {
+            extra_bytes: (times, bytes),
             ..
         }) => times * pixel + bytes,
         _ => 0,
@@ -488,11 +507,15 @@ fn frame_scratch(format: Format, form: Form, (width, height): (u32, u32)) -> u64
 }
 
 fn decoder<'a>(
-    format: Format,
-    file: Reader<'a>,
-    limits: &Limits,
+    format: FileFormat,
+    file: PictureReader<'a>,
+    limits: &PictureLimits,
 ) -> Result<Box<dyn ImageDecoder + 'a>, SampleFault> {
-    let Decoder::Frame(Frame { known, .. }) = format.row().decoder else {
+    let FormatDecoder::Frame(FrameDecoder {
+        image_format: known,
+        ..
+    }) = format.info().decoder
+    else {
         return Err(elsewhere(format));
     };
     // `image` gives limits to a decoder that was made already, header and all, and
@@ -518,37 +541,39 @@ fn blank(buffer: &mut Vec<u8>, len: usize) -> Result<&mut [u8], SampleFault> {
 }
 
 /// A broken EXIF block never costs a picture.
-fn orientation(decoder: &mut dyn ImageDecoder) -> Orientation {
+fn orientation(decoder: &mut dyn ImageDecoder) -> ExifOrientation {
     let tag = decoder.orientation().map_or(1, |o| o.to_exif());
-    Orientation::from_tag(tag.into()).unwrap_or_default()
+    ExifOrientation::from_tag(tag.into()).unwrap_or_default()
 }
 
-fn form(format: Format, color: ColorType) -> Result<Form, SampleFault> {
+fn form(format: FileFormat, color: ColorType) -> Result<PixelForm, SampleFault> {
     Ok(match color {
-        ColorType::L8 => Form::L8,
-        ColorType::La8 => Form::La8,
-        ColorType::Rgb8 => Form::Rgb8,
-        ColorType::Rgba8 => Form::Rgba8,
-        ColorType::L16 => Form::L16,
-        ColorType::La16 => Form::La16,
-        ColorType::Rgb16 => Form::Rgb16,
-        ColorType::Rgba16 => Form::Rgba16,
-        ColorType::Rgb32F => Form::Rgb32F,
-        ColorType::Rgba32F => Form::Rgba32F,
+        ColorType::L8 => PixelForm::L8,
+        ColorType::La8 => PixelForm::La8,
+        ColorType::Rgb8 => PixelForm::Rgb8,
+        ColorType::Rgba8 => PixelForm::Rgba8,
+        ColorType::L16 => PixelForm::L16,
+        ColorType::La16 => PixelForm::La16,
+        ColorType::Rgb16 => PixelForm::Rgb16,
+        ColorType::Rgba16 => PixelForm::Rgba16,
+        ColorType::Rgb32F => PixelForm::Rgb32F,
+        ColorType::Rgba32F => PixelForm::Rgba32F,
         other => {
             return Err(FaultKind::Unsupported.fault(format!("{format} of colour type {other:?}")));
         }
     })
 }
 
-fn fault(format: Format, e: ImageError) -> SampleFault {
+fn fault(format: FileFormat, e: ImageError) -> SampleFault {
     let kind = match &e {
         ImageError::IoError(e) if e.kind() == ErrorKind::UnexpectedEof => FaultKind::Truncated,
         // The system's own errors; decoders put theirs into the same type.
         ImageError::IoError(e) if e.raw_os_error().is_some() => FaultKind::Unreadable,
         ImageError::IoError(e) if e.kind() == ErrorKind::OutOfMemory => FaultKind::NoMemory,
         // These ask for no limit: the error is of a failed allocation there.
-        ImageError::Limits(_) if matches!(format, Format::Bmp | Format::Tga) => FaultKind::NoMemory,
+        ImageError::Limits(_) if matches!(format, FileFormat::Bmp | FileFormat::Tga) => {
+            FaultKind::NoMemory
+        }
         ImageError::Unsupported(_) => FaultKind::Unsupported,
         ImageError::Limits(_) => {
             return FaultKind::TooLarge.fault(format!(
@@ -585,12 +610,12 @@ mod tests {
         let refused = Vec::<u8>::new().try_reserve(usize::MAX).unwrap_err();
         let refused = std::io::Error::from(refused);
         for (format, e, kind) in [
-            (Format::Tga, limit(), FaultKind::NoMemory),
-            (Format::Bmp, limit(), FaultKind::NoMemory),
-            (Format::Gif, limit(), FaultKind::TooLarge),
-            (Format::WebP, limit(), FaultKind::TooLarge),
+            (FileFormat::Tga, limit(), FaultKind::NoMemory),
+            (FileFormat::Bmp, limit(), FaultKind::NoMemory),
+            (FileFormat::Gif, limit(), FaultKind::TooLarge),
+            (FileFormat::WebP, limit(), FaultKind::TooLarge),
             (
-                Format::Hdr,
+                FileFormat::Hdr,
                 ImageError::IoError(refused),
                 FaultKind::NoMemory,
             ),

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::io::{self, BufRead, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
-use super::format::Format;
+use super::file_format::FileFormat;
 use crate::error::{FaultKind, SampleFault};
 
 /// A file that is read through a buffer.
@@ -23,17 +23,17 @@ impl<F: BufRead + Seek> PictureFile for F {}
 /// How many bytes a reader still gives. A clone is the same window: whoever made the
 /// reader keeps one while a decoder owns the reader.
 #[derive(Debug, Clone)]
-pub(super) struct Window(Rc<State>);
+pub(super) struct ReadBudget(Rc<BudgetState>);
 
 #[derive(Debug)]
-struct State {
+struct BudgetState {
     left: Cell<u64>,
     /// Why it ended before the file did.
-    ended: Cell<Option<Ended>>,
+    ended: Cell<Option<EarlyEnd>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Ended {
+enum EarlyEnd {
     /// More was asked for than the window has.
     Over,
     /// The system refused to read.
@@ -43,22 +43,22 @@ enum Ended {
 /// What is left of a window without a limit.
 const NO_LIMIT: u64 = u64::MAX;
 
-impl Window {
+impl ReadBudget {
     /// Of so many bytes.
     pub(super) fn of(bytes: u64) -> Self {
-        Self(Rc::new(State {
+        Self(Rc::new(BudgetState {
             left: Cell::new(bytes),
             ended: Cell::new(None),
         }))
     }
 
     /// Of the header of a file of this format.
-    pub(super) fn of_header(format: Format) -> Self {
-        Self::of(format.row().header)
+    pub(super) fn for_header(format: FileFormat) -> Self {
+        Self::of(format.info().max_header)
     }
 
     /// Ends the limit: the header is read.
-    pub(super) fn open(&self) {
+    pub(super) fn remove_limit(&self) {
         self.0.left.set(NO_LIMIT);
     }
 
@@ -66,17 +66,17 @@ impl Window {
     /// whatever a decoder made of that end does not count.
     pub(super) fn check<T>(
         &self,
-        format: Format,
+        format: FileFormat,
         found: Result<T, SampleFault>,
     ) -> Result<T, SampleFault> {
         match self.0.ended.get() {
             None => found,
-            Some(Ended::Over) => Err(FaultKind::TooLarge.fault(format!(
+            Some(EarlyEnd::Over) => Err(FaultKind::TooLarge.fault(format!(
                 "{format}: its header is longer than {} bytes, the most that is read of one: \
                      write it without metadata",
-                format.row().header
+                format.info().max_header
             ))),
-            Some(Ended::Refused(kind, code)) => Err(unreadable(
+            Some(EarlyEnd::Refused(kind, code)) => Err(unreadable(
                 code.map_or_else(|| kind.into(), io::Error::from_raw_os_error),
             )),
         }
@@ -101,37 +101,37 @@ impl Window {
                 ErrorKind::Interrupted | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput
             )
         {
-            let ended = Ended::Refused(e.kind(), e.raw_os_error());
+            let ended = EarlyEnd::Refused(e.kind(), e.raw_os_error());
             self.0.ended.set(Some(ended));
         }
         done
     }
 }
 
-pub(super) struct Reader<'a> {
-    from: Source<'a>,
-    window: Window,
+pub(super) struct PictureReader<'a> {
+    from: ReaderSource<'a>,
+    window: ReadBudget,
     /// What is read in the place of the first bytes.
     head: Vec<u8>,
 }
 
-enum Source<'a> {
+enum ReaderSource<'a> {
     Memory(Cursor<&'a [u8]>),
     File(&'a mut dyn PictureFile),
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn of(bytes: &'a [u8], window: &Window) -> Self {
+impl<'a> PictureReader<'a> {
+    pub(super) fn of(bytes: &'a [u8], window: &ReadBudget) -> Self {
         Self {
-            from: Source::Memory(Cursor::new(bytes)),
+            from: ReaderSource::Memory(Cursor::new(bytes)),
             window: window.clone(),
             head: Vec::new(),
         }
     }
 
-    pub(super) fn of_file(file: &'a mut dyn PictureFile, window: &Window) -> Self {
+    pub(super) fn of_file(file: &'a mut dyn PictureFile, window: &ReadBudget) -> Self {
         Self {
-            from: Source::File(file),
+            from: ReaderSource::File(file),
             window: window.clone(),
             head: Vec::new(),
         }
@@ -163,17 +163,17 @@ impl<'a> Reader<'a> {
         }
         // A file that ends where its window does is not over it.
         let rest = match &mut self.from {
-            Source::Memory(bytes) => bytes.fill_buf(),
-            Source::File(file) => file.fill_buf(),
+            ReaderSource::Memory(bytes) => bytes.fill_buf(),
+            ReaderSource::File(file) => file.fill_buf(),
         };
         if !self.window.note(rest)?.is_empty() {
-            self.window.0.ended.set(Some(Ended::Over));
+            self.window.0.ended.set(Some(EarlyEnd::Over));
         }
         Ok(0)
     }
 }
 
-impl Read for Reader<'_> {
+impl Read for PictureReader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let allowed = self.allowed(to.len())?;
         if allowed == 0 {
@@ -187,8 +187,8 @@ impl Read for Reader<'_> {
             return Ok(read);
         }
         let read = match &mut self.from {
-            Source::Memory(bytes) => bytes.read(to),
-            Source::File(file) => file.read(to),
+            ReaderSource::Memory(bytes) => bytes.read(to),
+            ReaderSource::File(file) => file.read(to),
         };
         let read = self.window.note(read)?;
         self.window.take(read);
@@ -198,8 +198,8 @@ impl Read for Reader<'_> {
     fn read_exact(&mut self, mut to: &mut [u8]) -> io::Result<()> {
         if self.in_head()?.is_none() && self.allowed(to.len())? == to.len() {
             let read = match &mut self.from {
-                Source::Memory(bytes) => bytes.read_exact(to),
-                Source::File(file) => file.read_exact(to),
+                ReaderSource::Memory(bytes) => bytes.read_exact(to),
+                ReaderSource::File(file) => file.read_exact(to),
             };
             self.window.note(read)?;
             self.window.take(to.len());
@@ -218,7 +218,7 @@ impl Read for Reader<'_> {
     }
 }
 
-impl BufRead for Reader<'_> {
+impl BufRead for PictureReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let allowed = self.allowed(usize::MAX)?;
         if allowed == 0 {
@@ -229,8 +229,8 @@ impl BufRead for Reader<'_> {
             return Ok(&head[..head.len().min(allowed)]);
         }
         let buffered = match &mut self.from {
-            Source::Memory(bytes) => bytes.fill_buf(),
-            Source::File(file) => file.fill_buf(),
+            ReaderSource::Memory(bytes) => bytes.fill_buf(),
+            ReaderSource::File(file) => file.fill_buf(),
         };
         let buffered = self.window.note(buffered)?;
         Ok(&buffered[..buffered.len().min(allowed)])
@@ -244,25 +244,25 @@ impl BufRead for Reader<'_> {
             return;
         }
         match &mut self.from {
-            Source::Memory(bytes) => bytes.consume(count),
-            Source::File(file) => file.consume(count),
+            ReaderSource::Memory(bytes) => bytes.consume(count),
+            ReaderSource::File(file) => file.consume(count),
         }
     }
 }
 
-impl Seek for Reader<'_> {
+impl Seek for PictureReader<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match &mut self.from {
-            Source::Memory(bytes) => bytes.seek(to),
-            Source::File(file) => seek_within_buffer(*file, to),
+            ReaderSource::Memory(bytes) => bytes.seek(to),
+            ReaderSource::File(file) => seek_within_buffer(*file, to),
         };
         self.window.note(at)
     }
 
     fn seek_relative(&mut self, by: i64) -> io::Result<()> {
         let done = match &mut self.from {
-            Source::Memory(bytes) => bytes.seek_relative(by),
-            Source::File(file) => file.seek_relative(by),
+            ReaderSource::Memory(bytes) => bytes.seek_relative(by),
+            ReaderSource::File(file) => file.seek_relative(by),
         };
         self.window.note(done)
     }
@@ -299,8 +299,8 @@ pub(super) fn unreadable(e: std::io::Error) -> SampleFault {
 mod tests {
     use super::*;
 
-    fn over(window: &Window) -> bool {
-        let found = window.check(Format::Gif, Ok(()));
+    fn over(window: &ReadBudget) -> bool {
+        let found = window.check(FileFormat::Gif, Ok(()));
         found.is_err_and(|fault| fault.kind == FaultKind::TooLarge)
     }
 
@@ -309,12 +309,12 @@ mod tests {
     fn a_spent_window_is_an_end() {
         let bytes = [7; 10];
         for from_file in [false, true] {
-            let window = Window::of(4);
+            let window = ReadBudget::of(4);
             let mut file = io::BufReader::with_capacity(3, Cursor::new(bytes));
             let mut reader = if from_file {
-                Reader::of_file(&mut file, &window)
+                PictureReader::of_file(&mut file, &window)
             } else {
-                Reader::of(&bytes, &window)
+                PictureReader::of(&bytes, &window)
             };
             let mut to = [0; 3];
             reader.read_exact(&mut to).unwrap();
@@ -327,9 +327,9 @@ mod tests {
             assert_eq!(reader.fill_buf().unwrap(), b"");
             reader.rewind().unwrap();
             assert_eq!(reader.read(&mut to).unwrap(), 0, "it stays ended");
-            let fault = window.check(Format::Gif, Ok(())).unwrap_err();
+            let fault = window.check(FileFormat::Gif, Ok(())).unwrap_err();
             assert!(fault.reason.contains("GIF"), "{fault}");
-            let most = Format::Gif.row().header.to_string();
+            let most = FileFormat::Gif.info().max_header.to_string();
             assert!(fault.reason.contains(&most), "{fault}");
         }
     }
@@ -338,11 +338,11 @@ mod tests {
     fn a_head_is_read_in_the_place_of_the_first_bytes() {
         let bytes: Vec<u8> = (0..10).collect();
         for from_file in [false, true] {
-            let window = Window::of(100);
+            let window = ReadBudget::of(100);
             let mut file = io::BufReader::with_capacity(3, Cursor::new(&bytes));
             let mut reader = match from_file {
-                true => Reader::of_file(&mut file, &window),
-                false => Reader::of(&bytes, &window),
+                true => PictureReader::of_file(&mut file, &window),
+                false => PictureReader::of(&bytes, &window),
             };
             reader.replace_head(vec![20, 21, 22, 23]);
             let mut all = Vec::new();
@@ -361,24 +361,26 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_with_its_window_is_whole() {
-        let window = Window::of(10);
+        let window = ReadBudget::of(10);
         let mut all = Vec::new();
-        Reader::of(&[7; 10], &window).read_to_end(&mut all).unwrap();
+        PictureReader::of(&[7; 10], &window)
+            .read_to_end(&mut all)
+            .unwrap();
         assert_eq!(all.len(), 10);
         assert!(!over(&window));
-        let window = Window::of(10);
-        let cut = Reader::of(&[7; 9], &window).read_exact(&mut [0; 11]);
+        let window = ReadBudget::of(10);
+        let cut = PictureReader::of(&[7; 9], &window).read_exact(&mut [0; 11]);
         assert_eq!(cut.unwrap_err().kind(), ErrorKind::UnexpectedEof);
         assert!(!over(&window), "the file ends before its window");
     }
 
     #[test]
     fn an_opened_window_has_no_limit() {
-        let window = Window::of(2);
+        let window = ReadBudget::of(2);
         let bytes = [7; 10];
-        let mut reader = Reader::of(&bytes, &window);
+        let mut reader = PictureReader::of(&bytes, &window);
         reader.read_exact(&mut [0; 2]).unwrap();
-        window.open();
+        window.remove_limit();
         assert_eq!(reader.read_to_end(&mut Vec::new()).unwrap(), 8);
         assert!(!over(&window));
     }
@@ -397,12 +399,12 @@ mod tests {
                 Ok(0)
             }
         }
-        let window = Window::of(10);
+        let window = ReadBudget::of(10);
         let mut file = io::BufReader::new(Bad);
-        let mut reader = Reader::of_file(&mut file, &window);
+        let mut reader = PictureReader::of_file(&mut file, &window);
         assert!(reader.read(&mut [0; 2]).is_err());
         assert_eq!(reader.read(&mut [0; 2]).unwrap(), 0);
-        let fault = window.check(Format::Gif, Ok(())).unwrap_err();
+        let fault = window.check(FileFormat::Gif, Ok(())).unwrap_err();
         assert_eq!(fault.kind, FaultKind::Unreadable);
         assert!(fault.reason.contains("os error 5"), "{fault}");
     }
@@ -424,8 +426,8 @@ mod tests {
         let reads = Rc::new(Cell::new(0));
         let inner = Counted(Cursor::new((0..200).collect()), reads.clone());
         let mut file = io::BufReader::with_capacity(100, inner);
-        let window = Window::of(NO_LIMIT);
-        let mut reader = Reader::of_file(&mut file, &window);
+        let window = ReadBudget::of(NO_LIMIT);
+        let mut reader = PictureReader::of_file(&mut file, &window);
         for at in 0..20u8 {
             let to = match at % 3 {
                 0 => SeekFrom::Start(u64::from(at) * 4),

@@ -12,7 +12,7 @@
 //! - premultiplied colours have their share of alpha already: `v + b * (255 - a) / 255`,
 //!   rounded, at most 255. Where alpha is left out they are divided by it, as Pillow does.
 
-use super::background::{Background, Transparency};
+use super::background::{AlphaPolicy, BackgroundColor};
 
 /// How the colours of a file relate to its alpha.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub(super) enum AlphaKind {
 
 /// How the pixels of a decoded row lie in memory, in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PixelForm {
     L8,
     La8,
     Rgb8,
@@ -39,7 +39,7 @@ pub(super) enum Form {
     Rgba32F,
 }
 
-impl Form {
+impl PixelForm {
     /// Bytes of a pixel.
     pub(super) fn bytes(self) -> usize {
         match self {
@@ -59,25 +59,25 @@ impl Form {
         self,
         row: &[u8],
         alpha: AlphaKind,
-        transparency: Transparency,
+        transparency: AlphaPolicy,
         out: &mut [u8],
     ) {
         match (transparency, alpha) {
-            (Transparency::On(background), AlphaKind::Straight) => {
+            (AlphaPolicy::Composite(background), AlphaKind::Straight) => {
                 self.convert(row, |rgb, a| background.under(rgb, a), out);
             }
-            (Transparency::On(background), AlphaKind::Premultiplied) => {
+            (AlphaPolicy::Composite(background), AlphaKind::Premultiplied) => {
                 self.convert(row, |rgb, a| background.under_premultiplied(rgb, a), out);
             }
-            (Transparency::LeftOut, AlphaKind::Straight) => self.convert(row, |rgb, _| rgb, out),
+            (AlphaPolicy::Ignore, AlphaKind::Straight) => self.convert(row, |rgb, _| rgb, out),
             // Before they become bytes, which are too coarse where alpha is small.
-            (Transparency::LeftOut, AlphaKind::Premultiplied) if self == Self::Rgba32F => {
+            (AlphaPolicy::Ignore, AlphaKind::Premultiplied) if self == Self::Rgba32F => {
                 let out = out.as_chunks_mut::<3>().0;
                 each(row, out, |pixel: &[u8; 16]| divided_floats(pixel));
             }
-            (Transparency::LeftOut, AlphaKind::Premultiplied) => self.convert(row, divided, out),
-            (Transparency::Alone, _) if !self.has_alpha() => out.fill(255),
-            (Transparency::Alone, _) => self.convert(row, |_, a| [a; 3], out),
+            (AlphaPolicy::Ignore, AlphaKind::Premultiplied) => self.convert(row, divided, out),
+            (AlphaPolicy::AlphaOnly, _) if !self.has_alpha() => out.fill(255),
+            (AlphaPolicy::AlphaOnly, _) => self.convert(row, |_, a| [a; 3], out),
         }
     }
 
@@ -154,7 +154,7 @@ fn divided_floats(pixel: &[u8; 16]) -> [u8; 3] {
     [r, g, b].map(|v| (f32::from_ne_bytes(v) / a * 255.0 + 0.5) as u8)
 }
 
-impl Background {
+impl BackgroundColor {
     /// The colour of a pixel of alpha `a` and premultiplied colours on this background.
     fn under_premultiplied(self, rgb: [u8; 3], a: u8) -> [u8; 3] {
         let rest = 255 - u32::from(a);
@@ -184,21 +184,26 @@ impl Background {
 mod tests {
     use super::*;
 
-    const GREY: Background = Background([100, 150, 200]);
+    const GREY: BackgroundColor = BackgroundColor([100, 150, 200]);
 
-    fn convert(form: Form, row: &[u8]) -> Vec<u8> {
+    fn convert(form: PixelForm, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, AlphaKind::Straight, Transparency::On(GREY), &mut out);
+        form.to_rgb8(
+            row,
+            AlphaKind::Straight,
+            AlphaPolicy::Composite(GREY),
+            &mut out,
+        );
         out
     }
 
-    fn dropped(form: Form, row: &[u8]) -> Vec<u8> {
+    fn dropped(form: PixelForm, row: &[u8]) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
-        form.to_rgb8(row, AlphaKind::Straight, Transparency::LeftOut, &mut out);
+        form.to_rgb8(row, AlphaKind::Straight, AlphaPolicy::Ignore, &mut out);
         out
     }
 
-    fn premultiplied(form: Form, row: &[u8], transparency: Transparency) -> Vec<u8> {
+    fn premultiplied(form: PixelForm, row: &[u8], transparency: AlphaPolicy) -> Vec<u8> {
         let mut out = vec![0xee; 3 * row.len() / form.bytes()];
         form.to_rgb8(row, AlphaKind::Premultiplied, transparency, &mut out);
         out
@@ -206,34 +211,34 @@ mod tests {
 
     #[test]
     fn premultiplied_colours_are_not_multiplied_again() {
-        let on = Transparency::On(GREY);
+        let on = AlphaPolicy::Composite(GREY);
         // 64 + 100 * 127 / 255 and so on: colours of 127, 64 and 0 at half of the light.
         let half = [64 + 50, 32 + 75, 100];
-        assert_eq!(premultiplied(Form::Rgba8, &[64, 32, 0, 128], on), half);
+        assert_eq!(premultiplied(PixelForm::Rgba8, &[64, 32, 0, 128], on), half);
         assert_eq!(
-            premultiplied(Form::La8, &[64, 128, 7, 255], on)[3..],
+            premultiplied(PixelForm::La8, &[64, 128, 7, 255], on)[3..],
             [7; 3]
         );
         // Light that covers nothing is added.
         assert_eq!(
-            premultiplied(Form::Rgba8, &[9, 200, 0, 0], on),
+            premultiplied(PixelForm::Rgba8, &[9, 200, 0, 0], on),
             [109, 255, 200]
         );
         let floats = numbers(&[0.25, 0.125, 0.0, 0.5]);
-        assert_eq!(premultiplied(Form::Rgba32F, &floats, on), half);
+        assert_eq!(premultiplied(PixelForm::Rgba32F, &floats, on), half);
     }
 
     /// As Pillow opens a TIFF of associated alpha: (64 * 255 / 128, ...).
     #[test]
     fn premultiplied_colours_are_divided_where_alpha_is_left_out() {
-        let drop = |form, row: &[u8]| premultiplied(form, row, Transparency::LeftOut);
-        assert_eq!(drop(Form::Rgba8, &[64, 32, 0, 128]), [127, 63, 0]);
-        assert_eq!(drop(Form::Rgba8, &[200, 9, 1, 100]), [255, 22, 2]);
-        assert_eq!(drop(Form::Rgba8, &[9, 9, 9, 0]), [0; 3]);
+        let drop = |form, row: &[u8]| premultiplied(form, row, AlphaPolicy::Ignore);
+        assert_eq!(drop(PixelForm::Rgba8, &[64, 32, 0, 128]), [127, 63, 0]);
+        assert_eq!(drop(PixelForm::Rgba8, &[200, 9, 1, 100]), [255, 22, 2]);
+        assert_eq!(drop(PixelForm::Rgba8, &[9, 9, 9, 0]), [0; 3]);
         let floats = numbers(&[0.001, 0.0005, 0.0, 0.001]);
-        assert_eq!(drop(Form::Rgba32F, &floats), [255, 128, 0]);
+        assert_eq!(drop(PixelForm::Rgba32F, &floats), [255, 128, 0]);
         let nothing = numbers(&[0.5, 0.5, 0.5, f32::NAN]);
-        assert_eq!(drop(Form::Rgba32F, &nothing), [0; 3]);
+        assert_eq!(drop(PixelForm::Rgba32F, &nothing), [0; 3]);
     }
 
     fn words(v: &[u16]) -> Vec<u8> {
@@ -252,66 +257,75 @@ mod tests {
             (30 * 128 + 200 * 127 + 127) / 255,
         ]
         .map(|v: u32| v as u8);
-        assert_eq!(convert(Form::L8, &[7, 9]), [7, 7, 7, 9, 9, 9]);
+        assert_eq!(convert(PixelForm::L8, &[7, 9]), [7, 7, 7, 9, 9, 9]);
         assert_eq!(
-            convert(Form::La8, &[7, 255, 9, 0]),
+            convert(PixelForm::La8, &[7, 255, 9, 0]),
             [7, 7, 7, 100, 150, 200]
         );
-        assert_eq!(convert(Form::Rgb8, &[1, 2, 3]), [1, 2, 3]);
-        assert_eq!(convert(Form::Rgba8, &[10, 20, 30, 128]), half);
-        assert_eq!(convert(Form::L16, &words(&[0x12ff])), [0x12; 3]);
-        assert_eq!(convert(Form::La16, &words(&[0x12ff, 0xff00])), [0x12; 3]);
+        assert_eq!(convert(PixelForm::Rgb8, &[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(convert(PixelForm::Rgba8, &[10, 20, 30, 128]), half);
+        assert_eq!(convert(PixelForm::L16, &words(&[0x12ff])), [0x12; 3]);
+        assert_eq!(
+            convert(PixelForm::La16, &words(&[0x12ff, 0xff00])),
+            [0x12; 3]
+        );
         let rgb = words(&[10 << 8 | 255, 20 << 8, 30 << 8 | 1]);
-        assert_eq!(convert(Form::Rgb16, &rgb), [10, 20, 30]);
+        assert_eq!(convert(PixelForm::Rgb16, &rgb), [10, 20, 30]);
         let rgba = words(&[10 << 8, 20 << 8, 30 << 8, 128 << 8 | 77]);
-        assert_eq!(convert(Form::Rgba16, &rgba), half);
+        assert_eq!(convert(PixelForm::Rgba16, &rgba), half);
         let f = numbers(&[-1.0, 0.5, f32::NAN]);
-        assert_eq!(convert(Form::Rgb32F, &f), [0, 128, 0]);
+        assert_eq!(convert(PixelForm::Rgb32F, &f), [0, 128, 0]);
         let f = numbers(&[2.0, 0.0, f32::INFINITY, 1.0]);
-        assert_eq!(convert(Form::Rgba32F, &f), [255, 0, 255]);
+        assert_eq!(convert(PixelForm::Rgba32F, &f), [255, 0, 255]);
     }
 
     #[test]
     fn without_a_background_colours_are_as_stored_whatever_the_alpha() {
         for a in [0u8, 1, 128, 255] {
-            assert_eq!(dropped(Form::La8, &[7, a, 9, 255 - a]), [7, 7, 7, 9, 9, 9]);
-            assert_eq!(dropped(Form::Rgba8, &[10, 20, 30, a]), [10, 20, 30]);
+            assert_eq!(
+                dropped(PixelForm::La8, &[7, a, 9, 255 - a]),
+                [7, 7, 7, 9, 9, 9]
+            );
+            assert_eq!(dropped(PixelForm::Rgba8, &[10, 20, 30, a]), [10, 20, 30]);
             let high = u16::from(a) << 8 | 3;
-            assert_eq!(dropped(Form::La16, &words(&[0x12ff, high])), [0x12; 3]);
+            assert_eq!(dropped(PixelForm::La16, &words(&[0x12ff, high])), [0x12; 3]);
             let rgba = words(&[10 << 8 | 255, 20 << 8, 30 << 8, high]);
-            assert_eq!(dropped(Form::Rgba16, &rgba), [10, 20, 30]);
+            assert_eq!(dropped(PixelForm::Rgba16, &rgba), [10, 20, 30]);
             let rgba = numbers(&[0.5, 2.0, 0.0, f32::from(a) / 255.0]);
-            assert_eq!(dropped(Form::Rgba32F, &rgba), [128, 255, 0]);
+            assert_eq!(dropped(PixelForm::Rgba32F, &rgba), [128, 255, 0]);
         }
         // Forms without alpha are what they are with a background.
-        assert_eq!(dropped(Form::Rgb8, &[1, 2, 3]), [1, 2, 3]);
-        assert_eq!(dropped(Form::L16, &words(&[0x12ff])), [0x12; 3]);
+        assert_eq!(dropped(PixelForm::Rgb8, &[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(dropped(PixelForm::L16, &words(&[0x12ff])), [0x12; 3]);
     }
 
     #[test]
     fn alpha_alone_is_255_where_there_is_none() {
-        let alone = |form: Form, row: &[u8]| {
+        let alone = |form: PixelForm, row: &[u8]| {
             let mut out = vec![7; row.len() / form.bytes() * 3];
-            form.to_rgb8(row, AlphaKind::Straight, Transparency::Alone, &mut out);
+            form.to_rgb8(row, AlphaKind::Straight, AlphaPolicy::AlphaOnly, &mut out);
             out
         };
-        assert_eq!(alone(Form::La8, &[7, 9, 1, 0]), [9, 9, 9, 0, 0, 0]);
-        assert_eq!(alone(Form::Rgba8, &[1, 2, 3, 4]), [4; 3]);
-        assert_eq!(alone(Form::Rgba16, &words(&[1, 2, 3, 0x7f03])), [0x7f; 3]);
+        assert_eq!(alone(PixelForm::La8, &[7, 9, 1, 0]), [9, 9, 9, 0, 0, 0]);
+        assert_eq!(alone(PixelForm::Rgba8, &[1, 2, 3, 4]), [4; 3]);
         assert_eq!(
-            alone(Form::Rgba32F, &numbers(&[0.0, 0.0, 0.0, 0.5])),
+            alone(PixelForm::Rgba16, &words(&[1, 2, 3, 0x7f03])),
+            [0x7f; 3]
+        );
+        assert_eq!(
+            alone(PixelForm::Rgba32F, &numbers(&[0.0, 0.0, 0.0, 0.5])),
             [128; 3]
         );
-        assert_eq!(alone(Form::L8, &[1, 2]), [255; 6]);
-        assert_eq!(alone(Form::Rgb8, &[1, 2, 3]), [255; 3]);
-        assert_eq!(alone(Form::L16, &words(&[1])), [255; 3]);
+        assert_eq!(alone(PixelForm::L8, &[1, 2]), [255; 6]);
+        assert_eq!(alone(PixelForm::Rgb8, &[1, 2, 3]), [255; 3]);
+        assert_eq!(alone(PixelForm::L16, &words(&[1])), [255; 3]);
     }
 
     #[test]
     fn compositing_rounds_to_the_nearest() {
         for a in 0..=255u8 {
             for v in [0u8, 1, 77, 128, 254, 255] {
-                let [got, ..] = Background([30; 3]).under([v; 3], a);
+                let [got, ..] = BackgroundColor([30; 3]).under([v; 3], a);
                 let exact = (f64::from(v) * f64::from(a) + 30.0 * f64::from(255 - a)) / 255.0;
                 assert!((f64::from(got) - exact).abs() <= 0.5, "{v} {a}");
             }

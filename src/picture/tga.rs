@@ -5,8 +5,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::format::TAIL;
-use super::reader::Reader;
+use super::file_format::TAIL;
+use super::reader::PictureReader;
 use super::rgb8::AlphaKind;
 
 /// Where the extension area has the type of alpha.
@@ -14,14 +14,14 @@ const TYPE: u64 = 494;
 const PREMULTIPLIED: u8 = 4;
 
 /// A broken extension area never costs a picture: anything unexpected is straight.
-pub(super) fn alpha_kind(file: &mut Reader<'_>) -> AlphaKind {
+pub(super) fn alpha_kind(file: &mut PictureReader<'_>) -> AlphaKind {
     match read_type(file) {
         Ok(PREMULTIPLIED) => AlphaKind::Premultiplied,
         _ => AlphaKind::Straight,
     }
 }
 
-fn read_type(file: &mut Reader<'_>) -> io::Result<u8> {
+fn read_type(file: &mut PictureReader<'_>) -> io::Result<u8> {
     file.seek(SeekFrom::End(-(TAIL as i64)))?;
     let mut at = [0; 4];
     file.read_exact(&mut at)?;

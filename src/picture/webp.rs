@@ -5,8 +5,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::orientation::Orientation;
-use super::reader::Reader;
+use super::orientation::ExifOrientation;
+use super::reader::PictureReader;
 use super::xmp;
 
 /// RIFF, length, WEBP.
@@ -14,15 +14,18 @@ const HEAD: u64 = 12;
 
 /// A broken block never costs a picture: anything unexpected is upright. XMP counts where EXIF
 /// has no orientation.
-pub(super) fn orientation(file: &mut Reader<'_>) -> Orientation {
-    let mut found = (None, Orientation::Normal);
+pub(super) fn orientation(file: &mut PictureReader<'_>) -> ExifOrientation {
+    let mut found = (None, ExifOrientation::Normal);
     // Ends with an error: with the file.
     let _ = find(file, &mut found);
     found.0.unwrap_or(found.1)
 }
 
 /// That of EXIF, and that of XMP.
-fn find(file: &mut Reader<'_>, found: &mut (Option<Orientation>, Orientation)) -> io::Result<()> {
+fn find(
+    file: &mut PictureReader<'_>,
+    found: &mut (Option<ExifOrientation>, ExifOrientation),
+) -> io::Result<()> {
     file.seek(SeekFrom::Start(HEAD))?;
     loop {
         let mut head = [0; 8];
@@ -30,7 +33,7 @@ fn find(file: &mut Reader<'_>, found: &mut (Option<Orientation>, Orientation)) -
         let [kind @ .., l0, l1, l2, l3] = head;
         let len = u32::from_le_bytes([l0, l1, l2, l3]);
         let most = match &kind {
-            b"EXIF" => Orientation::EXIF_HEAD,
+            b"EXIF" => ExifOrientation::EXIF_HEAD,
             b"XMP " => xmp::MOST,
             _ => 0,
         };
@@ -39,7 +42,7 @@ fn find(file: &mut Reader<'_>, found: &mut (Option<Orientation>, Orientation)) -
             .read_to_end(&mut content)?;
         if &kind == b"EXIF" {
             let exif = content.strip_prefix(b"Exif\0\0").unwrap_or(&content);
-            found.0 = Orientation::from_exif(exif);
+            found.0 = ExifOrientation::from_exif(exif);
             if found.0.is_some() {
                 return Ok(());
             }
@@ -55,7 +58,7 @@ fn find(file: &mut Reader<'_>, found: &mut (Option<Orientation>, Orientation)) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::reader::Window;
+    use crate::picture::reader::ReadBudget;
 
     fn file(chunks: &[(&[u8; 4], u32, &[u8])]) -> Vec<u8> {
         let mut bytes = b"RIFF\0\0\0\0WEBP".to_vec();
@@ -70,7 +73,7 @@ mod tests {
     const EXIF: &[u8] = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
 
     fn tag(bytes: &[u8]) -> u8 {
-        orientation(&mut Reader::of(bytes, &Window::of(u64::MAX))) as u8
+        orientation(&mut PictureReader::of(bytes, &ReadBudget::of(u64::MAX))) as u8
     }
 
     #[test]

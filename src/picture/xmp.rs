@@ -3,7 +3,7 @@
 //! Pure. Found as Pillow finds it: by its name, as an attribute or an element, without
 //! reading the XML.
 
-use super::orientation::Orientation;
+use super::orientation::ExifOrientation;
 
 /// How the segment of a JPEG that holds a packet begins.
 pub(super) const NAMESPACE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
@@ -14,7 +14,7 @@ pub(super) const MOST: usize = 256 << 10;
 const NAME: &[u8] = b"tiff:Orientation";
 
 /// Upright where the packet says nothing, or something else than 1 to 8.
-pub(super) fn orientation(packet: &[u8]) -> Orientation {
+pub(super) fn orientation(packet: &[u8]) -> ExifOrientation {
     let mut rest = packet;
     while let Some(at) = find_name(rest) {
         rest = &rest[at + NAME.len()..];
@@ -23,10 +23,10 @@ pub(super) fn orientation(packet: &[u8]) -> Orientation {
             .or_else(|| rest.strip_prefix(b">"))
             .and_then(<[u8]>::first);
         if let Some(digit @ b'0'..=b'9') = value {
-            return Orientation::from_tag(u32::from(digit - b'0')).unwrap_or_default();
+            return ExifOrientation::from_tag(u32::from(digit - b'0')).unwrap_or_default();
         }
     }
-    Orientation::Normal
+    ExifOrientation::Normal
 }
 
 /// By its `O`, which packets have seldom.

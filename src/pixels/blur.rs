@@ -6,9 +6,9 @@
 //! without its last pixel, again and again where the kernel is larger than the
 //! picture (torch refuses that); an axis of one pixel is that pixel.
 
-use crate::cut::needs::blur_floats;
-use crate::pixels::level::Level;
-use crate::pixels::view::{Pixel, View};
+use crate::cut::canvas_memory::blur_floats;
+use crate::pixels::level::ChannelLevel;
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::Size;
 
 /// Channels of a pixel.
@@ -18,11 +18,11 @@ const CHANNELS: usize = 3;
 /// 0. A `u8` is rounded, halves to the even side.
 ///
 /// `scratch` is made as long as [`scratch_len`] says where it is shorter.
-pub(crate) fn gaussian_blur<T: Level>(
-    pixels: View<'_, T>,
+pub(crate) fn gaussian_blur<T: ChannelLevel>(
+    pixels: PixelView<'_, T>,
     kernel: Size,
     sigma: f64,
-    out: &mut [Pixel<T>],
+    out: &mut [RgbPixel<T>],
     scratch: &mut Vec<f32>,
 ) {
     let (width, height) = (pixels.width, pixels.height);
@@ -104,7 +104,7 @@ pub(super) fn reflected(i: isize, n: usize) -> usize {
 }
 
 /// The row in floats, with `radius` reflected pixels at both ends.
-fn pad<T: Level>(row: &[Pixel<T>], radius: usize, padded: &mut [f32]) {
+fn pad<T: ChannelLevel>(row: &[RgbPixel<T>], radius: usize, padded: &mut [f32]) {
     let n = row.len();
     let padded = padded.as_chunks_mut::<CHANNELS>().0;
     let (left, rest) = padded.split_at_mut(radius);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     /// The definition, pixel by pixel: a kernel in two dimensions in `f64`.
-    fn plainly(pixels: View<'_, f32>, kernel: Size, sigma: f64) -> Vec<[f64; 3]> {
+    fn plainly(pixels: PixelView<'_, f32>, kernel: Size, sigma: f64) -> Vec<[f64; 3]> {
         let weights = |side: u32| -> Vec<f64> {
             let middle = f64::from(side / 2);
             let w: Vec<f64> = (0..side)
@@ -191,10 +191,10 @@ mod tests {
     fn every_size_of_picture_and_kernel_follows_the_definition() {
         let mut scratch = Vec::new();
         for (width, height) in [(1, 1), (1, 7), (6, 1), (2, 2), (3, 5), (4, 9), (13, 6)] {
-            let pixels: Vec<Pixel<f32>> = (0..width * height)
+            let pixels: Vec<RgbPixel<f32>> = (0..width * height)
                 .map(|i| [0, 1, 2].map(|c| ((i * 37 + c * 101 + i * i) % 256) as f32))
                 .collect();
-            let view = View::tight(&pixels, width, height);
+            let view = PixelView::tight(&pixels, width, height);
             for (h, w) in [(1, 1), (3, 3), (1, 9), (9, 1), (5, 23), (23, 7)] {
                 for sigma in [0.1, 1.3, 8.0] {
                     let kernel = Size::from((h, w));
@@ -218,7 +218,7 @@ mod tests {
         let (mut out, mut scratch) = (pixels.clone(), Vec::new());
         let kernel = Size::from(9);
         for _ in 0..2 {
-            let view = View::tight(&pixels, 40, 30);
+            let view = PixelView::tight(&pixels, 40, 30);
             gaussian_blur(view, kernel, 2.0, &mut out, &mut scratch);
             assert_eq!(scratch.len(), scratch_len(40, 30, kernel));
         }

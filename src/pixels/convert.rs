@@ -4,8 +4,8 @@
 //! Grey stays exactly grey: a and b are 0, saturation is 0, Cb and Cr are 128.
 //! For that each sum of channels is taken from differences to green.
 
-use super::level::Level;
-use super::view::{Pixel, View, ViewMut};
+use super::level::ChannelLevel;
+use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::recipe::{ColorSpace, WhitePoint};
 
 type Matrix = [[f64; 3]; 3];
@@ -40,14 +40,14 @@ const STEPS: usize = 16;
 
 /// Converts, with a table of what it has to compute once.
 #[derive(Debug)]
-pub(crate) struct Converter {
+pub(crate) struct ColorConverter {
     light: Box<Light>,
 }
 
 /// Linear light of level 0, 1 / 16, ... 255.
 type Light = [f32; 255 * STEPS + 1];
 
-impl Converter {
+impl ColorConverter {
     pub(crate) fn new() -> Self {
         let mut light = Box::new([0.0; 255 * STEPS + 1]);
         for (i, light) in light.iter_mut().enumerate() {
@@ -57,12 +57,12 @@ impl Converter {
     }
 
     /// Fills `out`, rows without gaps. The white point is CIELAB's alone.
-    pub(crate) fn convert<T: Linear>(
+    pub(crate) fn convert<T: LinearLight>(
         &self,
-        pixels: View<'_, T>,
+        pixels: PixelView<'_, T>,
         to: ColorSpace,
         white: WhitePoint,
-        out: &mut [Pixel<f32>],
+        out: &mut [RgbPixel<f32>],
     ) {
         match to {
             ColorSpace::Lab => {
@@ -76,7 +76,7 @@ impl Converter {
 
     pub(crate) fn convert_in_place(
         &self,
-        pixels: ViewMut<'_, f32>,
+        pixels: PixelViewMut<'_, f32>,
         to: ColorSpace,
         white: WhitePoint,
     ) {
@@ -92,10 +92,10 @@ impl Converter {
 }
 
 #[inline(always)]
-fn each<T: Level>(
-    pixels: View<'_, T>,
-    out: &mut [Pixel<f32>],
-    of: impl Fn(Pixel<T>) -> Pixel<f32>,
+fn each<T: ChannelLevel>(
+    pixels: PixelView<'_, T>,
+    out: &mut [RgbPixel<f32>],
+    of: impl Fn(RgbPixel<T>) -> RgbPixel<f32>,
 ) {
     for (out, row) in out.chunks_exact_mut(pixels.width).zip(pixels.rows()) {
         for (to, &pixel) in out.iter_mut().zip(row) {
@@ -105,7 +105,7 @@ fn each<T: Level>(
 }
 
 #[inline(always)]
-fn each_in_place(mut pixels: ViewMut<'_, f32>, of: impl Fn(Pixel<f32>) -> Pixel<f32>) {
+fn each_in_place(mut pixels: PixelViewMut<'_, f32>, of: impl Fn(RgbPixel<f32>) -> RgbPixel<f32>) {
     for row in pixels.rows_mut() {
         for pixel in row {
             *pixel = of(*pixel);
@@ -114,18 +114,18 @@ fn each_in_place(mut pixels: ViewMut<'_, f32>, of: impl Fn(Pixel<f32>) -> Pixel<
 }
 
 /// How a level becomes linear light, 0 to 1.
-pub(crate) trait Linear: Level {
+pub(crate) trait LinearLight: ChannelLevel {
     fn light(self, table: &Light) -> f32;
 }
 
-impl Linear for u8 {
+impl LinearLight for u8 {
     #[inline(always)]
     fn light(self, table: &Light) -> f32 {
         table[usize::from(self) * STEPS]
     }
 }
 
-impl Linear for f32 {
+impl LinearLight for f32 {
     /// A whole level has the light of that level in `u8`. Below 0 the line goes
     /// on, above 255 the curve.
     #[inline(always)]
@@ -163,7 +163,7 @@ fn parts(white: WhitePoint) -> &'static RedAndBlue {
 }
 
 #[inline(always)]
-fn lab([r, g, b]: [f32; 3], parts: &RedAndBlue) -> Pixel<f32> {
+fn lab([r, g, b]: [f32; 3], parts: &RedAndBlue) -> RgbPixel<f32> {
     let (red, blue) = (r - g, b - g);
     let [x, y, z] = parts.map(|[of_red, of_blue]| root(g + (of_red * red + of_blue * blue)));
     [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
@@ -180,7 +180,7 @@ fn root(t: f32) -> f32 {
 }
 
 #[inline(always)]
-fn hsv([r, g, b]: [f32; 3]) -> Pixel<f32> {
+fn hsv([r, g, b]: [f32; 3]) -> RgbPixel<f32> {
     let most = r.max(g).max(b);
     let range = most - r.min(g).min(b);
     if range == 0.0 {
@@ -201,7 +201,7 @@ fn hsv([r, g, b]: [f32; 3]) -> Pixel<f32> {
 
 /// ITU-T T.871. 1.772 and 1.402 are twice what blue and red lack of 1.
 #[inline(always)]
-fn ycbcr([r, g, b]: [f32; 3]) -> Pixel<f32> {
+fn ycbcr([r, g, b]: [f32; 3]) -> RgbPixel<f32> {
     let y = g + (0.299 * (r - g) + 0.114 * (b - g));
     [y, (b - y) / 1.772 + 128.0, (r - y) / 1.402 + 128.0]
 }
@@ -290,10 +290,10 @@ const fn inverse(m: Matrix) -> Matrix {
 mod tests {
     use super::*;
 
-    fn one<T: Linear>(pixel: Pixel<T>, to: ColorSpace, white: WhitePoint) -> Pixel<f32> {
+    fn one<T: LinearLight>(pixel: RgbPixel<T>, to: ColorSpace, white: WhitePoint) -> RgbPixel<f32> {
         let mut out = [[0.0; 3]];
-        let view = View::tight(std::slice::from_ref(&pixel), 1, 1);
-        Converter::new().convert(view, to, white, &mut out);
+        let view = PixelView::tight(std::slice::from_ref(&pixel), 1, 1);
+        ColorConverter::new().convert(view, to, white, &mut out);
         out[0]
     }
 
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn light_follows_the_curve_between_levels_and_beyond_them() {
-        let Converter { light } = Converter::new();
+        let ColorConverter { light } = ColorConverter::new();
         for i in -3000..33_000 {
             let v = i as f32 / 100.0;
             let c = f64::from(v) / 255.0;

@@ -8,16 +8,16 @@
 
 use super::blur::{add, half_kernel, reflected, scale};
 use super::erase::mixed;
-use super::level::Level;
+use super::level::ChannelLevel;
+use super::oriented_pixels::OrientedPixels;
+use super::pixel_view::{PixelView, RgbPixel};
 use super::rotate::between;
-use super::shown::Shown;
-use super::view::{Pixel, View};
-use crate::cut::needs::{elastic_floats, elastic_radii};
-use crate::recipe::{Interpolation, Placement};
+use crate::cut::canvas_memory::{elastic_floats, elastic_radii};
+use crate::recipe::{InterpolationMode, PixelPlacement};
 
 /// The displacement of a picture's pixels.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Elastic {
+pub(crate) struct DisplacementField {
     pub(crate) key: u64,
     /// Along the width, along the height.
     pub(crate) alpha: [f64; 2],
@@ -29,16 +29,16 @@ pub(crate) struct Elastic {
 /// [`rotate`](super::rotate::rotate).
 ///
 /// `scratch` is made as long as [`scratch_len`] says where it is shorter.
-pub(crate) fn elastic<T: Level>(
-    src: View<'_, T>,
-    placement: Placement,
-    by: Elastic,
-    interpolation: Interpolation,
+pub(crate) fn elastic<T: ChannelLevel>(
+    src: PixelView<'_, T>,
+    placement: PixelPlacement,
+    by: DisplacementField,
+    interpolation: InterpolationMode,
     fill: [f32; 3],
-    out: &mut [Pixel<T>],
+    out: &mut [RgbPixel<T>],
     scratch: &mut Vec<f32>,
 ) {
-    let shown = Shown::new(src, placement);
+    let shown = OrientedPixels::new(src, placement);
     let (width, height) = (shown.width, shown.height);
     let needed = scratch_len(width, height, by.sigma);
     if scratch.len() < needed {
@@ -47,8 +47,8 @@ pub(crate) fn elastic<T: Level>(
     let mut rest = &mut scratch[..needed];
     let pixels = (width * height) as u64;
     let [rx, ry] = elastic_radii(by.sigma).map(|radius| radius as usize);
-    let mut along_x = Noise::new(by, (width, height), rx, 0, &mut rest);
-    let mut along_y = Noise::new(by, (width, height), ry, pixels, &mut rest);
+    let mut along_x = AxisNoise::new(by, (width, height), rx, 0, &mut rest);
+    let mut along_y = AxisNoise::new(by, (width, height), ry, pixels, &mut rest);
     let by_x = (by.alpha[0] as f32, width as f32);
     let by_y = (by.alpha[1] as f32, height as f32);
     let filler = fill.map(T::rounded);
@@ -60,7 +60,7 @@ pub(crate) fn elastic<T: Level>(
             let sy = base + down * by_y.0 / by_y.1;
             let (sx, sy) = (place(sx, by_x.1), place(sy, by_y.1));
             *out = match interpolation {
-                Interpolation::Nearest => {
+                InterpolationMode::Nearest => {
                     let (x, y) = (sx.round_ties_even(), sy.round_ties_even());
                     shown.at(x as i64, y as i64).unwrap_or(filler)
                 }
@@ -94,7 +94,7 @@ fn place(at: f32, n: f32) -> f32 {
 }
 
 /// The blurred noise of an axis, row by row from the top.
-struct Noise<'a> {
+struct AxisNoise<'a> {
     key: u64,
     /// Number of the first pixel's element.
     first: u64,
@@ -112,9 +112,9 @@ struct Noise<'a> {
     window: &'a mut [f32],
 }
 
-impl<'a> Noise<'a> {
+impl<'a> AxisNoise<'a> {
     fn new(
-        by: Elastic,
+        by: DisplacementField,
         (width, height): (usize, usize),
         radius: usize,
         first: u64,
@@ -206,7 +206,7 @@ mod tests {
     const WIDTH: usize = 9;
     const HEIGHT: usize = 7;
 
-    fn picture() -> Vec<Pixel<u8>> {
+    fn picture() -> Vec<RgbPixel<u8>> {
         let v = |i: usize| (i * 89 % 251) as u8;
         (0..WIDTH * HEIGHT)
             .map(|i| [v(i), v(i + 7), v(i * 3)])
@@ -214,11 +214,11 @@ mod tests {
     }
 
     fn made(
-        src: View<'_, u8>,
-        placement: Placement,
-        by: Elastic,
-        how: Interpolation,
-    ) -> Vec<Pixel<u8>> {
+        src: PixelView<'_, u8>,
+        placement: PixelPlacement,
+        by: DisplacementField,
+        how: InterpolationMode,
+    ) -> Vec<RgbPixel<u8>> {
         let mut out = vec![[1; 3]; WIDTH * HEIGHT];
         let (fill, mut scratch) = ([9.0, 8.0, 7.0], vec![f32::NAN; 3]);
         elastic(src, placement, by, how, fill, &mut out, &mut scratch);
@@ -230,20 +230,21 @@ mod tests {
     #[test]
     fn a_stored_picture_moves_as_the_upright_one() {
         let upright = picture();
-        let tight = View::tight(&upright, WIDTH, HEIGHT);
+        let tight = PixelView::tight(&upright, WIDTH, HEIGHT);
         for (key, sigma) in [(1, [0.0; 2]), (2, [0.4, 0.4]), (3, [1.5, 0.2])] {
             let alpha = [30.0, 12.0];
-            let by = Elastic { key, alpha, sigma };
-            for how in [Interpolation::Nearest, Interpolation::Bilinear] {
-                let want = made(tight, Placement::default(), by, how);
+            let by = DisplacementField { key, alpha, sigma };
+            for how in [InterpolationMode::Nearest, InterpolationMode::Bilinear] {
+                let want = made(tight, PixelPlacement::default(), by, how);
                 assert_ne!(want, upright);
                 for quarters in 1..4 {
                     // Stored so that so many quarters make it upright.
-                    let back = Placement::default().turned(quarters);
-                    let turned = Shown::new(tight, Placement::default().turned(4 - quarters));
+                    let back = PixelPlacement::default().turned(quarters);
+                    let turned =
+                        OrientedPixels::new(tight, PixelPlacement::default().turned(4 - quarters));
                     let mut stored = vec![[0; 3]; upright.len()];
-                    turned.each(&mut stored, |pixel, out| *out = pixel);
-                    let view = View::tight(&stored, turned.width, turned.height);
+                    turned.write_each(&mut stored, |pixel, out| *out = pixel);
+                    let view = PixelView::tight(&stored, turned.width, turned.height);
                     assert_eq!(made(view, back, by, how), want, "{by:?} {quarters}");
                 }
             }
@@ -255,14 +256,14 @@ mod tests {
     fn no_displacement_leaves_the_picture() {
         let upright = picture();
         for sigma in [[0.0; 2], [0.5, 0.5], [20.0, 3.0]] {
-            let by = Elastic {
+            let by = DisplacementField {
                 key: 5,
                 alpha: [0.0; 2],
                 sigma,
             };
-            for how in [Interpolation::Nearest, Interpolation::Bilinear] {
-                let tight = View::tight(&upright, WIDTH, HEIGHT);
-                assert_eq!(made(tight, Placement::default(), by, how), upright);
+            for how in [InterpolationMode::Nearest, InterpolationMode::Bilinear] {
+                let tight = PixelView::tight(&upright, WIDTH, HEIGHT);
+                assert_eq!(made(tight, PixelPlacement::default(), by, how), upright);
             }
         }
     }

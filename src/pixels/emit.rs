@@ -9,24 +9,24 @@
 
 use half::{bf16, f16};
 
-use super::level::Level;
-use super::normalise::Scaling;
-use super::view::{Pixel, View};
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout, Placement};
+use super::level::ChannelLevel;
+use super::normalise::ChannelScaling;
+use super::pixel_view::{PixelView, RgbPixel};
+use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat, PixelPlacement};
 
 /// Channels of a source pixel.
 const CHANNELS: usize = 3;
 
-impl Emission {
+impl OutputFormat {
     /// Mean and deviation for each channel of the source.
-    fn scaling(&self) -> Scaling {
+    fn scaling(&self) -> ChannelScaling {
         let of = |mut v: [f32; CHANNELS]| {
             if self.order == ColorOrder::Bgr {
                 v.reverse();
             }
             v
         };
-        Scaling {
+        ChannelScaling {
             unit: self.unit,
             mean: of(self.mean),
             std: of(self.std),
@@ -36,51 +36,51 @@ impl Emission {
 
 /// One element for each level of each channel of the source, as the bytes to be
 /// written.
-type Table<const N: usize> = [[[u8; N]; 256]; CHANNELS];
+type ElementTable<const N: usize> = [[[u8; N]; 256]; CHANNELS];
 
 #[derive(Debug)]
-enum Tables {
-    F32(Box<Table<4>>),
+enum ElementTables {
+    F32(Box<ElementTable<4>>),
     /// Of either type of two bytes.
-    Half(Box<Table<2>>),
+    Half(Box<ElementTable<2>>),
     /// Levels stay what they are.
     U8,
 }
 
-impl Tables {
-    fn of(dtype: Dtype, value: impl Fn(usize, u8) -> f32) -> Self {
+impl ElementTables {
+    fn of(dtype: DataType, value: impl Fn(usize, u8) -> f32) -> Self {
         match dtype {
-            Dtype::F32 => Self::F32(table(|c, v| value(c, v).to_ne_bytes())),
-            Dtype::F16 => Self::Half(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
-            Dtype::Bf16 => Self::Half(table(|c, v| bf16::from_f32(value(c, v)).to_ne_bytes())),
-            Dtype::U8 => Self::U8,
+            DataType::F32 => Self::F32(table(|c, v| value(c, v).to_ne_bytes())),
+            DataType::F16 => Self::Half(table(|c, v| f16::from_f32(value(c, v)).to_ne_bytes())),
+            DataType::Bf16 => Self::Half(table(|c, v| bf16::from_f32(value(c, v)).to_ne_bytes())),
+            DataType::U8 => Self::U8,
         }
     }
 }
 
 /// Writes output rows of one recipe.
 #[derive(Debug)]
-pub struct Emitter {
-    emission: Emission,
-    scaling: Scaling,
-    tables: Tables,
+pub struct RowEmitter {
+    emission: OutputFormat,
+    scaling: ChannelScaling,
+    tables: ElementTables,
     /// The same behind a normalisation, of the last one that was met.
-    normalised: Option<(Scaling, Tables)>,
+    normalised: Option<(ChannelScaling, ElementTables)>,
 }
 
-impl Emitter {
+impl RowEmitter {
     /// For floats, value `v` of the output's channel `c` becomes
     /// `((v / unit) - mean[c]) / std[c]`, each step rounded to `f32` as
     /// torchvision does it, then rounded to the nearest `f16` or `bf16` where that
     /// is the type, halves to the even side. For `u8`, which holds levels, unit, mean and deviation are not
     /// applied; levels in `f32` are rounded as by torch's `round`, halves to the
     /// even side, and held to 0 and 255.
-    pub fn new(emission: Emission) -> Self {
+    pub fn new(emission: OutputFormat) -> Self {
         let scaling = emission.scaling();
         Self {
             emission,
             scaling,
-            tables: Tables::of(emission.dtype, |c, v| scaling.of(c, f32::from(v))),
+            tables: ElementTables::of(emission.dtype, |c, v| scaling.of(c, f32::from(v))),
             normalised: None,
         }
     }
@@ -97,7 +97,7 @@ impl Emitter {
         rgb: &[u8],
         width: usize,
         height: usize,
-        placement: Placement,
+        placement: PixelPlacement,
         out: &mut [u8],
     ) {
         assert_eq!(
@@ -105,86 +105,107 @@ impl Emitter {
             width * height * CHANNELS,
             "not an image of {height} x {width}"
         );
-        let pixels = View::tight(rgb.as_chunks().0, width, height);
+        let pixels = PixelView::tight(rgb.as_chunks().0, width, height);
         self.emit_rows(pixels, placement, out);
     }
 
     /// Fills `out` from levels. `out` needs no alignment.
-    pub(crate) fn emit_rows(&self, pixels: View<'_, u8>, placement: Placement, out: &mut [u8]) {
+    pub(crate) fn emit_rows(
+        &self,
+        pixels: PixelView<'_, u8>,
+        placement: PixelPlacement,
+        out: &mut [u8],
+    ) {
         self.emit_by(&self.tables, pixels, placement, out);
     }
 
     /// Whether [`Emitter::emit_normalised`] has elements to write: `u8` hold levels.
     pub(crate) fn normalises(&self) -> bool {
-        self.emission.dtype != Dtype::U8
+        self.emission.dtype != DataType::U8
     }
 
     /// What [`Emitter::emit_floats`] writes of levels that were normalised, to the bit
     /// and without those floats. `out` needs no alignment.
     pub(crate) fn emit_normalised(
         &mut self,
-        pixels: View<'_, u8>,
-        first: Scaling,
-        placement: Placement,
+        pixels: PixelView<'_, u8>,
+        first: ChannelScaling,
+        placement: PixelPlacement,
         out: &mut [u8],
     ) {
         let dtype = self.emission.dtype;
         let (known, tables) = self.normalised.take().unzip();
         let tables = tables.filter(|_| known == Some(first)).unwrap_or_else(|| {
-            Tables::of(dtype, |c, v| self.scaling.of(c, first.of(c, f32::from(v))))
+            ElementTables::of(dtype, |c, v| self.scaling.of(c, first.of(c, f32::from(v))))
         });
         self.emit_by(&tables, pixels, placement, out);
         self.normalised = Some((first, tables));
     }
 
-    fn emit_by(&self, tables: &Tables, pixels: View<'_, u8>, placement: Placement, out: &mut [u8]) {
+    fn emit_by(
+        &self,
+        tables: &ElementTables,
+        pixels: PixelView<'_, u8>,
+        placement: PixelPlacement,
+        out: &mut [u8],
+    ) {
         self.check(pixels, out);
-        let Emission { layout, order, .. } = self.emission;
-        let source = Source { pixels, placement };
+        let OutputFormat { layout, order, .. } = self.emission;
+        let source = EmitSource { pixels, placement };
         let out = self.without_zeros(out);
         match tables {
             // Nothing to look up and nothing to move.
-            Tables::U8 if self.emission.keeps(placement) => pixels.copy_to(out),
-            Tables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
-            Tables::Half(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
-            Tables::U8 => write(source, layout, order, out, |_, v| [v]),
+            ElementTables::U8 if self.emission.is_plain_rgb8(placement) => pixels.copy_to(out),
+            ElementTables::F32(t) => write(source, layout, order, out, |c, v| t[c][usize::from(v)]),
+            ElementTables::Half(t) => {
+                write(source, layout, order, out, |c, v| t[c][usize::from(v)])
+            }
+            ElementTables::U8 => write(source, layout, order, out, |_, v| [v]),
         }
     }
 
     /// Fills `out` from floats. `out` needs no alignment.
-    pub(crate) fn emit_floats(&self, pixels: View<'_, f32>, placement: Placement, out: &mut [u8]) {
+    pub(crate) fn emit_floats(
+        &self,
+        pixels: PixelView<'_, f32>,
+        placement: PixelPlacement,
+        out: &mut [u8],
+    ) {
         self.check(pixels, out);
-        let Emission { layout, order, .. } = self.emission;
-        let source = Source { pixels, placement };
+        let OutputFormat { layout, order, .. } = self.emission;
+        let source = EmitSource { pixels, placement };
         let out = self.without_zeros(out);
         let s = self.scaling;
         match self.emission.dtype {
             // Normalised before: nothing to divide by.
-            Dtype::F32 if s.is_identity() => {
+            DataType::F32 if s.is_identity() => {
                 write(source, layout, order, out, |_, v: f32| v.to_ne_bytes());
             }
-            Dtype::F32 => write(source, layout, order, out, |c, v| s.of(c, v).to_ne_bytes()),
-            Dtype::F16 => write(source, layout, order, out, |c, v| {
+            DataType::F32 => write(source, layout, order, out, |c, v| s.of(c, v).to_ne_bytes()),
+            DataType::F16 => write(source, layout, order, out, |c, v| {
                 f16::from_f32(s.of(c, v)).to_ne_bytes()
             }),
-            Dtype::Bf16 => write(source, layout, order, out, |c, v| {
+            DataType::Bf16 => write(source, layout, order, out, |c, v| {
                 bf16::from_f32(s.of(c, v)).to_ne_bytes()
             }),
-            Dtype::U8 => write(source, layout, order, out, |_, v| [u8::rounded(v)]),
+            DataType::U8 => write(source, layout, order, out, |_, v| [u8::rounded(v)]),
         }
     }
 
     /// Fills the channels of zeros; the room of the others. A zero is a zero in every type.
     fn without_zeros<'a>(&self, out: &'a mut [u8]) -> &'a mut [u8] {
-        let Emission { zeros, .. } = self.emission;
+        let OutputFormat {
+            zero_channels: zeros,
+            ..
+        } = self.emission;
         let others = out.len() / self.emission.channels() * (self.emission.channels() - zeros);
         let (others, zeros) = out.split_at_mut(others);
         zeros.fill(0);
         others
     }
 
-    fn check<T>(&self, pixels: View<'_, T>, out: &[u8]) {
-        let View {
+    fn check<T>(&self, pixels: PixelView<'_, T>, out: &[u8]) {
+        let PixelView {
             width,
             height,
             stride,
@@ -200,7 +221,7 @@ impl Emitter {
     }
 }
 
-fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<Table<N>> {
+fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<ElementTable<N>> {
     let mut table = Box::new([[[0; N]; 256]; CHANNELS]);
     for (c, channel) in table.iter_mut().enumerate() {
         for (v, entry) in (0..=255).zip(channel) {
@@ -212,31 +233,31 @@ fn table<const N: usize>(value: impl Fn(usize, u8) -> [u8; N]) -> Box<Table<N>> 
 
 /// An image and how it is to be read.
 #[derive(Clone, Copy)]
-struct Source<'a, T> {
-    pixels: View<'a, T>,
-    placement: Placement,
+struct EmitSource<'a, T> {
+    pixels: PixelView<'a, T>,
+    placement: PixelPlacement,
 }
 
-impl<'a, T: Copy> Source<'a, T> {
+impl<'a, T: Copy> EmitSource<'a, T> {
     /// Width and height, as the picture is to be looked at.
     fn output_size(self) -> (usize, usize) {
-        let View { width, height, .. } = self.pixels;
+        let PixelView { width, height, .. } = self.pixels;
         self.placement.output_size(width, height)
     }
 
     /// The source pixels of output row `y` from `x` on, as many as `buffer`
     /// holds: lent where they lie in order already, else gathered.
     #[inline(always)]
-    fn run<'b>(self, y: usize, x: usize, buffer: &'b mut [Pixel<T>]) -> &'b [Pixel<T>]
+    fn run<'b>(self, y: usize, x: usize, buffer: &'b mut [RgbPixel<T>]) -> &'b [RgbPixel<T>]
     where
         'a: 'b,
     {
-        let Placement {
+        let PixelPlacement {
             flip_x,
             flip_y,
             transpose,
         } = self.placement;
-        let View {
+        let PixelView {
             pixels,
             width,
             height,
@@ -269,7 +290,7 @@ const RUN: usize = 16;
 
 /// `encode` gets a value and its channel in the source.
 fn write<T: Copy + Default, const N: usize>(
-    source: Source<'_, T>,
+    source: EmitSource<'_, T>,
     layout: MemoryLayout,
     order: ColorOrder,
     out: &mut [u8],
@@ -324,8 +345,8 @@ fn write<T: Copy + Default, const N: usize>(
 #[inline(always)]
 fn to_plane<T: Copy, const N: usize>(
     plane: &mut [[u8; N]],
-    run: &[Pixel<T>],
-    encode: impl Fn(&Pixel<T>) -> [u8; N],
+    run: &[RgbPixel<T>],
+    encode: impl Fn(&RgbPixel<T>) -> [u8; N],
 ) {
     // Without `zip`, which became a call for each pixel when nothing inlined it.
     let mut pixels = run.iter();
@@ -339,7 +360,10 @@ fn to_plane<T: Copy, const N: usize>(
 /// Calls `with` with each run of source pixels in output order, and with the
 /// output pixel at which it begins.
 #[inline(always)]
-fn each_run<T: Copy + Default>(source: Source<'_, T>, mut with: impl FnMut(usize, &[Pixel<T>])) {
+fn each_run<T: Copy + Default>(
+    source: EmitSource<'_, T>,
+    mut with: impl FnMut(usize, &[RgbPixel<T>]),
+) {
     let (width, height) = source.output_size();
     let mut buffer = [[T::default(); CHANNELS]; RUN];
     for y in 0..height {

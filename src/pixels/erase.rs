@@ -4,42 +4,42 @@
 //! by row as it is to be looked at: no generator goes on from one element to the
 //! next, and a turned file gets the noise of an upright one.
 
-use super::level::Level;
-use super::normal;
-use super::view::ViewMut;
-use crate::recipe::geometry::Rect;
-use crate::recipe::{Erased, Placement};
+use super::level::ChannelLevel;
+use super::normal_numbers;
+use super::pixel_view::PixelViewMut;
+use crate::recipe::geometry::PixelRect;
+use crate::recipe::{BoxFill, PixelPlacement};
 
 /// `rect` lies within the picture, as stored; `placement` is how that is turned.
 /// A `u8` gets values rounded and held to its range; a grey picture's three
 /// channels get the same noise.
-pub(crate) fn erase<T: Level>(
-    mut pixels: ViewMut<'_, T>,
-    rect: Rect,
-    placement: Placement,
-    with: Erased,
+pub(crate) fn erase<T: ChannelLevel>(
+    mut pixels: PixelViewMut<'_, T>,
+    rect: PixelRect,
+    placement: PixelPlacement,
+    with: BoxFill,
     grey: bool,
 ) {
     let channels = if grey { [0, 0, 0] } else { [0, 1, 2] };
     match with {
-        Erased::Value(value) => {
+        BoxFill::Value(value) => {
             let value = value.map(T::rounded);
             fill(&mut pixels, rect, placement, |_| value);
         }
-        Erased::Levels(key) => fill(&mut pixels, rect, placement, |first| {
+        BoxFill::Levels(key) => fill(&mut pixels, rect, placement, |first| {
             channels.map(|c| T::rounded(level(key, first + c)))
         }),
-        Erased::Normal(key) => fill_normal(&mut pixels, rect, placement, |first| {
+        BoxFill::Normal(key) => fill_normal(&mut pixels, rect, placement, |first| {
             channels.map(|c| mixed(key, first + c))
         }),
     }
 }
 
 /// `of` gets the number of the pixel's first element in the box.
-fn fill<T: Level>(
-    pixels: &mut ViewMut<'_, T>,
-    rect: Rect,
-    placement: Placement,
+fn fill<T: ChannelLevel>(
+    pixels: &mut PixelViewMut<'_, T>,
+    rect: PixelRect,
+    placement: PixelPlacement,
     of: impl Fn(u64) -> [T; 3],
 ) {
     let columns = rect.left as usize..(rect.left + rect.width) as usize;
@@ -52,16 +52,16 @@ fn fill<T: Level>(
 }
 
 /// As [`fill`] with normal numbers, for which `of` gives the bits.
-fn fill_normal<T: Level>(
-    pixels: &mut ViewMut<'_, T>,
-    rect: Rect,
-    placement: Placement,
+fn fill_normal<T: ChannelLevel>(
+    pixels: &mut PixelViewMut<'_, T>,
+    rect: PixelRect,
+    placement: PixelPlacement,
     of: impl Fn(u64) -> [u64; 3],
 ) {
-    const CHUNK: usize = normal::MOST / 3;
+    const CHUNK: usize = normal_numbers::MOST / 3;
     let columns = rect.left as usize..(rect.left + rect.width) as usize;
     let rows = pixels.rows_mut().skip(rect.top as usize);
-    let mut bits = [0; normal::MOST];
+    let mut bits = [0; normal_numbers::MOST];
     for (y, row) in (0..rect.height).zip(rows) {
         let chunks = row[columns.clone()].chunks_mut(CHUNK);
         for (first, chunk) in (0..rect.width).step_by(CHUNK).zip(chunks) {
@@ -69,7 +69,7 @@ fn fill_normal<T: Level>(
             for (x, bits) in (first..).zip(pixels) {
                 *bits = of(number((x, y), rect, placement));
             }
-            let normals = normal::normals(&bits);
+            let normals = normal_numbers::normals(&bits);
             for (pixel, normal) in chunk.iter_mut().zip(normals.as_chunks().0) {
                 *pixel = normal.map(T::rounded);
             }
@@ -80,7 +80,7 @@ fn fill_normal<T: Level>(
 /// The number in the box, as it is to be looked at, of the first element of a pixel
 /// that is stored in its column `x` and row `y`.
 #[inline(always)]
-fn number((x, y): (u32, u32), rect: Rect, placement: Placement) -> u64 {
+fn number((x, y): (u32, u32), rect: PixelRect, placement: PixelPlacement) -> u64 {
     let x = match placement.flip_x {
         true => rect.width - 1 - x,
         false => x,
@@ -117,22 +117,22 @@ mod tests {
     const SIDE: usize = 300;
 
     /// The elements of a box of noise in a larger picture.
-    fn noise<T: Level>(before: T, with: Erased) -> Vec<T> {
+    fn noise<T: ChannelLevel>(before: T, with: BoxFill) -> Vec<T> {
         let (width, height) = (SIDE + 5, SIDE + 4);
         let mut pixels = vec![[before; 3]; width * height];
-        let view = ViewMut {
+        let view = PixelViewMut {
             pixels: &mut pixels,
             width,
             height,
             stride: width,
         };
-        let rect = Rect {
+        let rect = PixelRect {
             left: 2,
             top: 3,
             width: SIDE as u32,
             height: SIDE as u32,
         };
-        erase(view, rect, Placement::default(), with, false);
+        erase(view, rect, PixelPlacement::default(), with, false);
         let rows = pixels.chunks(width).skip(3).take(SIDE);
         rows.flat_map(|row| row[2..2 + SIDE].as_flattened().to_vec())
             .collect()
@@ -141,25 +141,25 @@ mod tests {
     /// A turned file, looked at as it is meant to be, has the noise of an upright one.
     #[test]
     fn noise_is_that_of_the_picture_whichever_way_it_is_stored() {
-        let shown = |placement: Placement, grey| -> Vec<[f32; 3]> {
+        let shown = |placement: PixelPlacement, grey| -> Vec<[f32; 3]> {
             let (w, h) = placement.output_size(7, 5);
             let mut pixels = vec![[-1.0f32; 3]; 35];
-            let view = ViewMut {
+            let view = PixelViewMut {
                 pixels: &mut pixels,
                 width: w,
                 height: h,
                 stride: w,
             };
-            let all = Rect {
+            let all = PixelRect {
                 left: 0,
                 top: 0,
                 width: 7,
                 height: 5,
             };
             let rect = placement.to_stored(all, (w as u32, h as u32));
-            erase(view, rect, placement, Erased::Levels(9), grey);
+            erase(view, rect, placement, BoxFill::Levels(9), grey);
             let at = |x: u32, y: u32| {
-                let one = Rect {
+                let one = PixelRect {
                     left: x,
                     top: y,
                     width: 1,
@@ -170,16 +170,16 @@ mod tests {
             };
             (0..35).map(|i| at(i % 7, i / 7)).collect()
         };
-        let upright = shown(Placement::default(), false);
+        let upright = shown(PixelPlacement::default(), false);
         for placement in [
-            Placement::default().mirrored(),
-            Placement::default().turned(1),
-            Placement::default().turned(2).mirrored(),
-            Placement::default().turned(3).upside_down(),
+            PixelPlacement::default().mirrored(),
+            PixelPlacement::default().turned(1),
+            PixelPlacement::default().turned(2).mirrored(),
+            PixelPlacement::default().turned(3).upside_down(),
         ] {
             assert_eq!(shown(placement, false), upright, "{placement:?}");
         }
-        let grey = shown(Placement::default(), true);
+        let grey = shown(PixelPlacement::default(), true);
         assert!(grey.iter().all(|[r, g, b]| r == g && g == b));
         assert!(grey.iter().zip(&upright).all(|(g, c)| g[0] == c[0]));
     }
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn noise_of_levels_is_uniform() {
-        let floats = noise(0.0f32, Erased::Levels(7));
-        let bytes = noise(0u8, Erased::Levels(7));
+        let floats = noise(0.0f32, BoxFill::Levels(7));
+        let bytes = noise(0u8, BoxFill::Levels(7));
         assert!(floats.iter().zip(&bytes).all(|(a, b)| *a == f32::from(*b)));
         let mut bins = [0u32; 256];
         for b in &bytes {
@@ -224,7 +224,7 @@ mod tests {
         // 255 degrees of freedom: mean 255, deviation 22.6.
         assert!((165.0..345.0).contains(&chi), "{chi}");
         let wide: Vec<f64> = floats.into_iter().map(f64::from).collect();
-        let other: Vec<f64> = (noise(0u8, Erased::Levels(8)).into_iter())
+        let other: Vec<f64> = (noise(0u8, BoxFill::Levels(8)).into_iter())
             .map(f64::from)
             .collect();
         unrelated(&wide, &other);
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn normal_noise_is_normal() {
         let of = |key| -> Vec<f64> {
-            let noise = noise(0.0f32, Erased::Normal(key));
+            let noise = noise(0.0f32, BoxFill::Normal(key));
             noise.into_iter().map(f64::from).collect()
         };
         let v = of(1);
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_u8_gets_normal_noise_rounded_and_held_to_its_range() {
-        let floats = noise(9.0f32, Erased::Normal(3));
-        let bytes = noise(9u8, Erased::Normal(3));
+        let floats = noise(9.0f32, BoxFill::Normal(3));
+        let bytes = noise(9u8, BoxFill::Normal(3));
         let want: Vec<u8> = (floats.iter())
             .map(|v| v.round_ties_even().clamp(0.0, 255.0) as u8)
             .collect();
@@ -280,6 +280,6 @@ mod tests {
         assert_eq!(mixed(0, 0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mixed(0, 1), 0x6e78_9e6a_a1b9_65f4);
         let first = |with| noise(0.0f32, with)[..3].to_vec();
-        assert_eq!(first(Erased::Levels(0)), [226.0, 110.0, 6.0]);
+        assert_eq!(first(BoxFill::Levels(0)), [226.0, 110.0, 6.0]);
     }
 }

@@ -1,11 +1,11 @@
 //! Three channels become three equal ones: torchvision's grey, and Pillow's.
 
-use super::level::Level;
-use super::view::{Pixel, ViewMut};
+use super::level::ChannelLevel;
+use super::pixel_view::{PixelViewMut, RgbPixel};
 
 /// torchvision's `rgb_to_grayscale`: 0.2989 R + 0.587 G + 0.114 B; a `u8` loses
 /// the fraction, so white becomes 254.
-pub(crate) fn grayscale<T: Level>(mut pixels: ViewMut<'_, T>) {
+pub(crate) fn grayscale<T: ChannelLevel>(mut pixels: PixelViewMut<'_, T>) {
     for row in pixels.rows_mut() {
         for pixel in row {
             *pixel = [T::truncated(weighted(*pixel)); 3];
@@ -14,7 +14,7 @@ pub(crate) fn grayscale<T: Level>(mut pixels: ViewMut<'_, T>) {
 }
 
 /// Pillow's `L`, which knows whole levels only.
-pub(crate) fn luma(mut pixels: ViewMut<'_, u8>) {
+pub(crate) fn luma(mut pixels: PixelViewMut<'_, u8>) {
     for row in pixels.rows_mut() {
         for pixel in row {
             let [r, g, b] = pixel.map(u32::from);
@@ -27,7 +27,7 @@ pub(crate) fn luma(mut pixels: ViewMut<'_, u8>) {
 /// products that are added before they are rounded. On x86-64 torch fuses those
 /// two; here the product of two `f32` is exact in `f64`, on every CPU.
 #[inline(always)]
-pub(super) fn weighted<T: Level>(pixel: Pixel<T>) -> f32 {
+pub(super) fn weighted<T: ChannelLevel>(pixel: RgbPixel<T>) -> f32 {
     let [r, g, b] = pixel.map(T::level);
     fused(fused(r * 0.2989, g, 0.587), b, 0.114)
 }

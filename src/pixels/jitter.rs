@@ -6,23 +6,23 @@
 //! changes nothing; for hue -0.5 to 0.5, 0 changes nothing.
 
 use super::grey::{fused, weighted};
-use super::level::Level;
-use super::view::{Pixel, View, ViewMut};
+use super::level::ChannelLevel;
+use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
 /// Towards black (0) or away from it.
-pub(crate) fn brightness<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+pub(crate) fn brightness<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     each(pixels, |pixel| pixel.map(|v| cut(v.level() * factor)));
 }
 
 /// Towards the mean of the picture's grey (0) or away from it.
-pub(crate) fn contrast<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+pub(crate) fn contrast<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     let mean = mean_grey(pixels.as_view());
     let blend = Blend::new(factor);
     each(pixels, |pixel| pixel.map(|v| blend.of(v, mean)));
 }
 
 /// Towards the pixel's own grey (0) or away from it.
-pub(crate) fn saturation<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
+pub(crate) fn saturation<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     let blend = Blend::new(factor);
     each(pixels, |pixel| {
         let grey = whole::<T>(weighted(pixel));
@@ -31,7 +31,7 @@ pub(crate) fn saturation<T: Level>(pixels: ViewMut<'_, T>, factor: f32) {
 }
 
 /// Around the colour circle by a part of it.
-pub(crate) fn hue<T: Hue>(pixels: ViewMut<'_, T>, factor: f32) {
+pub(crate) fn hue<T: HueChannel>(pixels: PixelViewMut<'_, T>, factor: f32) {
     each(pixels, |pixel| {
         let (h, s, v) = hsv(pixel.map(|v| v.level() * (1.0 / 255.0)));
         let turned = part(h + factor);
@@ -41,14 +41,14 @@ pub(crate) fn hue<T: Hue>(pixels: ViewMut<'_, T>, factor: f32) {
 }
 
 /// Adds to each channel: a `u8` is rounded and held to its range, an `f32` is not.
-pub(crate) fn shift<T: Level>(pixels: ViewMut<'_, T>, by: [f32; 3]) {
+pub(crate) fn shift<T: ChannelLevel>(pixels: PixelViewMut<'_, T>, by: [f32; 3]) {
     each(pixels, |pixel| {
         std::array::from_fn(|c| T::rounded(pixel[c].level() + by[c]))
     });
 }
 
 #[inline(always)]
-fn each<T: Level>(mut pixels: ViewMut<'_, T>, of: impl Fn(Pixel<T>) -> Pixel<T>) {
+fn each<T: ChannelLevel>(mut pixels: PixelViewMut<'_, T>, of: impl Fn(RgbPixel<T>) -> RgbPixel<T>) {
     for row in pixels.rows_mut() {
         for pixel in row {
             *pixel = of(*pixel);
@@ -57,13 +57,13 @@ fn each<T: Level>(mut pixels: ViewMut<'_, T>, of: impl Fn(Pixel<T>) -> Pixel<T>)
 }
 
 #[inline(always)]
-fn cut<T: Level>(level: f32) -> T {
+fn cut<T: ChannelLevel>(level: f32) -> T {
     T::truncated(level.clamp(0.0, 255.0))
 }
 
 /// As the type holds it: of a `u8` the fraction is lost.
 #[inline(always)]
-fn whole<T: Level>(level: f32) -> f32 {
+fn whole<T: ChannelLevel>(level: f32) -> f32 {
     T::truncated(level).level()
 }
 
@@ -84,7 +84,7 @@ impl Blend {
     }
 
     #[inline(always)]
-    fn of<T: Level>(self, v: T, other: f32) -> T {
+    fn of<T: ChannelLevel>(self, v: T, other: f32) -> T {
         cut(fused(v.level() * self.ratio, other, self.rest))
     }
 }
@@ -92,7 +92,7 @@ impl Blend {
 /// The mean of the grey levels: the same bits for every order of the pixels, so
 /// that a picture may be mirrored before or after. For that the levels are
 /// summed as whole numbers of 2^-24, which a `u8` is exactly.
-fn mean_grey<T: Level>(pixels: View<'_, T>) -> f32 {
+fn mean_grey<T: ChannelLevel>(pixels: PixelView<'_, T>) -> f32 {
     const ONE: f64 = (1 << 24) as f64;
     let mut sum = 0i64;
     for row in pixels.rows() {
@@ -106,11 +106,11 @@ fn mean_grey<T: Level>(pixels: View<'_, T>) -> f32 {
 }
 
 /// How a channel between 0 and 1 becomes a level again.
-pub(crate) trait Hue: Level {
+pub(crate) trait HueChannel: ChannelLevel {
     fn of_unit(v: f32) -> Self;
 }
 
-impl Hue for u8 {
+impl HueChannel for u8 {
     /// torchvision's `to_dtype` with `scale`: 256 ranges of one width.
     #[inline(always)]
     fn of_unit(v: f32) -> Self {
@@ -118,7 +118,7 @@ impl Hue for u8 {
     }
 }
 
-impl Hue for f32 {
+impl HueChannel for f32 {
     #[inline(always)]
     fn of_unit(v: f32) -> Self {
         (v * 255.0).clamp(0.0, 255.0)
@@ -198,9 +198,9 @@ mod tests {
         whole: [u8; 3],
     }
 
-    fn shifted<T: Level>(pixel: Pixel<T>, by: [f32; 3]) -> Pixel<T> {
+    fn shifted<T: ChannelLevel>(pixel: RgbPixel<T>, by: [f32; 3]) -> RgbPixel<T> {
         let mut pixels = [pixel];
-        let view = ViewMut {
+        let view = PixelViewMut {
             pixels: &mut pixels,
             width: 1,
             height: 1,

@@ -1,7 +1,7 @@
 //! What the two types of a pixel's channel have in common: both hold levels.
 
 /// The type of a channel.
-pub(crate) trait Level: Copy {
+pub(crate) trait ChannelLevel: Copy {
     fn level(self) -> f32;
 
     /// As a cast of torch: a `u8` loses the fraction; an `f32` is as it was.
@@ -12,7 +12,7 @@ pub(crate) trait Level: Copy {
     fn rounded(level: f32) -> Self;
 }
 
-impl Level for u8 {
+impl ChannelLevel for u8 {
     #[inline(always)]
     fn level(self) -> f32 {
         f32::from(self)
@@ -32,7 +32,7 @@ impl Level for u8 {
     }
 }
 
-impl Level for f32 {
+impl ChannelLevel for f32 {
     #[inline(always)]
     fn level(self) -> f32 {
         self

@@ -30,14 +30,14 @@ mod erase;
 mod grey;
 mod jitter;
 mod level;
-mod normal;
+mod normal_numbers;
 pub(crate) mod normalise;
+mod oriented_pixels;
 mod pad;
+pub(crate) mod pixel_view;
 pub(crate) mod remap;
 pub(crate) mod resample;
 mod rotate;
-mod shown;
-pub(crate) mod view;
 mod warp;
 
 #[cfg(test)]

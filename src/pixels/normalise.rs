@@ -1,18 +1,18 @@
 //! `(v / unit - mean) / std`, each step rounded to `f32`: what
 //! [`Emitter`](super::emit::Emitter) does at the end, for the middle of a chain.
 
-use super::view::{Pixel, View, ViewMut};
+use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
 /// The three numbers; mean and deviation one a channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scaling {
+pub(crate) struct ChannelScaling {
     /// What becomes 1: 255 for levels.
     pub(crate) unit: f32,
     pub(crate) mean: [f32; 3],
     pub(crate) std: [f32; 3],
 }
 
-impl Scaling {
+impl ChannelScaling {
     #[inline(always)]
     pub(super) fn of(&self, channel: usize, v: f32) -> f32 {
         (v / self.unit - self.mean[channel]) / self.std[channel]
@@ -26,13 +26,17 @@ impl Scaling {
     }
 
     #[inline(always)]
-    fn pixel(&self, [a, b, c]: Pixel<f32>) -> Pixel<f32> {
+    fn pixel(&self, [a, b, c]: RgbPixel<f32>) -> RgbPixel<f32> {
         [self.of(0, a), self.of(1, b), self.of(2, c)]
     }
 }
 
 /// Fills `out`, rows without gaps.
-pub(crate) fn normalise(pixels: View<'_, u8>, scaling: Scaling, out: &mut [Pixel<f32>]) {
+pub(crate) fn normalise(
+    pixels: PixelView<'_, u8>,
+    scaling: ChannelScaling,
+    out: &mut [RgbPixel<f32>],
+) {
     let mut table = [[0.0; 256]; 3];
     for (channel, values) in table.iter_mut().enumerate() {
         for (level, value) in (0..=255u8).zip(values) {
@@ -52,7 +56,7 @@ pub(crate) fn normalise(pixels: View<'_, u8>, scaling: Scaling, out: &mut [Pixel
     }
 }
 
-pub(crate) fn normalise_in_place(mut pixels: ViewMut<'_, f32>, scaling: Scaling) {
+pub(crate) fn normalise_in_place(mut pixels: PixelViewMut<'_, f32>, scaling: ChannelScaling) {
     for row in pixels.rows_mut() {
         for pixel in row {
             *pixel = scaling.pixel(*pixel);

@@ -3,7 +3,7 @@
 //! Runs where the other arithmetic on pixels does. Copies and fills only: no
 //! value is computed, nothing is allocated.
 
-use super::view::{Pixel, View};
+use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::{Padding, PaddingMode};
 
 /// Fills `out`, tight rows of the padded size, with `src` and what stands
@@ -14,11 +14,11 @@ use crate::recipe::{Padding, PaddingMode};
 /// the mirrored picture is mirrored again, as between two facing mirrors; of
 /// an axis of one pixel nothing is left without the last one, so it is repeated.
 pub(crate) fn pad<T: Copy>(
-    src: View<'_, T>,
+    src: PixelView<'_, T>,
     padding: Padding,
     mode: PaddingMode,
-    fill: Pixel<T>,
-    out: &mut [Pixel<T>],
+    fill: RgbPixel<T>,
+    out: &mut [RgbPixel<T>],
 ) {
     let [left, top, right, bottom] =
         [padding.left, padding.top, padding.right, padding.bottom].map(|n| n as usize);
@@ -83,7 +83,7 @@ mod tests {
         };
         let mut out = vec![[0; 3]; row.len() + 2 * n as usize + 1];
         pad(
-            View::tight(&pixels, row.len(), 1),
+            PixelView::tight(&pixels, row.len(), 1),
             padding,
             mode,
             *b"...",
@@ -111,7 +111,7 @@ mod tests {
     fn rows_are_padded_as_columns_are() {
         let pixels: Vec<[f32; 3]> = (0..12).map(|v| [v as f32, 0.5, -1.0]).collect();
         // Three rows of three, with a pixel between the rows.
-        let src = View {
+        let src = PixelView {
             pixels: &pixels,
             width: 3,
             height: 3,

@@ -19,12 +19,12 @@ const NOWHERE: i32 = i32::MIN;
 /// down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Place {
+pub(crate) struct SourcePoint {
     x: i32,
     y: i32,
 }
 
-impl Place {
+impl SourcePoint {
     /// The place (x, y) of a picture of this width and height, in pixels: the middle of the
     /// first lies at (0.5, 0.5). Places outside of the picture, and what is no number, are
     /// nowhere.
@@ -50,28 +50,28 @@ impl Place {
     }
 
     /// The pixel in front of it, and how far behind that it lies, 0 to 1.
-    fn along(at: i32) -> (i32, f32) {
+    fn split(at: i32) -> (i32, f32) {
         (at >> FRACTION, (at & (ONE - 1)) as f32 / ONE as f32)
     }
 }
 
 /// A picture that pixels are taken from, row by row without gaps.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken<'a, T> {
+pub(crate) struct RemapSource<'a, T> {
     pub(crate) pixels: &'a [T],
     pub(crate) width: usize,
     pub(crate) height: usize,
 }
 
 /// What a channel becomes.
-pub(crate) trait Level: Copy {
+pub(crate) trait RemapOutput: Copy {
     const NONE: Self;
 
     /// Of a value from 0 to 255.
     fn of(value: f32) -> Self;
 }
 
-impl Level for u8 {
+impl RemapOutput for u8 {
     const NONE: Self = 0;
 
     fn of(value: f32) -> Self {
@@ -81,7 +81,7 @@ impl Level for u8 {
 }
 
 /// From 0 to 1.
-impl Level for f32 {
+impl RemapOutput for f32 {
     const NONE: Self = 0.0;
 
     fn of(value: f32) -> Self {
@@ -89,17 +89,22 @@ impl Level for f32 {
     }
 }
 
-impl<const C: usize> Taken<'_, [u8; C]> {
+impl<const C: usize> RemapSource<'_, [u8; C]> {
     /// One row: at each place the mixture of the four pixels around it. Beyond the middles of
     /// the outer pixels the outer ones count alone; nowhere is 0. Of three channels or four.
-    pub(crate) fn mix<L: Level>(&self, places: &[Place], out: &mut [[L; C]]) {
+    pub(crate) fn sample_bilinear<L: RemapOutput>(
+        &self,
+        places: &[SourcePoint],
+        out: &mut [[L; C]],
+    ) {
         const { assert!(C <= LANES) };
         let bytes = self.pixels.as_flattened();
         // A pixel is read as four bytes: that of three in the last place has too few.
         let inner = (self.width as i32 - 1, self.height as i32 - 1);
         let last = (bytes.len() / C).saturating_sub(1);
         for (place, out) in places.iter().zip(out) {
-            let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
+            let ((x, right), (y, down)) =
+                (SourcePoint::split(place.x), SourcePoint::split(place.y));
             let is_inner = x >= 0 && y >= 0 && x < inner.0 && y < inner.1;
             let at = (y as usize)
                 .wrapping_mul(self.width)
@@ -171,17 +176,18 @@ fn mixed(
     mixed
 }
 
-impl Taken<'_, u8> {
+impl RemapSource<'_, u8> {
     /// One row of a mask, as 0 and 1: whether all pixels that count at a place are in. What
     /// lies outside of the picture is out.
-    pub(crate) fn all_in(&self, places: &[Place], out: &mut [u8]) {
+    pub(crate) fn sample_mask(&self, places: &[SourcePoint], out: &mut [u8]) {
         let is_in = |x: i32, y: i32| {
             let inside =
                 (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y);
             inside && self.pixels[y as usize * self.width + x as usize] != 0
         };
         for (place, out) in places.iter().zip(out) {
-            let ((x, right), (y, down)) = (Place::along(place.x), Place::along(place.y));
+            let ((x, right), (y, down)) =
+                (SourcePoint::split(place.x), SourcePoint::split(place.y));
             *out = u8::from(
                 place.is_somewhere()
                     && is_in(x, y)
@@ -193,10 +199,15 @@ impl Taken<'_, u8> {
     }
 }
 
-impl<T: Copy> Taken<'_, T> {
+impl<T: Copy> RemapSource<'_, T> {
     /// One row: the pixel that each place lies in, as `of` has it; nowhere is `none`.
-    pub(crate) fn nearest<U>(&self, places: &[Place], none: U, of: impl Fn(T) -> U, out: &mut [U])
-    where
+    pub(crate) fn sample_nearest<U>(
+        &self,
+        places: &[SourcePoint],
+        none: U,
+        of: impl Fn(T) -> U,
+        out: &mut [U],
+    ) where
         U: Copy,
     {
         for (place, out) in places.iter().zip(out) {
@@ -223,8 +234,8 @@ mod tests {
         (0..SIZE.0 * SIZE.1).map(at).collect()
     }
 
-    fn of<T>(pixels: &[T]) -> Taken<'_, T> {
-        Taken {
+    fn of<T>(pixels: &[T]) -> RemapSource<'_, T> {
+        RemapSource {
             pixels,
             width: SIZE.0 as usize,
             height: SIZE.1 as usize,
@@ -234,7 +245,7 @@ mod tests {
     fn mixed(x: f64, y: f64) -> [f32; 3] {
         let pixels = picture();
         let mut out = [[-1.0; 3]];
-        of(&pixels).mix::<f32>(&[Place::new(x, y, SIZE)], &mut out);
+        of(&pixels).sample_bilinear::<f32>(&[SourcePoint::new(x, y, SIZE)], &mut out);
         out[0].map(|value| value * 255.0)
     }
 
@@ -243,9 +254,9 @@ mod tests {
         let pixels = picture();
         for row in 0..SIZE.1 {
             for col in 0..SIZE.0 {
-                let place = Place::new(f64::from(col) + 0.5, f64::from(row) + 0.5, SIZE);
+                let place = SourcePoint::new(f64::from(col) + 0.5, f64::from(row) + 0.5, SIZE);
                 let mut out = [[0; 3]];
-                of(&pixels).mix::<u8>(&[place], &mut out);
+                of(&pixels).sample_bilinear::<u8>(&[place], &mut out);
                 assert_eq!(out[0], pixels[(row * SIZE.0 + col) as usize]);
             }
         }
@@ -301,7 +312,7 @@ mod tests {
         mask[2 * 7 + 3] = 0;
         let holds = |x: f64, y: f64| {
             let mut out = [9];
-            of(&mask).all_in(&[Place::new(x, y, SIZE)], &mut out);
+            of(&mask).sample_mask(&[SourcePoint::new(x, y, SIZE)], &mut out);
             out[0] == 1
         };
         // The pixel whose middle is (3.5, 2.5) is out.
@@ -316,7 +327,7 @@ mod tests {
         let depth: Vec<u16> = (0..35).map(|i| 1000 + i).collect();
         let at = |x: f64, y: f64| {
             let mut out = [7];
-            of(&depth).nearest(&[Place::new(x, y, SIZE)], 0, |d| d, &mut out);
+            of(&depth).sample_nearest(&[SourcePoint::new(x, y, SIZE)], 0, |d| d, &mut out);
             out[0]
         };
         assert_eq!(

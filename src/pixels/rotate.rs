@@ -6,11 +6,11 @@
 //! pixels there by chance, lies here where arithmetic says. Sine and cosine are
 //! libm's, and exact for quarters.
 
-use super::level::Level;
-use super::shown::Shown;
-use super::view::{Pixel, View};
+use super::level::ChannelLevel;
+use super::oriented_pixels::OrientedPixels;
+use super::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::geometry::cos_sin;
-use crate::recipe::{Interpolation, Placement};
+use crate::recipe::{InterpolationMode, PixelPlacement};
 
 /// Fills `out`, tight and upright, `size` = (width, height) of it, with the
 /// picture that `placement` shows, turned by `degrees` counter-clockwise about
@@ -20,14 +20,14 @@ use crate::recipe::{Interpolation, Placement};
 /// bilinear, after torchvision word by word: what lies outside is black, and
 /// then `fill` comes in as much as outside was looked at, so that a picture's
 /// last half pixel is a little darker than a blend would be.
-pub(crate) fn rotate<T: Level>(
-    src: View<'_, T>,
-    placement: Placement,
+pub(crate) fn rotate<T: ChannelLevel>(
+    src: PixelView<'_, T>,
+    placement: PixelPlacement,
     degrees: f64,
-    interpolation: Interpolation,
+    interpolation: InterpolationMode,
     size: (usize, usize),
     fill: [f32; 3],
-    out: &mut [Pixel<T>],
+    out: &mut [RgbPixel<T>],
 ) {
     assert_eq!(
         out.len(),
@@ -39,7 +39,7 @@ pub(crate) fn rotate<T: Level>(
     if out.is_empty() {
         return;
     }
-    let shown = Shown::new(src, placement);
+    let shown = OrientedPixels::new(src, placement);
     let (cos, sin) = cos_sin(degrees);
     let middle = |n: usize| (n as f64 - 1.0) / 2.0;
     let filler = fill.map(T::rounded);
@@ -50,7 +50,7 @@ pub(crate) fn rotate<T: Level>(
             let sx = (dx * cos - dy * sin) + middle(shown.width);
             let sy = (dx * sin + dy * cos) + middle(shown.height);
             *out = match interpolation {
-                Interpolation::Nearest => {
+                InterpolationMode::Nearest => {
                     let (x, y) = (sx.round_ties_even(), sy.round_ties_even());
                     shown.at(x as i64, y as i64).unwrap_or(filler)
                 }
@@ -61,7 +61,12 @@ pub(crate) fn rotate<T: Level>(
 }
 
 /// The four pixels about a place, by how near they are, and the fill.
-pub(super) fn between<T: Level>(shown: &Shown<'_, T>, x: f64, y: f64, fill: [f32; 3]) -> Pixel<T> {
+pub(super) fn between<T: ChannelLevel>(
+    shown: &OrientedPixels<'_, T>,
+    x: f64,
+    y: f64,
+    fill: [f32; 3],
+) -> RgbPixel<T> {
     let (left, top) = (x.floor(), y.floor());
     let (right, down) = ((x - left) as f32, (y - top) as f32);
     let (left, top) = (left as i64, top as i64);
@@ -92,10 +97,10 @@ mod tests {
     use super::*;
     use crate::recipe::geometry::rotated_size;
 
-    const ALL: [Interpolation; 2] = [Interpolation::Nearest, Interpolation::Bilinear];
+    const ALL: [InterpolationMode; 2] = [InterpolationMode::Nearest, InterpolationMode::Bilinear];
 
-    fn placements() -> impl Iterator<Item = Placement> {
-        (0..8).map(|i| Placement {
+    fn placements() -> impl Iterator<Item = PixelPlacement> {
+        (0..8).map(|i| PixelPlacement {
             flip_x: i & 1 != 0,
             flip_y: i & 2 != 0,
             transpose: i & 4 != 0,
@@ -103,7 +108,7 @@ mod tests {
     }
 
     /// The upright picture, tight.
-    fn upright(src: View<'_, u8>, p: Placement) -> (Vec<Pixel<u8>>, (usize, usize)) {
+    fn upright(src: PixelView<'_, u8>, p: PixelPlacement) -> (Vec<RgbPixel<u8>>, (usize, usize)) {
         let size = p.output_size(src.width, src.height);
         let mut out = Vec::new();
         for y in 0..size.1 {
@@ -121,7 +126,7 @@ mod tests {
         (out, size)
     }
 
-    fn picture(n: usize) -> Vec<Pixel<u8>> {
+    fn picture(n: usize) -> Vec<RgbPixel<u8>> {
         let v = |i: usize| (i * 89 % 251) as u8;
         (0..n).map(|i| [v(i), v(i + 7), v(i * 3)]).collect()
     }
@@ -129,7 +134,7 @@ mod tests {
     #[test]
     fn a_stored_picture_turns_as_the_upright_one() {
         let pixels = picture(9 * 6);
-        let src = View {
+        let src = PixelView {
             pixels: &pixels,
             width: 7,
             height: 6,
@@ -138,7 +143,7 @@ mod tests {
         let fill = [200.0, 3.0, 77.5];
         for p in placements() {
             let (whole, (w, h)) = upright(src, p);
-            let tight = View::tight(&whole, w, h);
+            let tight = PixelView::tight(&whole, w, h);
             for degrees in [0.0, 33.3, -120.5, 90.0, 180.0, 270.0] {
                 for how in ALL {
                     let (ow, oh) = rotated_size(w as u32, h as u32, degrees);
@@ -146,7 +151,7 @@ mod tests {
                         let mut a = vec![[1; 3]; size.0 * size.1];
                         let mut b = a.clone();
                         rotate(src, p, degrees, how, size, fill, &mut a);
-                        let none = Placement::default();
+                        let none = PixelPlacement::default();
                         rotate(tight, none, degrees, how, size, fill, &mut b);
                         assert_eq!(a, b, "{p:?} {degrees} {how:?} {size:?}");
                     }
@@ -158,9 +163,9 @@ mod tests {
     #[test]
     fn quarters_move_pixels_and_change_none() {
         let pixels = picture(35);
-        let src = View::tight(&pixels, 7, 5);
+        let src = PixelView::tight(&pixels, 7, 5);
         for quarters in 0..4u8 {
-            let (expected, (w, h)) = upright(src, Placement::default().turned(quarters));
+            let (expected, (w, h)) = upright(src, PixelPlacement::default().turned(quarters));
             for degrees in [90.0, -270.0, 450.0].map(|d| d * f64::from(quarters)) {
                 let size = rotated_size(7, 5, degrees);
                 let how_many = (degrees / 90.0).rem_euclid(4.0) as u8;
@@ -170,7 +175,7 @@ mod tests {
                 assert_eq!((size.0 as usize, size.1 as usize), (w, h));
                 for how in ALL {
                     let mut out = vec![[0; 3]; w * h];
-                    let none = Placement::default();
+                    let none = PixelPlacement::default();
                     rotate(src, none, degrees, how, (w, h), [99.0; 3], &mut out);
                     assert_eq!(out, expected, "{degrees} {how:?}");
                 }

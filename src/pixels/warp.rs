@@ -8,9 +8,9 @@
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-use super::shown::Shown;
-use super::view::{Pixel, View};
-use crate::recipe::{Interpolation, Placement};
+use super::oriented_pixels::OrientedPixels;
+use super::pixel_view::{PixelView, RgbPixel};
+use crate::recipe::{InterpolationMode, PixelPlacement};
 
 /// Bits behind the point of a place while it is added up, and of one that weights
 /// are looked up for.
@@ -25,32 +25,32 @@ const WEIGHT_BITS: u32 = 15;
 /// shows, with that picture turned by `degrees` counter-clockwise, as pixels have
 /// whole places. Outside lies `fill`.
 pub(crate) fn turn(
-    src: View<'_, u8>,
-    placement: Placement,
+    src: PixelView<'_, u8>,
+    placement: PixelPlacement,
     degrees: f64,
-    interpolation: Interpolation,
-    fill: Pixel<u8>,
-    out: &mut [Pixel<u8>],
+    interpolation: InterpolationMode,
+    fill: RgbPixel<u8>,
+    out: &mut [RgbPixel<u8>],
 ) {
-    let shown = Shown::new(src, placement);
-    let places = Places::new(degrees, (shown.width, shown.height));
+    let shown = OrientedPixels::new(src, placement);
+    let places = TurnedPlaces::new(degrees, (shown.width, shown.height));
     match interpolation {
-        Interpolation::Nearest => places.each(0, shown.width, out, |x, y| {
+        InterpolationMode::Nearest => places.each(0, shown.width, out, |x, y| {
             let (x, y) = (x >> PLACE_BITS, y >> PLACE_BITS);
             shown.at(x, y).unwrap_or(fill)
         }),
-        Interpolation::Bicubic => between(&shown, &places, &BICUBIC, fill, out),
+        InterpolationMode::Bicubic => between(&shown, &places, &BICUBIC, fill, out),
         _ => {
-            debug_assert_eq!(interpolation, Interpolation::Bilinear);
+            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
             between(&shown, &places, &BILINEAR, fill, out);
         }
     }
 }
 
 /// Where each pixel comes from: the inverse of the turn.
-struct Places([f64; 6]);
+struct TurnedPlaces([f64; 6]);
 
-impl Places {
+impl TurnedPlaces {
     fn new(degrees: f64, (width, height): (usize, usize)) -> Self {
         let angle = degrees * (PI / 180.0);
         let (cos, sin) = (libm::cos(angle), libm::sin(angle));
@@ -76,8 +76,8 @@ impl Places {
         &self,
         bits: u32,
         width: usize,
-        out: &mut [Pixel<u8>],
-        mut pixel: impl FnMut(i64, i64) -> Pixel<u8>,
+        out: &mut [RgbPixel<u8>],
+        mut pixel: impl FnMut(i64, i64) -> RgbPixel<u8>,
     ) {
         let [a, b, right, c, d, down] = self.0;
         let half = 1 << (PLACE_BITS - bits - 1);
@@ -102,12 +102,12 @@ fn fixed(v: f64) -> i64 {
 }
 
 /// Weights of `N` by `N` pixels for each step down and to the right.
-type Table<const N: usize> = [[[[i32; N]; N]; STEPS]; STEPS];
+type TurnWeights<const N: usize> = [[[[i32; N]; N]; STEPS]; STEPS];
 
-static BILINEAR: LazyLock<Table<2>> = LazyLock::new(|| table(|t| [1.0 - t, t]));
+static BILINEAR: LazyLock<TurnWeights<2>> = LazyLock::new(|| table(|t| [1.0 - t, t]));
 
 /// Keys' cubic with a = -3/4, in OpenCV's order.
-static BICUBIC: LazyLock<Table<4>> = LazyLock::new(|| {
+static BICUBIC: LazyLock<TurnWeights<4>> = LazyLock::new(|| {
     const A: f32 = -0.75;
     table(|t| {
         let near = |t: f32| ((A + 2.0) * t - (A + 3.0)) * t * t + 1.0;
@@ -119,7 +119,7 @@ static BICUBIC: LazyLock<Table<4>> = LazyLock::new(|| {
 
 /// Products of one axis' weights, rounded so that they sum to one: what is too much
 /// or lacks goes to the smallest or the largest of the middle pixels.
-fn table<const N: usize>(weights: impl Fn(f32) -> [f32; N]) -> Table<N> {
+fn table<const N: usize>(weights: impl Fn(f32) -> [f32; N]) -> TurnWeights<N> {
     let one = 1 << WEIGHT_BITS;
     let of = |step: usize| weights(step as f32 / STEPS as f32);
     std::array::from_fn(|down| {
@@ -154,11 +154,11 @@ fn table<const N: usize>(weights: impl Fn(f32) -> [f32; N]) -> Table<N> {
 }
 
 fn between<const N: usize>(
-    src: &Shown<'_, u8>,
-    places: &Places,
-    table: &Table<N>,
-    fill: Pixel<u8>,
-    out: &mut [Pixel<u8>],
+    src: &OrientedPixels<'_, u8>,
+    places: &TurnedPlaces,
+    table: &TurnWeights<N>,
+    fill: RgbPixel<u8>,
+    out: &mut [RgbPixel<u8>],
 ) {
     let before = N as i64 / 2 - 1;
     let last = (src.width as i64 - N as i64, src.height as i64 - N as i64);
@@ -194,8 +194,8 @@ mod goldens {
     use serde::Deserialize;
 
     use super::*;
-    use crate::pixels::canvas::{Canvas, Held};
-    use crate::pixels::resample::Resampler;
+    use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
+    use crate::pixels::resample::ImageResampler;
     use crate::recipe::{RotationStyle, Step};
     use crate::sys::cpu::CpuLevel;
     use crate::tests_support::golden;
@@ -208,7 +208,7 @@ mod goldens {
     #[derive(Debug, Deserialize)]
     struct Case {
         degrees: f64,
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         fill: [f32; 3],
         /// Height, width.
         size: (u32, u32),
@@ -222,7 +222,11 @@ mod goldens {
     }
 
     /// The picture turned by quarters, and how it is then to be shown.
-    fn stored(upright: &[u8], size: (u32, u32), quarters: u8) -> (Vec<u8>, (u32, u32), Placement) {
+    fn stored(
+        upright: &[u8],
+        size: (u32, u32),
+        quarters: u8,
+    ) -> (Vec<u8>, (u32, u32), PixelPlacement) {
         let (mut pixels, (mut h, mut w)) = (upright.as_chunks::<3>().0.to_vec(), size);
         for _ in 0..quarters {
             let at = |x: u32, y: u32| pixels[(y * w + x) as usize];
@@ -231,7 +235,7 @@ mod goldens {
             pixels = next.map(|(x, y)| at(x, y)).collect();
             (h, w) = (w, h);
         }
-        let back = Placement::default().turned((4 - quarters) % 4);
+        let back = PixelPlacement::default().turned((4 - quarters) % 4);
         (pixels.into_flattened(), (h, w), back)
     }
 
@@ -239,8 +243,8 @@ mod goldens {
     fn every_case_has_the_pixels_of_opencv() {
         let manifest: Manifest = serde_json::from_slice(&file("manifest.json")).unwrap();
         let (pictures, expected) = (file("in.u8"), file("out.u8"));
-        let mut resampler = Resampler::new(CpuLevel::Scalar);
-        let mut canvas = Canvas::default();
+        let mut resampler = ImageResampler::new(CpuLevel::Scalar);
+        let mut canvas = PictureCanvas::default();
         let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
         for case in &manifest.cases {
             let (h, w) = case.size;
@@ -260,10 +264,10 @@ mod goldens {
                 let to = canvas.begin(w as usize, h as usize, placement);
                 to.copy_from_slice(&pixels);
                 canvas.apply([&step].into_iter(), true, &mut resampler);
-                let (Held::Bytes(got), turned) = canvas.held() else {
+                let (CanvasPixels::Bytes(got), turned) = canvas.pixels() else {
                     panic!("not in bytes");
                 };
-                assert_eq!(turned, Placement::default());
+                assert_eq!(turned, PixelPlacement::default());
                 let got: Vec<_> = got.rows().flatten().copied().collect();
                 if got.as_flattened() != want {
                     wrong.push(format!("{case:?}, stored by {quarters} quarters"));

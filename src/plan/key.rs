@@ -1,6 +1,6 @@
 //! Randomness of an epoch's order, apart from that of its samples' parameters.
 
-use super::permutation::Permutation;
+use super::permutation::KeyedPermutation;
 use super::random::PositionRandom;
 
 /// What the draws of an epoch's order follow from.
@@ -14,7 +14,7 @@ pub(crate) struct OrderKey {
 /// orders and never change.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Part {
+pub(crate) enum DrawKind {
     Shards = 1,
     Window = 2,
     Weighted = 3,
@@ -28,17 +28,17 @@ pub(crate) enum Part {
 
 impl OrderKey {
     /// The shuffle of the whole epoch.
-    pub(crate) fn shuffle(self, n: u64) -> Permutation {
-        Permutation::new(n, self.seed, self.epoch)
+    pub(crate) fn shuffle(self, n: u64) -> KeyedPermutation {
+        KeyedPermutation::new(n, self.seed, self.epoch)
     }
 
     /// The `number`-th permutation of a part.
-    pub(crate) fn permutation(self, n: u64, part: Part, number: u64) -> Permutation {
-        Permutation::of_part(n, self.seed, self.epoch, part as u64, number)
+    pub(crate) fn permutation(self, n: u64, part: DrawKind, number: u64) -> KeyedPermutation {
+        KeyedPermutation::of_part(n, self.seed, self.epoch, part as u64, number)
     }
 
     /// The `number`-th stream of numbers of a part.
-    pub(crate) fn random(self, part: Part, number: u64) -> PositionRandom {
+    pub(crate) fn random(self, part: DrawKind, number: u64) -> PositionRandom {
         PositionRandom::of_stream(self.seed, self.epoch, number, part as u32)
     }
 }

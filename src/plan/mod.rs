@@ -16,28 +16,28 @@
 //! - `state`: where a run stands; `place`: places that a caller names, and those between two
 //!   batches.
 
-mod epoch;
 pub(crate) mod key;
 mod length;
 mod options;
 mod permutation;
-mod place;
+mod plan;
+mod position;
 pub(crate) mod random;
+mod row_status;
 mod sampler;
 mod state;
-mod status;
 mod table;
 mod tail;
 
-pub use epoch::{Plan, RowPlan};
 pub use length::EpochLength;
-pub use options::PlanOptions;
-pub(crate) use permutation::Permutation;
-pub use place::{EpochMark, Position, Rank};
+pub use options::OrderOptions;
+pub(crate) use permutation::KeyedPermutation;
+pub use plan::{EpochPlan, RowPlan};
+pub use position::{EpochMark, Position, Rank};
 pub(crate) use random::PositionRandom;
-pub use sampler::{IdentityProb, IdentityRatio, MultiScale, Sampler, Weights};
-pub(crate) use sampler::{by_identity, by_size, by_weight, inverse_class_frequency};
+pub use row_status::RowStatus;
+pub use sampler::{IdentityProb, IdentityRatio, MultiScale, SampleWeights, Sampler};
+pub(crate) use sampler::{identity_table, inverse_class_frequency, size_table, weight_table};
 pub use state::State;
-pub use status::RowStatus;
 pub(crate) use table::SamplerTable;
-pub use tail::Tail;
+pub use tail::EpochTail;

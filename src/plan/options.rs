@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::length::EpochLength;
-use super::place::Rank;
+use super::position::Rank;
 use super::sampler::{IdentityRatio, MultiScale, Sampler};
-use super::tail::Tail;
+use super::tail::EpochTail;
 use crate::error::{Error, Result};
 
 /// What a plan follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlanOptions {
+pub struct OrderOptions {
     /// Rows of a batch.
     pub batch: u32,
     pub seed: u64,
@@ -24,13 +24,13 @@ pub struct PlanOptions {
     pub length: EpochLength,
     /// Output sizes that take turns from batch to batch; none = the recipe's.
     pub multi_scale: Option<MultiScale>,
-    pub tail: Tail,
+    pub tail: EpochTail,
     /// This process's place among `world` processes that train together.
     pub rank: u32,
     pub world: u32,
 }
 
-impl Default for PlanOptions {
+impl Default for OrderOptions {
     fn default() -> Self {
         Self {
             batch: 64,
@@ -39,19 +39,19 @@ impl Default for PlanOptions {
             identity_ratios: Vec::new(),
             length: EpochLength::Samples,
             multi_scale: None,
-            tail: Tail::Short,
+            tail: EpochTail::Short,
             rank: 0,
             world: 1,
         }
     }
 }
 
-impl PlanOptions {
+impl OrderOptions {
     /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
     /// samples are files.
-    pub(crate) fn settled(&self, run: Option<u64>) -> Self {
+    pub(crate) fn with_shard_samples(&self, run: Option<u64>) -> Self {
         Self {
-            sampler: self.sampler.settled(run),
+            sampler: self.sampler.with_shard_samples(run),
             ..self.clone()
         }
     }

@@ -12,13 +12,13 @@ const ROUNDS: u64 = 8;
 
 /// A permutation of `0..n`, chosen by a key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Permutation {
+pub(crate) struct KeyedPermutation {
     n: u64,
     half_bits: u32,
     key: u64,
 }
 
-impl Permutation {
+impl KeyedPermutation {
     pub(crate) fn new(n: u64, seed: u64, epoch: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         Self {
@@ -102,7 +102,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_id_exactly_once(n in 1u64..3000, seed: u64, epoch: u64) {
-            let p = Permutation::new(n, seed, epoch);
+            let p = KeyedPermutation::new(n, seed, epoch);
             let mut seen = vec![false; n as usize];
             for i in 0..n {
                 let to = p.at(i) as usize;
@@ -114,17 +114,17 @@ mod tests {
 
         #[test]
         fn huge_sets_stay_in_range(n in 1u64..1 << 40, i: u64, seed: u64) {
-            prop_assert!(Permutation::new(n, seed, 0).at(i % n) < n);
+            prop_assert!(KeyedPermutation::new(n, seed, 0).at(i % n) < n);
         }
     }
 
     #[test]
     fn parts_and_numbers_give_other_orders() {
         let order = |part, number| {
-            let p = Permutation::of_part(1000, 1, 2, part, number);
+            let p = KeyedPermutation::of_part(1000, 1, 2, part, number);
             (0..1000).map(|i| p.at(i)).collect::<Vec<_>>()
         };
-        let whole = Permutation::new(1000, 1, 2);
+        let whole = KeyedPermutation::new(1000, 1, 2);
         let orders = [
             (0..1000).map(|i| whole.at(i)).collect(),
             order(0, 0),
@@ -144,10 +144,10 @@ mod tests {
     /// this code, by what the module says of it.
     #[test]
     fn orders_stay_what_they_are() {
-        let p = Permutation::new(12, 7, 3);
+        let p = KeyedPermutation::new(12, 7, 3);
         let order: Vec<u64> = (0..12).map(|i| p.at(i)).collect();
         assert_eq!(order, [8, 2, 7, 6, 9, 4, 1, 3, 11, 0, 5, 10]);
-        let p = Permutation::new(1_000_003, 11, 1);
+        let p = KeyedPermutation::new(1_000_003, 11, 1);
         let order: Vec<u64> = (0..4).map(|i| p.at(i)).collect();
         assert_eq!(order, [826_521, 659_173, 426_635, 749_552]);
     }
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn the_largest_domain_works() {
         let n = u64::MAX >> 2;
-        assert!(Permutation::new(n, 1, 2).at(n - 1) < n);
+        assert!(KeyedPermutation::new(n, 1, 2).at(n - 1) < n);
     }
 
     #[test]
     fn epochs_and_seeds_give_other_orders() {
         let order = |seed, epoch| {
-            let p = Permutation::new(1000, seed, epoch);
+            let p = KeyedPermutation::new(1000, seed, epoch);
             (0..1000).map(|i| p.at(i)).collect::<Vec<_>>()
         };
         let same = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(x, y)| x == y).count();
@@ -180,7 +180,7 @@ mod tests {
             let epochs = 20_000u64;
             let mut count = vec![0f64; n * n];
             for epoch in 0..epochs {
-                let p = Permutation::new(n as u64, 7, epoch);
+                let p = KeyedPermutation::new(n as u64, 7, epoch);
                 for i in 0..n {
                     count[i * n + p.at(i as u64) as usize] += 1.0;
                 }
@@ -206,7 +206,7 @@ mod tests {
         let n = 10_000u64;
         let adjacent: usize = (0..50)
             .map(|epoch| {
-                let p = Permutation::new(n, 3, epoch);
+                let p = KeyedPermutation::new(n, 3, epoch);
                 (1..n)
                     .filter(|&i| p.at(i).abs_diff(p.at(i - 1)) == 1)
                     .count()

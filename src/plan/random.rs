@@ -5,8 +5,8 @@
 //! easy as 1, 2, 3" (SC 2011): the generator of JAX-like frameworks and cuRAND,
 //! small enough that a well-kept crate for it does not exist.
 
-use crate::recipe::geometry::Uniform;
-use crate::recipe::random::Streams;
+use crate::recipe::geometry::UniformSource;
+use crate::recipe::random::RandomStreams;
 
 const MULTIPLIERS: (u32, u32) = (0xD251_1F53, 0xCD9E_8D57);
 const WEYL: (u32, u32) = (0x9E37_79B9, 0xBB67_AE85);
@@ -93,7 +93,7 @@ impl PositionRandom {
 
 /// Streams do not overlap: the second word of the counter is the stream's. A block of the
 /// generator is two numbers.
-impl Streams for PositionRandom {
+impl RandomStreams for PositionRandom {
     fn number(&self, stream: u32, place: u32) -> f64 {
         let [low, high] = self.position;
         let [a, b, c, d] = philox4x32_10([place / 2, stream, low, high], self.key);
@@ -110,7 +110,7 @@ fn uniform(high: u32, low: u32) -> f64 {
     bits as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-impl Uniform for PositionRandom {
+impl UniformSource for PositionRandom {
     fn next_f64(&mut self) -> f64 {
         let high = self.next_u32();
         uniform(high, self.next_u32())

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::length::EpochLength;
-use super::options::PlanOptions;
-use super::place::EpochMark;
+use super::options::OrderOptions;
+use super::position::EpochMark;
 use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
@@ -30,7 +30,7 @@ pub struct State {
     /// Samples of that epoch, of all ranks, that are in front of the next batch.
     pub samples: u64,
     /// Of the rank that wrote it.
-    pub plan: PlanOptions,
+    pub plan: OrderOptions,
     /// Fingerprint of what the sampler knows of the data (labels, weights or
     /// sizes), as hexadecimal digits; none when that is their number alone.
     pub sampler_hash: Option<String>,
@@ -99,7 +99,7 @@ impl State {
     }
 
     /// What an order of whole batches keeps: each batch of it is a draw of its own.
-    fn check_whole_batches(&self, now: &PlanOptions) -> Result<()> {
+    fn check_whole_batches(&self, now: &OrderOptions) -> Result<()> {
         let then = &self.plan;
         if !matches!(then.sampler, Sampler::Identity { .. }) {
             return Ok(());
@@ -158,7 +158,7 @@ mod tests {
             version: State::VERSION,
             epoch: 3,
             samples: 17 * 64,
-            plan: PlanOptions::default(),
+            plan: OrderOptions::default(),
             sampler_hash: None,
             index_hash: "aa".into(),
             recipe_hash: "bb".into(),
@@ -221,7 +221,7 @@ mod tests {
                 s.sampler_hash = Some("x".into());
             }),
             ("max_scratch", |s| s.max_scratch = 3),
-            ("tail", |s| s.plan.tail = crate::plan::Tail::Drop),
+            ("tail", |s| s.plan.tail = crate::plan::EpochTail::Drop),
         ];
         for (name, change) in changes {
             let mut other = state();

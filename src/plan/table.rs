@@ -11,7 +11,7 @@ use twox_hash::XxHash3_128;
 
 use super::sampler::{Sampler, TableForm};
 use crate::error::{Error, Result};
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// The table of a sampler that needs one.
 #[derive(Debug)]
@@ -263,14 +263,14 @@ impl SumTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{IdentityProb, Weights};
+    use crate::plan::{IdentityProb, SampleWeights};
 
     const GROUPED: Sampler = Sampler::Identity {
         per_id: 2,
         prob: IdentityProb::SampleAvg,
     };
     const SUMMED: Sampler = Sampler::Weighted {
-        weights: Weights::Given,
+        weights: SampleWeights::Given,
         num_samples: None,
     };
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What happens to the samples that do not fill a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-pub enum Tail {
+pub enum EpochTail {
     /// The last batch is short.
     #[default]
     Short,
@@ -16,7 +16,7 @@ pub enum Tail {
     Drop,
 }
 
-impl Tail {
+impl EpochTail {
     /// Its name in options and states.
     pub(crate) fn name(self) -> &'static str {
         match self {

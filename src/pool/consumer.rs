@@ -13,17 +13,17 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 use crate::pool::advice::START_AGAIN;
+use crate::pool::batch_request::BatchRequest;
 use crate::pool::coordinator::handle::CoordinatorHandle;
 use crate::pool::coordinator::messages::StartRequest;
-use crate::pool::coordinator::progress::longest_between_looks;
-use crate::pool::filled::Filled;
-use crate::pool::place::BatchPlace;
-use crate::pool::report::{PoolReport, ProcessReport};
+use crate::pool::coordinator::stall_detector::heartbeat_limit;
+use crate::pool::filled_batch::FilledBatch;
+use crate::pool::pool_report::{PoolReport, ProcessReport};
 use crate::pool::ring::Ring;
-use crate::pool::ring::consumer_side::{Damage, Wait};
+use crate::pool::ring::consumer_side::{SlotDamage, SlotWait};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{PostedSlot, Slots, WatchedSlot};
-use crate::pool::ring::words::Words;
+use crate::pool::ring::slots::{PostedSlot, RingSlots, WatchedSlot};
+use crate::pool::ring::words::RingWords;
 use crate::sys::clock::RunningClock;
 
 /// How long to sleep before looking whether the coordinator lives.
@@ -36,9 +36,9 @@ const DRAIN_LOOK: Duration = Duration::from_millis(10);
 /// A started pool.
 #[derive(Debug)]
 pub struct Pool {
-    slots: Slots,
+    slots: RingSlots,
     coordinator: CoordinatorHandle,
-    in_flight: VecDeque<(BatchPlace, PostedSlot)>,
+    in_flight: VecDeque<(BatchRequest, PostedSlot)>,
     draining: Vec<PostedSlot>,
     sequence: u32,
     /// Attempts behind a row's first.
@@ -76,12 +76,12 @@ impl Pool {
         request: StartRequest,
         job: &[BorrowedFd<'_>],
         options: PoolOptions,
-        first: Option<BatchPlace>,
+        first: Option<BatchRequest>,
     ) -> Result<Self> {
         let tries = request.job.tries;
         coordinator.send_start(&request, ring.as_fd(), job)?;
         let mut pool = Self {
-            slots: Slots::new(ring),
+            slots: RingSlots::new(ring),
             coordinator,
             in_flight: VecDeque::new(),
             draining: Vec::new(),
@@ -112,7 +112,7 @@ impl Pool {
 
     /// Posts as many of the coming batches as there are free slots. `coming`
     /// gives the batch that is `n` behind those in flight.
-    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<BatchPlace>) {
+    fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
         self.slots.drain(&mut self.draining);
         // At the last number nothing is posted any more; what is in flight is
         // still delivered.
@@ -128,7 +128,7 @@ impl Pool {
     }
 
     /// As [`Pool::post_ahead`], when slots came back.
-    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<BatchPlace>) {
+    pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
         if self.ended.is_none() && getpid() == self.owner {
             self.post_ahead(coming);
         }
@@ -139,8 +139,8 @@ impl Pool {
     pub(crate) fn watch(
         &mut self,
         n: usize,
-        coming: &impl Fn(usize) -> Option<BatchPlace>,
-    ) -> Option<(BatchPlace, WatchedSlot)> {
+        coming: &impl Fn(usize) -> Option<BatchRequest>,
+    ) -> Option<(BatchRequest, WatchedSlot)> {
         self.refill(coming);
         let (place, posted) = self.in_flight.get(n)?;
         Some((*place, self.slots.watch(posted)))
@@ -149,8 +149,8 @@ impl Pool {
     /// As [`Pool::next_within`], without waiting.
     pub(crate) fn next_finished(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchPlace>,
-    ) -> Result<Option<Filled>> {
+        coming: &impl Fn(usize) -> Option<BatchRequest>,
+    ) -> Result<Option<FilledBatch>> {
         self.check_owner()?;
         if self.ended.is_some() {
             return Ok(None);
@@ -164,12 +164,12 @@ impl Pool {
     }
 
     /// The first batch in flight, if it is finished.
-    fn take_front(&mut self) -> Result<Option<Filled>> {
+    fn take_front(&mut self) -> Result<Option<FilledBatch>> {
         let Some((place, posted)) = self.in_flight.pop_front() else {
             return Ok(None);
         };
         match self.slots.hold(posted) {
-            Ok(held) => Filled::of_slot(place, held, self.tries)
+            Ok(held) => FilledBatch::of_slot(place, held, self.tries)
                 .map(Some)
                 .map_err(|damage| self.destroyed(damage, &place.to_string())),
             Err(posted) => {
@@ -184,9 +184,9 @@ impl Pool {
     /// held slots counts through such calls.
     pub(crate) fn next_within(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchPlace>,
+        coming: &impl Fn(usize) -> Option<BatchRequest>,
         limit: Duration,
-    ) -> Result<Option<Filled>> {
+    ) -> Result<Option<FilledBatch>> {
         self.check_owner()?;
         if let Some(text) = &self.ended {
             return Err(Error::worker(text.clone()));
@@ -207,10 +207,10 @@ impl Pool {
 
     fn wait_for_front(
         &mut self,
-        coming: &impl Fn(usize) -> Option<BatchPlace>,
+        coming: &impl Fn(usize) -> Option<BatchRequest>,
         began: Instant,
         limit: Duration,
-    ) -> Result<Option<Filled>> {
+    ) -> Result<Option<FilledBatch>> {
         loop {
             self.post_ahead(coming);
             let left = limit.saturating_sub(began.elapsed());
@@ -229,16 +229,16 @@ impl Pool {
                 continue;
             };
             match self.slots.wait(posted, LOOK.min(left)) {
-                Wait::Ready => {
+                SlotWait::Ready => {
                     if let Some(filled) = self.take_front()? {
                         return Ok(Some(filled));
                     }
                 }
-                Wait::Fatal => {
+                SlotWait::Fatal => {
                     let why = self.fatal();
                     return Err(self.end(why));
                 }
-                Wait::Again => {
+                SlotWait::Again => {
                     let (damage, place) = (self.slots.damage(posted), *place);
                     self.check_alive()?;
                     if let Some(damage) = damage {
@@ -253,10 +253,10 @@ impl Pool {
     }
 
     /// Nothing in the ring can be believed any more, after what was found in a batch.
-    fn destroyed(&mut self, damage: Damage, batch: &str) -> Error {
+    fn destroyed(&mut self, damage: SlotDamage, batch: &str) -> Error {
         let what = match damage {
-            Damage::Ticket => "the ticket".to_owned(),
-            Damage::Row(row) => format!("row {row}"),
+            SlotDamage::Ticket => "the ticket".to_owned(),
+            SlotDamage::Row(row) => format!("row {row}"),
         };
         self.end(Error::protocol(format!(
             "{what} of {batch} was destroyed in shared memory, by a decoder gone wrong; build a new \
@@ -274,7 +274,7 @@ impl Pool {
     }
 
     fn check_alive(&mut self) -> Result<()> {
-        if self.coordinator.works() {
+        if self.coordinator.check_running() {
             return self.check_looks();
         }
         let why = self.coordinator.ended();
@@ -285,12 +285,12 @@ impl Pool {
     /// does not answer. Then nobody looks after workers.
     fn check_looks(&mut self) -> Result<()> {
         let ring = self.slots.ring();
-        let looks = ring.words().load(ring.layout().looks(), Relaxed);
+        let looks = ring.words().load(ring.layout().heartbeat(), Relaxed);
         if looks != self.looks.0 {
             self.looks = (looks, RunningClock::start());
             return Ok(());
         }
-        let limit = longest_between_looks(self.options.row_limit);
+        let limit = heartbeat_limit(self.options.row_limit);
         if self.looks.1.read(LOOK) < limit {
             return Ok(());
         }
@@ -317,12 +317,12 @@ impl Pool {
             // Not the user's doing, so it does not count against the limit.
             let look = DRAIN_LOOK.min(most);
             return match self.slots.wait_drained(&mut self.draining, look) {
-                Wait::Ready => Ok(()),
-                Wait::Again => match self.slots.damage_of_cancelled(&self.draining) {
+                SlotWait::Ready => Ok(()),
+                SlotWait::Again => match self.slots.damage_of_cancelled(&self.draining) {
                     None => Ok(()),
                     Some(damage) => Err(self.destroyed(damage, "a cancelled batch")),
                 },
-                Wait::Fatal => {
+                SlotWait::Fatal => {
                     let why = self.fatal();
                     Err(self.end(why))
                 }

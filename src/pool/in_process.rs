@@ -6,37 +6,37 @@
 use std::fmt;
 
 use crate::error::{Result, SampleFault};
+use crate::pool::batch_request::BatchRequest;
 use crate::pool::buffers::BufferPool;
-use crate::pool::filled::{BadRow, Filled, Rows};
-use crate::pool::job::{Job, JobKind, JobOrder};
-use crate::pool::place::BatchPlace;
-use crate::pool::report::{PoolReport, ProcessReport};
-use crate::pool::ring::region::told_of;
+use crate::pool::filled_batch::{BadRow, FilledBatch, RowMemory};
+use crate::pool::job::{Job, JobKind, JobRequest};
+use crate::pool::pool_report::{PoolReport, ProcessReport};
+use crate::pool::ring::region::shorten_reason;
 use crate::pool::worker::attempts;
-use crate::pool::worker::attempts::Attempts;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::attempts::AttemptRange;
+use crate::pool::worker::meter::StageMeter;
 
 /// The one job, and buffers for its rows.
-pub struct InProcess {
+pub struct InProcessLoop {
     job: Box<dyn Job>,
     buffers: BufferPool,
-    meter: Meter,
-    attempts: Attempts,
+    meter: StageMeter,
+    attempts: AttemptRange,
 }
 
-impl fmt::Debug for InProcess {
+impl fmt::Debug for InProcessLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("InProcess")
     }
 }
 
-impl InProcess {
-    pub(crate) fn new(order: &JobOrder<'_>, kinds: &[JobKind]) -> Result<Self> {
+impl InProcessLoop {
+    pub(crate) fn new(order: &JobRequest<'_>, kinds: &[JobKind]) -> Result<Self> {
         Ok(Self {
             job: order.build_here(kinds)?,
             buffers: BufferPool::default(),
-            meter: Meter::default(),
-            attempts: Attempts {
+            meter: StageMeter::default(),
+            attempts: AttemptRange {
                 first: 0,
                 tries: order.job.tries,
             },
@@ -45,17 +45,17 @@ impl InProcess {
 
     /// Fills the batch at `place`, with rows where they would lie in a slot, and
     /// faults as they would come out of a ring.
-    pub(crate) fn fill(&mut self, place: BatchPlace) -> Filled {
+    pub(crate) fn fill(&mut self, place: BatchRequest) -> FilledBatch {
         let ticket = place.ticket(1);
         let bytes = match place.rows.checked_sub(1) {
-            Some(last) => self.job.place(&ticket, last).end,
+            Some(last) => self.job.row_range(&ticket, last).end,
             None => 0,
         };
         let mut buffer = self.buffers.take(bytes);
         let mut bad = Vec::new();
         self.meter.start();
-        for row in 0..place.filled {
-            let out = self.job.place(&ticket, row);
+        for row in 0..place.rows_to_fill {
+            let out = self.job.row_range(&ticket, row);
             let out = &mut buffer.bytes_mut()[out];
             let mut first = None;
             let filled = attempts::fill(
@@ -71,14 +71,14 @@ impl InProcess {
             );
             bad.extend(first.map(|fault| BadRow {
                 row,
-                fault: SampleFault::new(fault.kind, told_of(&fault.reason)),
+                fault: SampleFault::new(fault.kind, shorten_reason(&fault.reason)),
                 attempt: filled,
             }));
             self.meter.rows += 1;
         }
-        Filled {
+        FilledBatch {
             place,
-            rows: Rows::Own(buffer),
+            rows: RowMemory::Own(buffer),
             bad,
         }
     }

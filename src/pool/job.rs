@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, SampleFault};
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 
 /// Work whose results are rows.
 pub trait Job: Send {
     /// Where row `row` of ticket `ticket` lies: bytes of the slot's data. The
     /// same in every process; rows of a ticket share no byte.
-    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
+    fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
 
     /// Fills row `row` of ticket `ticket`: at attempt 0 with its own sample, at
     /// attempt n with the n-th that may take its place. The same bytes whenever
@@ -33,11 +33,11 @@ pub trait Job: Send {
         row: u32,
         attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault>;
 
     /// Whether [`Job::prefers`] has anything to say.
-    fn is_choosy(&self) -> bool {
+    fn has_preferences(&self) -> bool {
         false
     }
 
@@ -56,7 +56,7 @@ pub trait Job: Send {
     ///
     /// # Errors
     /// A system that refuses.
-    fn settle_in(&mut self) -> Result<()> {
+    fn enter_worker(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -71,10 +71,10 @@ pub trait Job: Send {
 }
 
 /// Something that knows which files rows are made from.
-pub trait Readable {
+pub trait ReadableFiles {
     /// Folders and files: whatever rows are made from lies there or below, links followed.
     /// Asked once, in the consumer, when workers are to be kept to them.
-    fn readable(&self) -> Vec<PathBuf>;
+    fn readable_paths(&self) -> Vec<PathBuf>;
 }
 
 /// A kind of job: its name, and how one is built.
@@ -86,7 +86,7 @@ pub struct JobKind {
 
 /// Which process a job works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunsIn {
+pub enum JobProcess {
     /// A worker, which a broken file may end.
     Worker,
     /// The consumer itself, which nothing may end.
@@ -98,7 +98,7 @@ pub enum RunsIn {
 pub struct JobParts {
     spec: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
-    pub runs_in: RunsIn,
+    pub runs_in: JobProcess,
 }
 
 impl JobParts {
@@ -114,14 +114,14 @@ impl JobParts {
 
 /// A job as it is ordered: what travels by message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OrderedJob {
+pub(crate) struct JobSpec {
     kind: String,
     spec: Vec<u8>,
     /// Samples that are tried in the place of one that gives no row.
     pub(crate) tries: u32,
 }
 
-impl OrderedJob {
+impl JobSpec {
     /// Builds it by the kind of its name.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl OrderedJob {
         &self,
         kinds: &[JobKind],
         descriptors: Vec<OwnedFd>,
-        runs_in: RunsIn,
+        runs_in: JobProcess,
     ) -> Result<Box<dyn Job>> {
         let Some(kind) = kinds.iter().find(|kind| kind.name == self.kind) else {
             let known: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
@@ -151,13 +151,13 @@ impl OrderedJob {
 
 /// A job that a consumer orders, with the shared memory that it reads.
 #[derive(Clone)]
-pub struct JobOrder<'a> {
-    pub(crate) job: OrderedJob,
+pub struct JobRequest<'a> {
+    pub(crate) job: JobSpec,
     pub(crate) descriptors: Vec<BorrowedFd<'a>>,
-    pub(crate) reads: Option<&'a dyn Readable>,
+    pub(crate) reads: Option<&'a dyn ReadableFiles>,
 }
 
-impl<'a> JobOrder<'a> {
+impl<'a> JobRequest<'a> {
     /// A job of the kind `kind`. `tries` samples may stand in for one that gives no
     /// row; the descriptors come to the job in this order.
     ///
@@ -172,7 +172,7 @@ impl<'a> JobOrder<'a> {
         let spec = serde_json::to_vec(spec)
             .map_err(|e| Error::protocol(format!("write the description of a {kind} job: {e}")))?;
         let kind = kind.to_owned();
-        let job = OrderedJob { kind, spec, tries };
+        let job = JobSpec { kind, spec, tries };
         Ok(Self {
             job,
             descriptors,
@@ -183,7 +183,7 @@ impl<'a> JobOrder<'a> {
     /// Its rows are made from these files. Of a job that does not say so, no worker can open
     /// any.
     #[must_use]
-    pub fn reading(mut self, files: &'a dyn Readable) -> Self {
+    pub fn reading(mut self, files: &'a dyn ReadableFiles) -> Self {
         self.reads = Some(files);
         self
     }
@@ -196,11 +196,11 @@ impl<'a> JobOrder<'a> {
         let own = self.descriptors.iter().map(|fd| fd.try_clone_to_owned());
         let own = own.collect::<std::io::Result<_>>();
         let own = own.map_err(|e| Error::io("duplicate the descriptors of a job", e))?;
-        self.job.build(kinds, own, RunsIn::Consumer)
+        self.job.build(kinds, own, JobProcess::Consumer)
     }
 }
 
-impl fmt::Debug for JobOrder<'_> {
+impl fmt::Debug for JobRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JobOrder({})", self.job.kind)
     }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_nobody_knows_is_named() {
-        let order = JobOrder::new("rays", &7u32, 0, Vec::new()).unwrap();
+        let order = JobRequest::new("rays", &7u32, 0, Vec::new()).unwrap();
         let known = JobKind {
             name: "images",
             build: |_| unreachable!("another kind was ordered"),
@@ -225,11 +225,11 @@ mod tests {
     fn a_description_comes_as_it_was_given() {
         let build = |parts: JobParts| {
             assert_eq!(parts.spec::<(u64, f64)>()?, (u64::MAX, 0.1));
-            assert_eq!(parts.runs_in, RunsIn::Consumer);
+            assert_eq!(parts.runs_in, JobProcess::Consumer);
             Err(parts.spec::<String>().unwrap_err())
         };
         let kind = JobKind { name: "t", build };
-        let order = JobOrder::new("t", &(u64::MAX, 0.1), 0, Vec::new()).unwrap();
+        let order = JobRequest::new("t", &(u64::MAX, 0.1), 0, Vec::new()).unwrap();
         let e = order.build_here(&[kind]).err().unwrap().to_string();
         assert!(e.contains("description of a job"), "{e}");
     }

@@ -25,18 +25,18 @@
 //! names of stages; a list of jobs (`jobs::kinds` has it).
 
 pub(crate) mod advice;
+pub(crate) mod batch_request;
 pub(crate) mod buffers;
 pub(crate) mod consumer;
 pub(crate) mod coordinator;
-pub(crate) mod crew;
-pub(crate) mod engine;
-pub(crate) mod filled;
+pub(crate) mod filled_batch;
 pub(crate) mod in_process;
 pub(crate) mod job;
-pub(crate) mod place;
-pub(crate) mod report;
+pub(crate) mod pool_report;
 pub(crate) mod ring;
+pub(crate) mod row_filler;
 pub(crate) mod sandbox;
 #[cfg(feature = "internals")]
 pub(crate) mod tests_drill;
 pub(crate) mod worker;
+pub(crate) mod worker_options;

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, limits};
 use crate::sys::process;
-use crate::sys::sandbox::calls::Own;
+use crate::sys::sandbox::calls::AllowedResources;
 use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// Exit status of a trial that failed without an error of the system: no error has this number.
 const OTHER_REFUSAL: i32 = 255;
@@ -71,14 +71,14 @@ impl FromStr for Sandbox {
 
 /// What workers are kept to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Sandboxed {
+pub struct SandboxStatus {
     /// The list of system calls.
     pub calls: bool,
     /// The files of the data set.
     pub files: bool,
 }
 
-impl Sandboxed {
+impl SandboxStatus {
     /// What this kernel can do, which a container may refuse all the same: the report of a
     /// run says what its workers were kept to.
     #[must_use]
@@ -103,7 +103,7 @@ impl Sandboxed {
 
 /// Paths as bytes that travel by descriptor: there may be many, and a name may be no text.
 /// Each stands behind a zero byte, which none has in it.
-pub(crate) fn seal(readable: &[PathBuf]) -> Result<SealedBytes> {
+pub(crate) fn seal_paths(readable: &[PathBuf]) -> Result<SealedBytes> {
     let paths = readable.iter().map(|path| path.as_os_str().as_bytes());
     let bytes = paths.fold(vec![0], |mut all, path| {
         all.extend_from_slice(path);
@@ -117,7 +117,7 @@ pub(crate) fn seal(readable: &[PathBuf]) -> Result<SealedBytes> {
 ///
 /// # Errors
 /// Memory that is not sealed.
-pub(crate) fn unseal(readable: OwnedFd) -> Result<Vec<PathBuf>> {
+pub(crate) fn unseal_paths(readable: OwnedFd) -> Result<Vec<PathBuf>> {
     let sealed = SealedBytes::from_fd(readable)?;
     let paths = sealed.bytes().split(|&byte| byte == 0);
     let paths = paths.filter(|path| !path.is_empty());
@@ -125,7 +125,7 @@ pub(crate) fn unseal(readable: OwnedFd) -> Result<Vec<PathBuf>> {
 }
 
 /// How a child that tried something ended.
-enum Trial {
+enum TrialOutcome {
     Passed,
     /// An error of the system, by its number; 0 for one that has none.
     Refused(i32),
@@ -134,7 +134,7 @@ enum Trial {
     Killed(Signal),
 }
 
-impl Trial {
+impl TrialOutcome {
     /// What helps, where another kernel or container does: not where a limit of this process was
     /// reached, or where this program ended by itself.
     fn advice(&self) -> &'static str {
@@ -177,7 +177,7 @@ impl Trial {
 }
 
 /// What becomes of a child that does `what`.
-fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
+fn trial(what: impl Fn() -> Result<()>) -> Result<TrialOutcome> {
     let mut tries = 0;
     let child = loop {
         match process::fork_never_returning(|| what().map_or_else(|e| exit_status(&e), |()| 0)) {
@@ -189,11 +189,11 @@ fn trial(what: impl Fn() -> Result<()>) -> Result<Trial> {
         std::thread::sleep(FORK_WAIT);
     };
     Ok(match process::exit_code(child)? {
-        Ok(0) => Trial::Passed,
-        Ok(calls::EXIT_REFUSED) => Trial::Unlisted,
-        Ok(OTHER_REFUSAL | PANICKED) => Trial::Refused(0),
-        Ok(errno) => Trial::Refused(errno),
-        Err(signal) => Trial::Killed(signal),
+        Ok(0) => TrialOutcome::Passed,
+        Ok(calls::EXIT_REFUSED) => TrialOutcome::Unlisted,
+        Ok(OTHER_REFUSAL | PANICKED) => TrialOutcome::Refused(0),
+        Ok(errno) => TrialOutcome::Refused(errno),
+        Err(signal) => TrialOutcome::Killed(signal),
     })
 }
 
@@ -217,7 +217,7 @@ fn enter_files(readable: &[PathBuf]) -> Result<()> {
 fn enter_calls() -> Result<()> {
     static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
     calls::check()?;
-    let own = Own {
+    let own = AllowedResources {
         process: std::process::id(),
         files: &[],
         shared: 0..0,
@@ -235,12 +235,12 @@ fn enter_calls() -> Result<()> {
 
 /// What a worker may still do, ready to be entered.
 #[derive(Debug, Default)]
-pub(crate) struct Walls {
+pub(crate) struct WorkerSandbox {
     calls: bool,
     files: Option<FileRules>,
 }
 
-impl Walls {
+impl WorkerSandbox {
     /// Workers may read what lies at `readable` and below. What this system lets a process do
     /// is tried by a child of this one, which has one thread: a container may refuse what its
     /// kernel has, or end whoever asks for it.
@@ -252,23 +252,26 @@ impl Walls {
             return Ok(Self::default());
         }
         let (calls, files) = match trial(|| enter_files(readable).and_then(|()| enter_calls()))? {
-            Trial::Passed => (Trial::Passed, Trial::Passed),
+            TrialOutcome::Passed => (TrialOutcome::Passed, TrialOutcome::Passed),
             _ => (trial(enter_calls)?, trial(|| enter_files(readable))?),
         };
-        let kept =
-            |part: &str, trial: Trial, check| match (choice, trial.advice(), trial.judge(check)) {
-                (_, _, Ok(())) => Ok(true),
-                (Sandbox::Require, advice, Err(e)) => Err(Error::option(
-                    "sandbox",
-                    format!(
-                        "it is required, and workers are not kept to a list of {part}: {e}{advice}"
-                    ),
-                )),
-                (_, _, Err(e)) => {
-                    tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
-                    Ok(false)
-                }
-            };
+        let kept = |part: &str, trial: TrialOutcome, check| match (
+            choice,
+            trial.advice(),
+            trial.judge(check),
+        ) {
+            (_, _, Ok(())) => Ok(true),
+            (Sandbox::Require, advice, Err(e)) => Err(Error::option(
+                "sandbox",
+                format!(
+                    "it is required, and workers are not kept to a list of {part}: {e}{advice}"
+                ),
+            )),
+            (_, _, Err(e)) => {
+                tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
+                Ok(false)
+            }
+        };
         Ok(Self {
             calls: kept("system calls", calls, calls::check)?,
             files: match kept("files", files, files::check)? {
@@ -278,8 +281,8 @@ impl Walls {
         })
     }
 
-    pub(crate) fn sandboxed(&self) -> Sandboxed {
-        Sandboxed {
+    pub(crate) fn sandboxed(&self) -> SandboxStatus {
+        SandboxStatus {
             calls: self.calls,
             files: self.files.is_some(),
         }
@@ -301,7 +304,7 @@ impl Walls {
     /// A kernel that refuses.
     pub(crate) fn limit_calls(
         &self,
-        own: &Own<'_>,
+        own: &AllowedResources<'_>,
         refused_call: &'static AtomicU64,
     ) -> Result<()> {
         match self.calls {
@@ -322,23 +325,23 @@ mod tests {
         let mut paths: Vec<PathBuf> = (0..20_000).map(name).collect();
         paths.push(OsStr::from_bytes(b"/data/\xff").into());
         for paths in [&paths[..], &[]] {
-            let sealed = seal(paths).unwrap();
+            let sealed = seal_paths(paths).unwrap();
             let fd = sealed.as_fd().try_clone_to_owned().unwrap();
-            assert_eq!(unseal(fd).unwrap(), paths);
+            assert_eq!(unseal_paths(fd).unwrap(), paths);
         }
     }
 
     #[test]
     fn another_kernel_is_advised_where_this_one_refuses_alone() {
-        let limits = [libc::EMFILE, libc::ENOMEM].map(Trial::Refused);
-        let own = [Signal::SIGABRT, Signal::SIGSEGV].map(Trial::Killed);
-        for trial in limits.iter().chain(&own).chain([&Trial::Unlisted]) {
+        let limits = [libc::EMFILE, libc::ENOMEM].map(TrialOutcome::Refused);
+        let own = [Signal::SIGABRT, Signal::SIGSEGV].map(TrialOutcome::Killed);
+        for trial in limits.iter().chain(&own).chain([&TrialOutcome::Unlisted]) {
             assert_eq!(trial.advice(), "");
         }
         for trial in [
-            Trial::Refused(0),
-            Trial::Refused(libc::EPERM),
-            Trial::Killed(Signal::SIGSYS),
+            TrialOutcome::Refused(0),
+            TrialOutcome::Refused(libc::EPERM),
+            TrialOutcome::Killed(Signal::SIGSYS),
         ] {
             assert!(trial.advice().contains("Linux 5.13"));
         }
@@ -347,7 +350,7 @@ mod tests {
     /// The rest is tried by a child, and so by processes of one thread alone.
     #[test]
     fn off_asks_for_nothing() {
-        let off = Walls::prepare(Sandbox::Off, &[]).unwrap();
-        assert_eq!(off.sandboxed(), Sandboxed::default());
+        let off = WorkerSandbox::prepare(Sandbox::Off, &[]).unwrap();
+        assert_eq!(off.sandboxed(), SandboxStatus::default());
     }
 }

@@ -12,20 +12,20 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::pool::coordinator::overdue::Overdue;
-use crate::pool::coordinator::progress::{Pace, Progress};
-use crate::pool::filled::Filled;
-use crate::pool::place::BatchPlace;
-use crate::pool::ring::consumer_side::Wait;
-use crate::pool::ring::coordinator_side::{Held, Verdict};
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::coordinator::row_timeouts::RowTimeouts;
+use crate::pool::coordinator::stall_detector::{StallDetector, StallStatus};
+use crate::pool::filled_batch::FilledBatch;
+use crate::pool::ring::consumer_side::SlotWait;
+use crate::pool::ring::coordinator_side::{ClaimedRow, RowVerdict};
 use crate::pool::ring::layout::worker_word;
-use crate::pool::ring::slots::{PostedSlot, Slots};
+use crate::pool::ring::slots::{PostedSlot, RingSlots};
 use crate::pool::ring::ticket::BatchKey;
-use crate::pool::ring::words::{WordIndex, Words};
-use crate::pool::ring::worker_side::{Claim, Next, Outcome};
-use crate::pool::ring::{Ring, Shape, coordinator_side, receipt, worker_side};
+use crate::pool::ring::words::{RingWords, WordIndex};
+use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
+use crate::pool::ring::{Ring, RingShape, coordinator_side, receipt, worker_side};
 
-const SHAPE: Shape = Shape {
+const SHAPE: RingShape = RingShape {
     slots: 3,
     rows: 4,
     slot_bytes: 4 * ROW as u64,
@@ -56,21 +56,21 @@ pub enum End {
 #[derive(Debug)]
 struct Worker {
     serial: u32,
-    at: Option<Claim>,
+    at: Option<RowClaim>,
 }
 
 /// One run.
 #[derive(Debug)]
 pub struct RingDrill {
-    slots: Slots,
-    in_flight: VecDeque<(BatchPlace, PostedSlot)>,
+    slots: RingSlots,
+    in_flight: VecDeque<(BatchRequest, PostedSlot)>,
     draining: Vec<PostedSlot>,
-    held: Vec<Filled>,
+    held: Vec<FilledBatch>,
     workers: Vec<Worker>,
     next_serial: u32,
     sequence: u32,
-    overdue: Overdue,
-    progress: Progress,
+    overdue: RowTimeouts,
+    progress: StallDetector,
     /// Rows that were taken from the dead.
     returned: u64,
     round: u32,
@@ -85,15 +85,15 @@ impl RingDrill {
         let ring = Ring::create(SHAPE)?;
         ring.allocate_rest()?;
         let mut drill = Self {
-            slots: Slots::new(ring),
+            slots: RingSlots::new(ring),
             in_flight: VecDeque::new(),
             draining: Vec::new(),
             held: Vec::new(),
             workers: Vec::new(),
             next_serial: 1,
             sequence: 1,
-            overdue: Overdue::new(ROW_LIMIT),
-            progress: Progress::new(ROW_LIMIT, ROUND),
+            overdue: RowTimeouts::new(ROW_LIMIT),
+            progress: StallDetector::new(ROW_LIMIT, ROUND),
             returned: 0,
             round: 0,
             ends: 0,
@@ -140,9 +140,9 @@ impl RingDrill {
         while let Some(free) = self.slots.take_free() {
             let number = u64::from(self.sequence);
             let rows = 1 + self.sequence % SHAPE.rows;
-            let place = BatchPlace {
+            let place = BatchRequest {
                 key: BatchKey([number / 5, number * 7]),
-                ..BatchPlace::numbered(number, rows)
+                ..BatchRequest::numbered(number, rows)
             };
             let posted = self.slots.post(free, place.ticket(self.sequence));
             self.sequence += 1;
@@ -160,15 +160,15 @@ impl RingDrill {
             return;
         };
         match self.slots.wait(&posted, Duration::ZERO) {
-            Wait::Ready => match self.slots.hold(posted) {
-                Ok(held) => match Filled::of_slot(place, held, TRIES) {
+            SlotWait::Ready => match self.slots.hold(posted) {
+                Ok(held) => match FilledBatch::of_slot(place, held, TRIES) {
                     Ok(filled) => self.hand_over(filled),
                     Err(_) => self.end = Some(End::Destroyed),
                 },
                 Err(posted) => self.in_flight.push_front((place, posted)),
             },
-            Wait::Fatal => self.end = Some(End::Fatal),
-            Wait::Again => {
+            SlotWait::Fatal => self.end = Some(End::Fatal),
+            SlotWait::Again => {
                 if self.slots.damage(&posted).is_some() {
                     self.end = Some(End::Destroyed);
                 }
@@ -182,16 +182,16 @@ impl RingDrill {
             return;
         }
         match self.slots.wait_drained(&mut self.draining, Duration::ZERO) {
-            Wait::Ready => {}
-            Wait::Again if self.slots.damage_of_cancelled(&self.draining).is_none() => {}
-            Wait::Again => self.end = Some(End::Destroyed),
-            Wait::Fatal => self.end = Some(End::Fatal),
+            SlotWait::Ready => {}
+            SlotWait::Again if self.slots.damage_of_cancelled(&self.draining).is_none() => {}
+            SlotWait::Again => self.end = Some(End::Destroyed),
+            SlotWait::Fatal => self.end = Some(End::Fatal),
         }
     }
 
-    fn hand_over(&mut self, filled: Filled) {
+    fn hand_over(&mut self, filled: FilledBatch) {
         let BatchKey([first, second]) = filled.place.key;
-        for row in 0..filled.place.filled {
+        for row in 0..filled.place.rows_to_fill {
             let bad = filled.bad.iter().find(|bad| bad.row == row);
             let attempt = bad.map_or(Some(0), |bad| bad.attempt);
             let found = &filled.rows.bytes()[row as usize * ROW..][..ROW];
@@ -236,9 +236,9 @@ impl RingDrill {
         let worker = &mut self.workers[lane];
         let Some(claim) = worker.at.take() else {
             match worker_side::next(&w, l, worker.serial, Duration::ZERO, None) {
-                Next::Fill(claim) => worker.at = Some(claim),
-                Next::Again => {}
-                Next::Stop => self.bury(lane, Verdict::Return),
+                WorkerStep::Fill(claim) => worker.at = Some(claim),
+                WorkerStep::Again => {}
+                WorkerStep::Stop => self.bury(lane, RowVerdict::Retry),
             }
             return;
         };
@@ -250,8 +250,8 @@ impl RingDrill {
                 self.slots.ring().write_fault(slot, row, &fault);
             }
             if attempt < TRIES {
-                worker_side::move_on(&w, l, &claim, attempt + 1);
-                worker.at = Some(Claim {
+                worker_side::record_attempt(&w, l, &claim, attempt + 1);
+                worker.at = Some(RowClaim {
                     attempt: attempt + 1,
                     ..claim
                 });
@@ -267,32 +267,33 @@ impl RingDrill {
             }
         }
         let (filled, outcome) = match fails {
-            true => (None, Outcome::Failed),
-            false => (Some(attempt), Outcome::Done),
+            true => (None, RowOutcome::Failed),
+            false => (Some(attempt), RowOutcome::Done),
         };
         receipt::write(&w, l, (slot, row), &claim.ticket, filled);
         match worker_side::commit(&w, l, worker.serial, claim, outcome) {
             Ok(()) => self.ends = 0,
             // It ends, as who finds its row in other hands must.
-            Err(_) => self.bury(lane, Verdict::Return),
+            Err(_) => self.bury(lane, RowVerdict::Retry),
         }
     }
 
     /// A worker dies, whatever it was at.
     pub fn die(&mut self, lane: usize, verdict: u8) {
-        let verdicts = [Verdict::Return, Verdict::MoveOn, Verdict::Fail];
+        let verdicts = [RowVerdict::Retry, RowVerdict::NextAttempt, RowVerdict::Fail];
         self.bury(lane, verdicts[usize::from(verdict) % verdicts.len()]);
     }
 
-    fn bury(&mut self, lane: usize, verdict: Verdict) {
+    fn bury(&mut self, lane: usize, verdict: RowVerdict) {
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let serial = self.workers[lane].serial;
-        let held: Vec<Held> = coordinator_side::held_by(&w, l, serial).collect();
-        let asked_for = |held: &Held| coordinator_side::was_asked_for(&w, l, held, TRIES);
+        let held: Vec<ClaimedRow> = coordinator_side::rows_claimed_by(&w, l, serial).collect();
+        let asked_for = |held: &ClaimedRow| coordinator_side::is_posted(&w, l, held, TRIES);
         if held.len() > 1 || !held.iter().all(asked_for) {
             coordinator_side::give_up(&w, l);
         }
-        let settled = coordinator_side::bury(&w, l, serial, |held| self.judge(held, verdict));
+        let settled =
+            coordinator_side::resolve_rows_of(&w, l, serial, |held| self.judge(held, verdict));
         self.returned += u64::from(settled);
         self.ends = if settled == 0 { self.ends + 1 } else { 0 };
         if self.ends > ENDS {
@@ -301,19 +302,19 @@ impl RingDrill {
         self.workers[lane] = self.fork(lane as u32);
     }
 
-    fn judge(&self, held: Held, verdict: Verdict) -> Verdict {
+    fn judge(&self, held: ClaimedRow, verdict: RowVerdict) -> RowVerdict {
         let ring = self.slots.ring();
         let (w, l) = (ring.words(), ring.layout());
         let verdict = match verdict {
-            Verdict::MoveOn if held.attempt >= TRIES => Verdict::Fail,
+            RowVerdict::NextAttempt if held.attempt >= TRIES => RowVerdict::Fail,
             verdict => verdict,
         };
         let ticket = crate::pool::ring::ticket::read(&w, l, held.slot, held.sequence);
-        if verdict != Verdict::Return && held.attempt == 0 {
+        if verdict != RowVerdict::Retry && held.attempt == 0 {
             let fault = SampleFault::new(FaultKind::Quarantined, "a drill");
             ring.write_fault(held.slot, held.row, &fault);
         }
-        if verdict == Verdict::Fail {
+        if verdict == RowVerdict::Fail {
             receipt::write(&w, l, (held.slot, held.row), &ticket, None);
         }
         verdict
@@ -324,28 +325,29 @@ impl RingDrill {
     pub fn look(&mut self) {
         self.round += 1;
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
-        let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
+        let claimed: Vec<ClaimedRow> = coordinator_side::claimed_rows(&w, l).collect();
         let lane = |owner| self.workers.iter().position(|w| w.serial == owner);
-        let twice = |held: &Held| claimed.iter().filter(|h| h.owner == held.owner).count() > 1;
-        let asked_for = |held: &Held| coordinator_side::was_asked_for(&w, l, held, TRIES);
-        let damaged = |h: &Held| lane(h.owner).is_none() || twice(h) || !asked_for(h);
+        let twice =
+            |held: &ClaimedRow| claimed.iter().filter(|h| h.owner == held.owner).count() > 1;
+        let asked_for = |held: &ClaimedRow| coordinator_side::is_posted(&w, l, held, TRIES);
+        let damaged = |h: &ClaimedRow| lane(h.owner).is_none() || twice(h) || !asked_for(h);
         if claimed.iter().any(damaged) {
             coordinator_side::give_up(&w, l);
             return;
         }
         let now = ROUND * self.round;
-        let standings = coordinator_side::standings(&w, l, TRIES);
+        let standings = coordinator_side::ticket_progress(&w, l, TRIES);
         match self.progress.look(now, standings, self.returned) {
-            Pace::GoesOn => {}
-            Pace::Stands => {
+            StallStatus::Progressing => {}
+            StallStatus::Stalled => {
                 for idle in 0..self.workers.len() {
                     let serial = self.workers[idle].serial;
                     if claimed.iter().all(|h| h.owner != serial) {
-                        self.bury(idle, Verdict::Return);
+                        self.bury(idle, RowVerdict::Retry);
                     }
                 }
             }
-            Pace::StandsStill => {
+            StallStatus::StalledTwice => {
                 let ring = self.slots.ring();
                 coordinator_side::give_up(&ring.words(), ring.layout());
                 return;
@@ -353,7 +355,7 @@ impl RingDrill {
         }
         for held in self.overdue.look(now, claimed.into_iter()) {
             if let Some(lane) = self.workers.iter().position(|w| w.serial == held.owner) {
-                self.bury(lane, Verdict::Fail);
+                self.bury(lane, RowVerdict::Fail);
             }
         }
     }

@@ -14,9 +14,11 @@ use serde::de::{
 };
 use serde::{Serialize, forward_to_deserialize_any};
 
-use super::described::Described;
-use super::file::write::inline;
-use super::file::{Key, Node, Position, RecipeFormat, Value, de as tree, toml, yaml};
+use super::file::write::write_inline;
+use super::file::{
+    MapKey, NodeValue, RecipeFormat, TextPosition, TreeNode, de as tree, toml, yaml,
+};
+use super::operation_docs::OperationDocs;
 
 /// An operation, as a user may write it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +50,7 @@ pub struct ParameterInfo {
 /// All about the operation `T` of the list `O`.
 pub(crate) fn info<T, O>(name: &'static str) -> OperationInfo
 where
-    T: Described + DeserializeOwned,
+    T: OperationDocs + DeserializeOwned,
     O: DeserializeOwned + Serialize + PartialEq,
 {
     let about = text(T::ABOUT);
@@ -97,7 +99,7 @@ fn example<O: DeserializeOwned>(text: &str) -> Option<O> {
 }
 
 /// A parameter and its value, as they stand in a file.
-type Entry = (Key, Node);
+type ParameterEntry = (MapKey, TreeNode);
 
 /// Whether a parameter must be written, and what it is otherwise: the example without it
 /// is read again.
@@ -119,9 +121,9 @@ where
     // A file leaves some out where they have their default: then it is the value that
     // changes nothing.
     let silent = || {
-        let words = form.split(", ").map(|word| Value::Str(word.to_owned()));
-        let plain = [false, true].map(Value::Bool).into_iter();
-        let plain = plain.chain([0, 1].map(Value::Int));
+        let words = form.split(", ").map(|word| NodeValue::Str(word.to_owned()));
+        let plain = [false, true].map(NodeValue::Bool).into_iter();
+        let plain = plain.chain([0, 1].map(NodeValue::Int));
         plain
             .chain(words)
             .map(|value| entry(field, value))
@@ -130,12 +132,12 @@ where
                 read::<O>(name, all).is_some_and(|with| with == without)
             })
     };
-    let shown = |(_, node): Entry| match node.value {
-        Value::Str(word) => Some(word),
-        Value::Null => None,
+    let shown = |(_, node): ParameterEntry| match node.value {
+        NodeValue::Str(word) => Some(word),
+        NodeValue::Null => None,
         _ => {
             let mut text = String::new();
-            inline(&node, RecipeFormat::Json, &mut text).ok()?;
+            write_inline(&node, RecipeFormat::Json, &mut text).ok()?;
             Some(text)
         }
     };
@@ -143,8 +145,8 @@ where
 }
 
 /// What a file would say of the operation, behind its name.
-fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<Entry>> {
-    let written = toml::written(&BTreeMap::from([("op", op)])).ok()?;
+fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<ParameterEntry>> {
+    let written = toml::to_toml(&BTreeMap::from([("op", op)])).ok()?;
     match toml::read(&written)
         .ok()?
         .get("op")?
@@ -152,32 +154,32 @@ fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<Entry>> {
         .value
         .clone()
     {
-        Value::Map(all) => Some(all),
+        NodeValue::Map(all) => Some(all),
         _ => None,
     }
 }
 
-fn read<O: DeserializeOwned>(name: &str, all: Vec<Entry>) -> Option<O> {
-    let (key, node) = entry(name, Value::Map(all));
+fn read<O: DeserializeOwned>(name: &str, all: Vec<ParameterEntry>) -> Option<O> {
+    let (key, node) = entry(name, NodeValue::Map(all));
     let at = node.at;
-    tree::read(&Node {
+    tree::read(&TreeNode {
         at,
-        value: Value::Map(vec![(key, node)]),
+        value: NodeValue::Map(vec![(key, node)]),
     })
     .ok()
 }
 
-fn entry(name: &str, value: Value) -> Entry {
-    let at = Position::START;
+fn entry(name: &str, value: NodeValue) -> ParameterEntry {
+    let at = TextPosition::START;
     let name = name.to_owned();
-    (Key { at, name }, Node { at, value })
+    (MapKey { at, name }, TreeNode { at, value })
 }
 
 /// The names of all parameters, and what one of them is read as.
 fn ask<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
-    let asked = Asked::default();
+    let asked = ProbeRecord::default();
     // It ends where the answer is known.
-    let _ = T::deserialize(Fields {
+    let _ = T::deserialize(FieldProbe {
         asked: &asked,
         field,
     });
@@ -186,40 +188,40 @@ fn ask<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], St
 
 /// What derived code was heard to ask for.
 #[derive(Default)]
-struct Asked {
+struct ProbeRecord {
     fields: Cell<&'static [&'static str]>,
     form: RefCell<String>,
 }
 
 /// Nothing more is to be heard.
 #[derive(Debug)]
-struct Heard;
+struct ProbeStop;
 
-impl fmt::Display for Heard {
+impl fmt::Display for ProbeStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("heard")
     }
 }
 
-impl std::error::Error for Heard {}
+impl std::error::Error for ProbeStop {}
 
-impl de::Error for Heard {
+impl de::Error for ProbeStop {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self
     }
 }
 
 /// Hears a struct ask for its fields, and hands it one.
-struct Fields<'a> {
-    asked: &'a Asked,
+struct FieldProbe<'a> {
+    asked: &'a ProbeRecord,
     field: Option<&'a str>,
 }
 
-impl<'de> Deserializer<'de> for Fields<'_> {
-    type Error = Heard;
+impl<'de> Deserializer<'de> for FieldProbe<'_> {
+    type Error = ProbeStop;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
-        Err(Heard)
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
+        Err(ProbeStop)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -227,7 +229,7 @@ impl<'de> Deserializer<'de> for Fields<'_> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Heard> {
+    ) -> Result<V::Value, ProbeStop> {
         self.asked.fields.set(fields);
         visitor.visit_map(self)
     }
@@ -239,44 +241,44 @@ impl<'de> Deserializer<'de> for Fields<'_> {
     }
 }
 
-impl<'de> MapAccess<'de> for Fields<'_> {
-    type Error = Heard;
+impl<'de> MapAccess<'de> for FieldProbe<'_> {
+    type Error = ProbeStop;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Heard> {
-        let field = self.field.take().ok_or(Heard)?;
+    ) -> Result<Option<K::Value>, ProbeStop> {
+        let field = self.field.take().ok_or(ProbeStop)?;
         seed.deserialize(StrDeserializer::new(field)).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Heard> {
-        seed.deserialize(Form(self.asked))
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ProbeStop> {
+        seed.deserialize(FormProbe(self.asked))
     }
 }
 
 /// Hears what a value is read as.
-struct Form<'a>(&'a Asked);
+struct FormProbe<'a>(&'a ProbeRecord);
 
-impl Form<'_> {
-    fn is<T>(self, what: impl fmt::Display) -> Result<T, Heard> {
+impl FormProbe<'_> {
+    fn is<T>(self, what: impl fmt::Display) -> Result<T, ProbeStop> {
         self.0.form.borrow_mut().push_str(&what.to_string());
-        Err(Heard)
+        Err(ProbeStop)
     }
 }
 
 macro_rules! forms {
     ($($method:ident => $what:literal),* $(,)?) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, ProbeStop> {
             self.is($what)
         })*
     };
 }
 
-impl<'de> Deserializer<'de> for Form<'_> {
-    type Error = Heard;
+impl<'de> Deserializer<'de> for FormProbe<'_> {
+    type Error = ProbeStop;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         let expected: &dyn Expected = &visitor;
         self.is(expected)
     }
@@ -297,7 +299,7 @@ impl<'de> Deserializer<'de> for Form<'_> {
         deserialize_string => "text",
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         visitor.visit_some(self)
     }
 
@@ -305,16 +307,20 @@ impl<'de> Deserializer<'de> for Form<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Heard> {
+    ) -> Result<V::Value, ProbeStop> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Heard> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ProbeStop> {
         self.0.form.borrow_mut().push_str("a list, each ");
         visitor.visit_seq(self)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, n: usize, visitor: V) -> Result<V::Value, Heard> {
+    fn deserialize_tuple<V: Visitor<'de>>(
+        self,
+        n: usize,
+        visitor: V,
+    ) -> Result<V::Value, ProbeStop> {
         let start = format!("a list of {n}, each ");
         self.0.form.borrow_mut().push_str(&start);
         visitor.visit_seq(self)
@@ -325,7 +331,7 @@ impl<'de> Deserializer<'de> for Form<'_> {
         _: &'static str,
         variants: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Heard> {
+    ) -> Result<V::Value, ProbeStop> {
         self.is(variants.join(", "))
     }
 
@@ -335,13 +341,13 @@ impl<'de> Deserializer<'de> for Form<'_> {
     }
 }
 
-impl<'de> SeqAccess<'de> for Form<'_> {
-    type Error = Heard;
+impl<'de> SeqAccess<'de> for FormProbe<'_> {
+    type Error = ProbeStop;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Heard> {
-        seed.deserialize(Form(self.0)).map(Some)
+    ) -> Result<Option<T::Value>, ProbeStop> {
+        seed.deserialize(FormProbe(self.0)).map(Some)
     }
 }

@@ -5,12 +5,12 @@
 //! pixels between them; the first mistake ends the walk. What an operation's own
 //! numbers may be is in its file.
 
-use super::known::Known;
 use super::mixing::Mixing;
 use super::op::Op;
 use super::operation::Operation;
-use super::tensor::Dtype;
-use super::written::Recipe;
+use super::pixel_state::PixelState;
+use super::recipe_spec::Recipe;
+use super::tensor::DataType;
 use crate::error::Error;
 
 /// A mistake in a recipe, before it is known where the recipe was written: what is wrong, and
@@ -26,19 +26,19 @@ pub(crate) struct RecipeFault {
 
 impl RecipeFault {
     /// The error for a recipe of this name that stands in no file.
-    pub(crate) fn of_recipe(self, name: &str) -> Error {
+    pub(crate) fn into_error(self, name: &str) -> Error {
         Error::config(format!("recipe '{name}': {}", self.message))
     }
 }
 
 /// What is known behind the last operation, and of the batch.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedRecipe {
     /// What is known in front of each operation.
-    pub(crate) before: Vec<Known>,
-    pub(crate) known: Known,
+    pub(crate) states_before: Vec<PixelState>,
+    pub(crate) known: PixelState,
     /// Of the batch.
-    pub(crate) dtype: Dtype,
+    pub(crate) dtype: DataType,
     /// The size of the rows: none = each its own picture's.
     pub(crate) size: Option<(u32, u32)>,
 }
@@ -48,10 +48,10 @@ pub(crate) struct Checked {
 const MOST: usize = 1000;
 
 /// Checks every operation.
-pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
+pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     check_number(recipe)?;
-    let mut known = Known::decoded(recipe.decode().color);
-    let mut seen = Seen::default();
+    let mut known = PixelState::after_decode(recipe.decode().color);
+    let mut seen = RepeatCheck::default();
     let mut before = Vec::new();
     for (i, op) in recipe.ops.iter().enumerate() {
         let fault = |message: String| RecipeFault {
@@ -62,11 +62,14 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
         before.push(known);
         op.check(&mut known).map_err(fault)?;
     }
-    let dtype = seen.dtype.unwrap_or(Dtype::F32);
-    known.values.fit(dtype).map_err(|message| RecipeFault {
-        op: seen.cast,
-        message: format!("cast: {message}"),
-    })?;
+    let dtype = seen.dtype.unwrap_or(DataType::F32);
+    known
+        .values
+        .check_data_type(dtype)
+        .map_err(|message| RecipeFault {
+            op: seen.cast,
+            message: format!("cast: {message}"),
+        })?;
     if known.size.is_none() && known.resized {
         return Err(RecipeFault {
             op: seen.last_resize,
@@ -79,8 +82,8 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
             ),
         });
     }
-    Ok(Checked {
-        before,
+    Ok(CheckedRecipe {
+        states_before: before,
         known,
         dtype,
         size: known.size,
@@ -89,7 +92,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<Checked, RecipeFault> {
 
 /// Counts the operations: those inside of others, and those on batches, too.
 fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
-    let of_samples = recipe.ops.iter().map(|op| 1 + op.operations_inside());
+    let of_samples = recipe.ops.iter().map(|op| 1 + op.nested_operations());
     let of_batches = recipe.mixing.as_ref().map_or(0, Mixing::operations);
     let mut numbers: Vec<usize> = of_samples.collect();
     numbers.push(of_batches);
@@ -118,22 +121,22 @@ fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
 
 /// Operations that may stand once, and where some stood last.
 #[derive(Default)]
-struct Seen {
+struct RepeatCheck {
     normalize: bool,
     layout: bool,
     label: Option<&'static str>,
     cast: Option<usize>,
-    dtype: Option<Dtype>,
+    dtype: Option<DataType>,
     last_resize: Option<usize>,
 }
 
-impl Seen {
+impl RepeatCheck {
     fn note(&mut self, op: &Op, at: usize) -> Result<(), String> {
         let twice = |seen: &mut bool| match std::mem::replace(seen, true) {
             true => Err("is written twice: remove one".to_owned()),
             false => Ok(()),
         };
-        if op.labels().is_some()
+        if op.label_count().is_some()
             && let Some(first) = self.label.replace(op.name())
         {
             return Err(format!(

@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 
-use super::values::{Aspect, Padding, Span};
+use super::values::{AspectDistribution, Padding, Span};
 
 /// A box with fractional edges, in source pixels.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BoxF {
+pub struct FractionalBox {
     pub x0: f64,
     pub y0: f64,
     pub x1: f64,
@@ -20,14 +20,14 @@ pub struct BoxF {
 /// A box of whole pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
-pub struct Rect {
+pub struct PixelRect {
     pub left: u32,
     pub top: u32,
     pub width: u32,
     pub height: u32,
 }
 
-impl Rect {
+impl PixelRect {
     /// All of a picture of this height and width.
     pub(crate) fn whole((height, width): (u32, u32)) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Rect {
 }
 
 #[cfg(any(test, feature = "internals"))]
-impl BoxF {
+impl FractionalBox {
     /// All of an image.
     pub fn whole(width: usize, height: usize) -> Self {
         Self {
@@ -54,14 +54,14 @@ impl BoxF {
 
 impl Span {
     /// One of its numbers.
-    pub(crate) fn draw(self, random: &mut impl Uniform) -> f64 {
+    pub(crate) fn draw(self, random: &mut impl UniformSource) -> f64 {
         self.0 + (self.1 - self.0) * random.next_f64()
     }
 }
 
 impl Padding {
     /// Height and width of a picture of this height and width with it around.
-    pub(crate) fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
+    pub(crate) fn padded_size(self, (height, width): (u32, u32)) -> (u32, u32) {
         (
             height.saturating_add(self.top).saturating_add(self.bottom),
             width.saturating_add(self.left).saturating_add(self.right),
@@ -70,7 +70,7 @@ impl Padding {
 }
 
 /// A source of numbers uniform in [0, 1), the same for the same position.
-pub(crate) trait Uniform {
+pub(crate) trait UniformSource {
     fn next_f64(&mut self) -> f64;
 
     /// A whole number in `0..=most`.
@@ -92,8 +92,8 @@ pub(crate) fn random_box(
     height: u32,
     scale: (f64, f64),
     ratio: (f64, f64),
-    random: &mut impl Uniform,
-) -> Rect {
+    random: &mut impl UniformSource,
+) -> PixelRect {
     let area = f64::from(width) * f64::from(height);
     let log_ratio = (libm::log(ratio.0), libm::log(ratio.1));
     for _ in 0..ATTEMPTS {
@@ -104,7 +104,7 @@ pub(crate) fn random_box(
         if w >= 1.0 && h >= 1.0 && w <= f64::from(width) && h <= f64::from(height) {
             let top = random.next_up_to(height - h as u32);
             let left = random.next_up_to(width - w as u32);
-            return Rect {
+            return PixelRect {
                 left,
                 top,
                 width: w as u32,
@@ -122,7 +122,7 @@ pub(crate) fn random_box(
     };
     let cw = (cw as u32).clamp(1, width);
     let ch = (ch as u32).clamp(1, height);
-    Rect {
+    PixelRect {
         left: (width - cw) / 2,
         top: (height - ch) / 2,
         width: cw,
@@ -132,10 +132,10 @@ pub(crate) fn random_box(
 
 /// The whole picture where its shape allows that, of a crop of random area and
 /// ratio; never more. What any draw takes at most is [`Reach`](super::reach::Reach)'s.
-pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> Rect {
+pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> PixelRect {
     let area = f64::from(height) * f64::from(width) * scale.1;
     let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
-    Rect {
+    PixelRect {
         left: 0,
         top: 0,
         height: side(height, area / ratio.0),
@@ -146,14 +146,17 @@ pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span)
 /// What of a picture of this height and width lies outside of a box in it: above it
 /// and below it whole rows, then what is left and right. None is empty, and no two
 /// have a pixel in common.
-pub(crate) fn around(rect: Rect, (height, width): (u32, u32)) -> impl Iterator<Item = Rect> {
-    let Rect {
+pub(crate) fn outside_boxes(
+    rect: PixelRect,
+    (height, width): (u32, u32),
+) -> impl Iterator<Item = PixelRect> {
+    let PixelRect {
         left,
         top,
         width: w,
         height: h,
     } = rect;
-    let part = |left, top, width, height| Rect {
+    let part = |left, top, width, height| PixelRect {
         left,
         top,
         width,
@@ -170,7 +173,7 @@ pub(crate) fn around(rect: Rect, (height, width): (u32, u32)) -> impl Iterator<I
 
 /// The quarter turns that Pillow's `Image.rotate` makes of an angle by moving
 /// pixels alone, 0 to 3: by one or three it does so of squares only.
-pub(crate) fn plain_quarters(degrees: f64, is_square: bool) -> Option<u8> {
+pub(crate) fn pillow_quarter_turns(degrees: f64, is_square: bool) -> Option<u8> {
     let degrees = degrees.rem_euclid(360.0);
     if degrees == 0.0 {
         Some(0)
@@ -194,13 +197,13 @@ pub(crate) fn bounded_box(
     height: u32,
     scale: (f64, f64),
     ratio: (f64, f64),
-    aspect: Aspect,
-    random: &mut impl Uniform,
-) -> Rect {
+    aspect: AspectDistribution,
+    random: &mut impl UniformSource,
+) -> PixelRect {
     let mut between = |low: f64, high: f64| low + (high - low) * random.next_f64();
     let aspect = match aspect {
-        Aspect::Uniform => between(ratio.0, ratio.1),
-        Aspect::Log => libm::exp(between(libm::log(ratio.0), libm::log(ratio.1))),
+        AspectDistribution::Uniform => between(ratio.0, ratio.1),
+        AspectDistribution::Log => libm::exp(between(libm::log(ratio.0), libm::log(ratio.1))),
     };
     // Of a box of area 1.
     let wide = aspect.sqrt();
@@ -211,7 +214,7 @@ pub(crate) fn bounded_box(
     // The cast cuts. A box as wide as the picture may be so but for rounding.
     let box_width = ((side * wide) as u32).clamp(1, width.max(1));
     let box_height = ((side * high) as u32).clamp(1, height.max(1));
-    Rect {
+    PixelRect {
         left: random.next_up_to(width.saturating_sub(box_width)),
         top: random.next_up_to(height.saturating_sub(box_height)),
         width: box_width,
@@ -265,14 +268,14 @@ mod tests {
 
     struct Fixed(Vec<f64>, usize);
 
-    impl Uniform for Fixed {
+    impl UniformSource for Fixed {
         fn next_f64(&mut self) -> f64 {
             self.1 += 1;
             self.0[(self.1 - 1) % self.0.len()]
         }
     }
 
-    fn box_of(width: u32, height: u32, draws: &[f64]) -> Rect {
+    fn box_of(width: u32, height: u32, draws: &[f64]) -> PixelRect {
         let random = &mut Fixed(draws.to_vec(), 0);
         random_box(width, height, (0.08, 1.0), (0.75, 4.0 / 3.0), random)
     }

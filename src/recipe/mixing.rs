@@ -59,7 +59,7 @@ pub enum MixOp {
     },
     /// At most one of several, each with its probability; they sum to at most 1,
     /// and what is left leaves the batch as it is.
-    OneOf(Vec<Choice>),
+    OneOf(Vec<MixChoice>),
     /// timm's `Mixup`: with probability `p` mixup or, with `switch_p`, cutmix for
     /// the whole batch, the partner is the batch turned round; labels are
     /// smoothed, mixed or not. An alpha of 0 leaves that kind out.
@@ -88,7 +88,7 @@ fn tenth() -> f64 {
 /// One of [`MixOp::OneOf`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct MixChoice {
     pub p: f64,
     pub op: MixOp,
 }

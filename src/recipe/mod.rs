@@ -29,64 +29,65 @@
 //! - `geometry`: boxes; `placement`: how a picture is turned; `weights`: those of resizes.
 
 pub(crate) mod augment;
+pub(crate) mod buffer_effect;
 mod catalogue;
 mod check;
+mod crop_rule;
+mod crop_sizes;
 mod defaults;
-mod described;
-mod drawn;
-pub(crate) mod effect;
-mod extent;
 pub mod file;
 pub(crate) mod geometry;
-mod hand_over;
-mod inner;
-mod known;
-mod meant;
 mod mixing;
+pub(crate) mod move_unit;
+mod nested_ops;
 mod op;
 mod operation;
+mod operation_docs;
 mod ops;
+mod pixel_state;
 mod placement;
 pub(crate) mod planner;
 mod preset;
 mod profile;
 mod program;
+mod program_op;
 pub(crate) mod random;
 mod ranges;
-pub(crate) mod reach;
-mod sizes;
+mod recipe_spec;
+mod row_extent;
+pub(crate) mod size_bounds;
 mod step;
 pub(crate) mod steps;
+mod suggestion;
 mod tensor;
-pub(crate) mod unit;
 mod values;
 pub(crate) mod weights;
-mod written;
 
 pub use catalogue::{OperationInfo, ParameterInfo};
-pub(crate) use extent::RowExtent;
+pub(crate) use crop_rule::{CropRowBytes, CropRule, MAX_COLOR_STEPS};
 pub use file::RecipeFormat;
-pub use geometry::Rect;
-pub(crate) use hand_over::{CropRoom, CropRule, MAX_COLOR_STEPS};
-pub use mixing::{Choice as MixChoice, MixOp, Mixing};
+pub use geometry::PixelRect;
+pub use mixing::{MixChoice, MixOp, Mixing};
 pub use op::*;
 pub use ops::auto_augment::AutoPolicy;
-pub use ops::pad_to::Anchor;
+pub use ops::pad_to::PadAnchor;
 pub use ops::rand_augment::RandTable;
 #[doc(hidden)]
-pub use placement::Placement;
-pub use planner::Move;
+pub use placement::PixelPlacement;
+pub use planner::OperationMove;
 pub use profile::NumericProfile;
 #[doc(hidden)]
-pub use program::Emission;
+pub use program::OutputFormat;
 pub(crate) use program::SampleProgram;
 #[cfg(test)]
 pub(crate) use random::OneStream;
-pub use step::{Augment, Erased, OpencvFilter, Step};
-pub use tensor::{Dtype, MemoryLayout};
+pub use recipe_spec::{Recipe, ReorderMode};
+pub(crate) use row_extent::RowExtent;
+pub use step::{AugmentStep, BoxFill, OpencvFilter, Step};
+pub use tensor::{DataType, MemoryLayout};
 pub use values::{
-    Alpha, Aspect, Background, ChainDepth, ColorOrder, ColorSpace, DecodeMode, Erasing,
-    Interpolation, JitterStyle, Padding, PaddingMode, PerChannel, ResizeTo, RotationStyle,
-    Rounding, Shear, Size, Span, Truncated, Upright, WhitePoint,
+    AlphaMode, AspectDistribution, BackgroundColor, ChainDepth, ColorOrder, ColorSpace, DecodeMode,
+    EraseFill, InterpolationMode, JitterStyle, LengthRounding, OrientationMode, Padding,
+    PaddingMode, PerChannel, ResizeTo, RotationStyle, Shear, Size, Span, TruncationPolicy,
+    WhitePoint,
 };
-pub use written::{Recipe, Reorder};

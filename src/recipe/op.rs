@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::catalogue::{OperationInfo, info};
 use super::operation::{
-    DrawContext, Known, Largest, Named, OnDevice, Operation, Part, Rights, SampleFault, Sides,
-    Step, Uniform,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, MoveRights, NamedOperation, Operation,
+    OperationPart, PixelState, SampleFault, Step, UniformSource,
 };
 
 /// Each operation's file in `ops`, its struct, and its name in a recipe file.
@@ -39,12 +39,12 @@ macro_rules! ops {
 
             /// How many labels there are, where what is drawn is the sample's label.
             pub(crate) fn gives_labels(&self) -> Option<u32> {
-                self.labels()
+                self.label_count()
             }
         }
 
-        impl Named for Op {
-            fn called(&self) -> &'static str {
+        impl NamedOperation for Op {
+            fn op_name(&self) -> &'static str {
                 self.name()
             }
         }
@@ -116,29 +116,34 @@ ops! {
 }
 
 impl Operation for Op {
-    const PARTS: &'static [Part] = &[];
+    const PARTS: &'static [OperationPart] = &[];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         of_each!(self, op => op.check(known))
     }
 
-    fn parts(&self) -> &'static [Part] {
+    fn parts(&self) -> &'static [OperationPart] {
         of_each!(self, op => op.parts())
     }
 
-    fn settled(&self, known: &Known) -> Option<Self> {
-        of_each!(self, op => op.settled(known).map(Op::from))
+    fn simplified(&self, known: &PixelState) -> Option<Self> {
+        of_each!(self, op => op.simplified(known).map(Op::from))
     }
 
     fn chance(&self) -> Option<(f64, Step)> {
         of_each!(self, op => op.chance())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         of_each!(self, op => op.draw(on))
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         of_each!(self, op => op.largest(known, size, most))
     }
 
@@ -150,43 +155,43 @@ impl Operation for Op {
         of_each!(self, op => op.sets_size())
     }
 
-    fn with_size(&self, size: Sides) -> Option<Self> {
+    fn with_size(&self, size: HeightWidth) -> Option<Self> {
         of_each!(self, op => op.with_size(size).map(Op::from))
     }
 
-    fn part_name(&self, part: Part) -> Option<&'static str> {
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
         of_each!(self, op => op.part_name(part))
     }
 
-    fn rights(&self) -> Rights {
-        of_each!(self, op => op.rights())
+    fn move_rights(&self) -> MoveRights {
+        of_each!(self, op => op.move_rights())
     }
 
-    fn on_device(&self) -> OnDevice {
-        of_each!(self, op => op.on_device())
+    fn device_support(&self) -> DeviceSupport {
+        of_each!(self, op => op.device_support())
     }
 
-    fn levels(&self) -> usize {
-        of_each!(self, op => op.levels())
+    fn nesting_depth(&self) -> usize {
+        of_each!(self, op => op.nesting_depth())
     }
 
-    fn operations_inside(&self) -> usize {
-        of_each!(self, op => op.operations_inside())
+    fn nested_operations(&self) -> usize {
+        of_each!(self, op => op.nested_operations())
     }
 
-    fn labels(&self) -> Option<u32> {
-        of_each!(self, op => op.labels())
+    fn label_count(&self) -> Option<u32> {
+        of_each!(self, op => op.label_count())
     }
 
-    fn label(&self, random: &mut impl Uniform) -> Option<i64> {
-        of_each!(self, op => op.label(random))
+    fn draw_label(&self, random: &mut impl UniformSource) -> Option<i64> {
+        of_each!(self, op => op.draw_label(random))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::random::Lowest;
+    use crate::recipe::random::LowestDraws;
     use crate::recipe::{Recipe, RecipeFormat, SampleProgram};
 
     #[test]
@@ -204,7 +209,9 @@ mod tests {
     /// The names that documentation is kept by are those that files are read by.
     #[test]
     fn every_field_is_listed() {
-        fn documented<T: crate::recipe::described::Described>(_: fn(T) -> Op) -> Vec<&'static str> {
+        fn documented<T: crate::recipe::operation_docs::OperationDocs>(
+            _: fn(T) -> Op,
+        ) -> Vec<&'static str> {
             T::PARAMETERS.iter().map(|(name, _)| *name).collect()
         }
         let listed = |name: &str| -> Vec<&'static str> {
@@ -231,7 +238,7 @@ mod tests {
             assert!(recipe.ops.iter().any(|o| o.name() == op.name));
             let program = SampleProgram::compile(&recipe).unwrap_or_else(|e| panic!("{e}\n{yaml}"));
             program
-                .steps((70, 90), None, &Lowest, &mut Vec::new())
+                .steps((70, 90), None, &LowestDraws, &mut Vec::new())
                 .unwrap_or_else(|e| panic!("{e}\n{yaml}"));
         }
     }

@@ -3,29 +3,29 @@
 //! Each file of `ops` answers for its struct; `op` hands a question on to the struct
 //! that an [`Op`](super::op::Op) holds. Never here: the name of an operation.
 
-use super::random::{Lowest, Numbers};
-use super::steps::Sink;
-use super::tensor::Dtype;
-use super::values::{Interpolation, PaddingMode, PerChannel, Span};
+use super::random::{LowestDraws, OperationNumbers};
+use super::steps::StepSink;
+use super::tensor::DataType;
+use super::values::{InterpolationMode, PaddingMode, PerChannel, Span};
 
 // What the trait's functions take and give: a file of `ops` has them from here.
-pub(crate) use super::geometry::Uniform;
-pub(crate) use super::known::Known;
-pub(crate) use super::reach::Sides;
+pub(crate) use super::geometry::UniformSource;
+pub(crate) use super::move_unit::OperationPart;
+pub(crate) use super::pixel_state::PixelState;
+pub(crate) use super::size_bounds::HeightWidth;
 pub(crate) use super::step::Step;
-pub(crate) use super::steps::Largest;
-pub(crate) use super::unit::Part;
+pub(crate) use super::steps::LargestCase;
 pub(crate) use crate::error::SampleFault;
 
 /// The place of a draw: a picture, and where its random numbers and steps are.
 pub(crate) struct DrawContext<'a> {
     /// What is known of the pixels in front of the operation.
-    pub(crate) known: &'a Known,
+    pub(crate) known: &'a PixelState,
     /// Height and width of the picture.
-    pub(crate) size: Sides,
+    pub(crate) size: HeightWidth,
     /// The numbers of this operation.
-    pub(crate) random: &'a mut Numbers<'a>,
-    pub(crate) steps: &'a mut dyn Sink,
+    pub(crate) random: &'a mut OperationNumbers<'a>,
+    pub(crate) steps: &'a mut dyn StepSink,
 }
 
 /// One operation on one sample.
@@ -36,7 +36,7 @@ pub(crate) struct DrawContext<'a> {
 pub(crate) trait Operation: Clone + Sized {
     /// The units that the planner moves, in the order in which it does them. All steps of
     /// an operation of one part are of that part.
-    const PARTS: &'static [Part];
+    const PARTS: &'static [OperationPart];
 
     /// Whether it takes random numbers.
     const DRAWS: bool = true;
@@ -46,10 +46,10 @@ pub(crate) trait Operation: Clone + Sized {
     ///
     /// # Errors
     /// What is wrong, and what would be accepted; the operation's name is put in front.
-    fn check(&self, known: &mut Known) -> Result<(), String>;
+    fn check(&self, known: &mut PixelState) -> Result<(), String>;
 
     /// `PARTS`, or those of these parameters.
-    fn parts(&self) -> &'static [Part] {
+    fn parts(&self) -> &'static [OperationPart] {
         Self::PARTS
     }
 
@@ -60,7 +60,7 @@ pub(crate) trait Operation: Clone + Sized {
     }
 
     /// The same without a part that what is known of its place rules out, if there is one.
-    fn settled(&self, _known: &Known) -> Option<Self> {
+    fn simplified(&self, _known: &PixelState) -> Option<Self> {
         None
     }
 
@@ -70,7 +70,7 @@ pub(crate) trait Operation: Clone + Sized {
     ///
     /// # Errors
     /// When the picture is too small or too large.
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let chance = self.chance();
         debug_assert!(chance.is_some(), "neither `chance` nor `draw`");
         if let Some((p, step)) = chance
@@ -86,13 +86,18 @@ pub(crate) trait Operation: Clone + Sized {
     /// Without an answer of its own: the step of `chance`, or those of the lowest numbers.
     /// An operation whose `draw` may choose a size, or do nothing, has an answer of its own.
     /// A picture too small for a crop is a failed sample and takes nothing more.
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         match self.chance() {
             Some((_, step)) => {
                 most.optionally(|most| most.push(step));
                 size
             }
-            None => lowest(self, known, size, most),
+            None => push_lowest_draw(self, known, size, most),
         }
     }
 
@@ -102,68 +107,73 @@ pub(crate) trait Operation: Clone + Sized {
 
     /// Whether the size behind it is not that in front of it.
     fn sets_size(&self) -> bool {
-        let sets = |p: &Part| matches!(p, Part::Crop | Part::Resize | Part::Pad);
+        let sets = |p: &OperationPart| {
+            matches!(
+                p,
+                OperationPart::Crop | OperationPart::Resize | OperationPart::Pad
+            )
+        };
         self.parts().iter().any(sets)
     }
 
     /// The same, making pictures of this size, where that has a meaning.
-    fn with_size(&self, _size: Sides) -> Option<Self> {
+    fn with_size(&self, _size: HeightWidth) -> Option<Self> {
         None
     }
 
     /// What a user reads of a part, where the operation's name alone does not say it.
-    fn part_name(&self, _part: Part) -> Option<&'static str> {
+    fn part_name(&self, _part: OperationPart) -> Option<&'static str> {
         None
     }
 
     /// What the planner may do with it.
-    fn rights(&self) -> Rights {
-        Rights::default()
+    fn move_rights(&self) -> MoveRights {
+        MoveRights::default()
     }
 
     /// What a device needs to know to do it.
-    fn on_device(&self) -> OnDevice {
-        OnDevice::default()
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport::default()
     }
 
     /// Levels of operations that stand inside of it.
-    fn levels(&self) -> usize {
+    fn nesting_depth(&self) -> usize {
         0
     }
 
     /// Operations that stand inside of it, those inside of these included.
-    fn operations_inside(&self) -> usize {
+    fn nested_operations(&self) -> usize {
         0
     }
 
     /// How many labels there are, where what is drawn is the sample's label: from 0 on.
-    fn labels(&self) -> Option<u32> {
+    fn label_count(&self) -> Option<u32> {
         None
     }
 
     /// The label that is drawn. No picture's size has a part in it: who knows a row's
     /// position knows its label.
-    fn label(&self, _random: &mut impl Uniform) -> Option<i64> {
+    fn draw_label(&self, _random: &mut impl UniformSource) -> Option<i64> {
         None
     }
 }
 
 /// An operation that knows what a recipe calls it: one that may stand inside of another.
-pub(crate) trait Named: Operation {
-    fn called(&self) -> &'static str;
+pub(crate) trait NamedOperation: Operation {
+    fn op_name(&self) -> &'static str;
 }
 
 /// The steps of the lowest numbers, whatever may be drawn.
-pub(crate) fn lowest(
+pub(crate) fn push_lowest_draw(
     op: &impl Operation,
-    known: &Known,
-    size: Sides,
-    most: &mut Largest<'_>,
-) -> Sides {
+    known: &PixelState,
+    size: HeightWidth,
+    most: &mut LargestCase<'_>,
+) -> HeightWidth {
     let context = DrawContext {
         known,
         size,
-        random: &mut Numbers::new(&Lowest, 0),
+        random: &mut OperationNumbers::new(&LowestDraws, 0),
         steps: most,
     };
     op.draw(context).unwrap_or(size)
@@ -171,24 +181,24 @@ pub(crate) fn lowest(
 
 /// What the rules of the planner ask.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rights {
+pub(crate) struct MoveRights {
     /// Why values change where it stands behind a crop. None: no bit does.
-    pub(crate) behind_crop: Option<&'static str>,
+    pub(crate) change_after_crop: Option<&'static str>,
     /// Why values change where it stands behind a resize.
-    pub(crate) behind_resize: &'static str,
+    pub(crate) change_after_resize: &'static str,
     /// The type that it casts to.
-    pub(crate) casts_to: Option<Dtype>,
+    pub(crate) casts_to: Option<DataType>,
     /// The border that it may add.
     pub(crate) border: Option<(PaddingMode, PerChannel)>,
     /// Only pictures that are too small get that border.
     pub(crate) border_is_rare: bool,
 }
 
-impl Default for Rights {
+impl Default for MoveRights {
     fn default() -> Self {
         Self {
-            behind_crop: None,
-            behind_resize: "both round to whole levels: up to about a level",
+            change_after_crop: None,
+            change_after_resize: "both round to whole levels: up to about a level",
             casts_to: None,
             border: None,
             border_is_rare: false,
@@ -198,11 +208,11 @@ impl Default for Rights {
 
 /// What a device does of an operation. Whatever is not said is done by workers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct OnDevice {
+pub(crate) struct DeviceSupport {
     /// Of crops with random shapes: width by height.
     pub(crate) ratio: Option<Span>,
     /// Of resizes: the filter, and whether it is antialiased.
-    pub(crate) filter: Option<(Interpolation, bool)>,
+    pub(crate) filter: Option<(InterpolationMode, bool)>,
     /// Its border is added by workers, and the rest may still be done there.
     pub(crate) border: bool,
     /// The most colour steps that it may draw.

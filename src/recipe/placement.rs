@@ -1,9 +1,9 @@
 //! How a picture is turned: what EXIF orientation, flips and quarter turns add
 //! up to, without a pixel being moved.
 
-use super::geometry::Rect;
+use super::geometry::PixelRect;
 use super::values::Padding;
-use crate::picture::Orientation;
+use crate::picture::ExifOrientation;
 
 /// Where a pixel of the picture, as it is to be looked at, is read from the
 /// pixels as they are stored.
@@ -16,13 +16,13 @@ use crate::picture::Orientation;
 /// sy = flip_y ? height - 1 - sy : sy
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Placement {
+pub struct PixelPlacement {
     pub flip_x: bool,
     pub flip_y: bool,
     pub transpose: bool,
 }
 
-impl Placement {
+impl PixelPlacement {
     /// The same, then mirrored left to right.
     pub fn mirrored(self) -> Self {
         self.flipped(self.transpose)
@@ -93,9 +93,9 @@ impl Placement {
 
     /// Where a box of the picture lies in the stored pixels, of which there are
     /// `stored` (width, height).
-    pub(crate) fn to_stored(self, rect: Rect, stored: (u32, u32)) -> Rect {
+    pub(crate) fn to_stored(self, rect: PixelRect, stored: (u32, u32)) -> PixelRect {
         let mut r = if self.transpose {
-            Rect {
+            PixelRect {
                 left: rect.top,
                 top: rect.left,
                 width: rect.height,
@@ -114,10 +114,10 @@ impl Placement {
     }
 }
 
-impl Orientation {
+impl ExifOrientation {
     /// As a way to read stored pixels.
-    pub(crate) fn placement(self) -> Placement {
-        Placement {
+    pub(crate) fn placement(self) -> PixelPlacement {
+        PixelPlacement {
             flip_x: self.flips_stored_x(),
             flip_y: self.flips_stored_y(),
             transpose: self.swaps_axes(),
@@ -130,11 +130,11 @@ mod tests {
     use super::*;
 
     /// The picture that a placement shows of 3 x 2 stored pixels.
-    fn shown(p: Placement) -> Vec<String> {
+    fn shown(p: PixelPlacement) -> Vec<String> {
         let stored = [b"ABC", b"DEF"];
         let (w, h) = p.output_size(3, 2);
         let at = |x: usize, y: usize| {
-            let rect = Rect {
+            let rect = PixelRect {
                 left: x as u32,
                 top: y as u32,
                 width: 1,
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn flips_and_turns_add_up() {
-        let p = Placement::default();
+        let p = PixelPlacement::default();
         assert_eq!(shown(p), ["ABC", "DEF"]);
         assert_eq!(shown(p.mirrored()), ["CBA", "FED"]);
         assert_eq!(shown(p.upside_down()), ["DEF", "ABC"]);
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn every_orientation_shows_what_exif_says() {
         let stored = [b"ABC", b"DEF"];
-        for (orientation, shown) in Orientation::ALL.into_iter().zip(SHOWN) {
+        for (orientation, shown) in ExifOrientation::ALL.into_iter().zip(SHOWN) {
             for (v, row) in shown.iter().enumerate() {
                 for (u, letter) in row.bytes().enumerate() {
-                    let at = Rect {
+                    let at = PixelRect {
                         left: u as u32,
                         top: v as u32,
                         width: 1,

@@ -2,8 +2,8 @@
 //! shows how it is written. A test holds them equal.
 
 use super::op::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
-use super::tensor::{Dtype, MemoryLayout};
-use super::written::Recipe;
+use super::recipe_spec::Recipe;
+use super::tensor::{DataType, MemoryLayout};
 use crate::error::{Error, Result};
 
 impl Recipe {
@@ -15,7 +15,7 @@ impl Recipe {
             .then(RandomResizedCrop::new(224))
             .then(RandomHorizontalFlip::default())
             .then(Normalize::imagenet())
-            .with_dtype(Dtype::F16)
+            .with_dtype(DataType::F16)
             .with_layout(MemoryLayout::Nchw)
     }
 
@@ -26,7 +26,7 @@ impl Recipe {
             .then(Resize::shorter(256))
             .then(CenterCrop::new(224))
             .then(Normalize::imagenet())
-            .with_dtype(Dtype::F32)
+            .with_dtype(DataType::F32)
             .with_layout(MemoryLayout::Nchw)
     }
 
@@ -35,7 +35,7 @@ impl Recipe {
     pub fn full() -> Self {
         Self::new("full")
             .then(Decode::default())
-            .with_dtype(Dtype::U8)
+            .with_dtype(DataType::U8)
             .with_layout(MemoryLayout::Nhwc)
     }
 
@@ -123,6 +123,6 @@ mod tests {
         assert_eq!(a.hash(), b.hash());
         b.ops[2] = RandomHorizontalFlip { p: 0.25 }.into();
         assert_ne!(a.hash(), b.hash());
-        assert_ne!(a.hash(), a.clone().with_dtype(Dtype::F32).hash());
+        assert_ne!(a.hash(), a.clone().with_dtype(DataType::F32).hash());
     }
 }

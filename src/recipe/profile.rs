@@ -46,7 +46,7 @@ impl NumericProfile {
                 Some(_) => "crops".to_owned(),
                 None => "finished rows".to_owned(),
             },
-            dtype: program.emission.dtype.name().to_owned(),
+            dtype: program.output_format.dtype.name().to_owned(),
         }
     }
 

@@ -9,59 +9,59 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::check::{Checked, RecipeFault, check};
-use super::drawn::Drawn;
-use super::extent::RowExtent;
+use super::check::{CheckedRecipe, RecipeFault, check};
+use super::crop_rule::CropRule;
 use super::file::{de as tree, toml};
-use super::hand_over::CropRule;
-use super::known::{Values, unit};
+use super::move_unit::{MoveUnit, OperationPart};
 use super::op::Op;
 use super::operation::Operation;
-use super::placement::Placement;
-use super::planner::{self, Move};
-use super::random::{Streams, stream};
-use super::reach::{Reach, Sides};
+use super::pixel_state::{ValueKind, normalize_unit};
+use super::placement::PixelPlacement;
+use super::planner::{self, OperationMove};
+use super::program_op::ProgramOp;
+use super::random::{RandomStreams, stream_id};
+use super::recipe_spec::{Recipe, ReorderMode};
+use super::row_extent::RowExtent;
+use super::size_bounds::{HeightWidth, SizeBounds};
 use super::step::Step;
-use super::steps::{InUnit, Largest, LargestStep, OpStep, Sink};
-use super::tensor::{Dtype, MemoryLayout};
-use super::unit::{Part, Unit};
-use super::values::{Alpha, ColorOrder, DecodeMode, Truncated, Upright};
-use super::written::{Recipe, Reorder};
+use super::steps::{InUnit, LargestCase, LargestStep, OpStep, StepSink};
+use super::tensor::{DataType, MemoryLayout};
+use super::values::{AlphaMode, ColorOrder, DecodeMode, OrientationMode, TruncationPolicy};
 use crate::error::{Error, Result, SampleFault};
-use crate::picture::Transparency;
+use crate::picture::AlphaPolicy;
 
 /// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Emission {
+pub struct OutputFormat {
     /// What becomes 1 before mean and deviation: 255 for levels, 1 for values
     /// that are what they are.
     pub unit: f32,
     /// Of each channel of the output: with `bgr` the first is blue's.
     pub mean: [f32; 3],
     pub std: [f32; 3],
-    pub dtype: Dtype,
+    pub dtype: DataType,
     pub layout: MemoryLayout,
     /// `grey`: one channel, which is the first of three equal ones.
     pub order: ColorOrder,
     /// Channels of zeros behind the others, in layout nchw.
-    pub zeros: usize,
+    pub zero_channels: usize,
 }
 
-impl Emission {
+impl OutputFormat {
     /// Channels of the output.
     pub(crate) fn channels(&self) -> usize {
         match self.order {
-            ColorOrder::Rgb | ColorOrder::Bgr => 3 + self.zeros,
-            ColorOrder::Grey => 1 + self.zeros,
+            ColorOrder::Rgb | ColorOrder::Bgr => 3 + self.zero_channels,
+            ColorOrder::Grey => 1 + self.zero_channels,
         }
     }
 
     /// Whether the bytes of a row are those of its pixels, RGB8 that lies so.
-    pub(crate) fn keeps(&self, placement: Placement) -> bool {
-        self.dtype == Dtype::U8
+    pub(crate) fn is_plain_rgb8(&self, placement: PixelPlacement) -> bool {
+        self.dtype == DataType::U8
             && self.layout == MemoryLayout::Nhwc
             && self.order == ColorOrder::Rgb
-            && placement == Placement::default()
+            && placement == PixelPlacement::default()
     }
 }
 
@@ -70,22 +70,22 @@ impl Emission {
 pub(crate) struct SampleProgram {
     recipe: Recipe,
     pub(crate) decode: DecodeMode,
-    pub(crate) transparency: Transparency,
-    pub(crate) orientation: Upright,
-    pub(crate) truncated: Truncated,
+    pub(crate) transparency: AlphaPolicy,
+    pub(crate) orientation: OrientationMode,
+    pub(crate) truncated: TruncationPolicy,
     pub(crate) extent: RowExtent,
-    pub(crate) emission: Emission,
+    pub(crate) output_format: OutputFormat,
     /// Whether the first steps are folded into the decoding.
     pub(crate) fuses: bool,
     /// Where a device makes the rows: workers hand over crops, not rows.
     pub(crate) crops: Option<CropRule>,
-    ops: Vec<Drawn>,
+    ops: Vec<ProgramOp>,
     /// In the order in which they run, without those that the emission takes over.
-    order: Vec<Unit>,
-    emitted: Vec<Unit>,
-    written: Vec<Unit>,
-    moves: Vec<Move>,
-    refused: Vec<Move>,
+    order: Vec<MoveUnit>,
+    emitted: Vec<MoveUnit>,
+    written: Vec<MoveUnit>,
+    moves: Vec<OperationMove>,
+    refused: Vec<OperationMove>,
     /// The operation whose size a batch may set.
     sizer: Option<usize>,
     /// Operations that go by that size, and set none.
@@ -98,16 +98,16 @@ impl SampleProgram {
     /// # Errors
     /// Names the operation, the number, and what would be accepted.
     pub(crate) fn compile(recipe: &Recipe) -> Result<Self> {
-        Self::new(recipe).map_err(|fault| fault.of_recipe(&recipe.name))
+        Self::new(recipe).map_err(|fault| fault.into_error(&recipe.name))
     }
 
     /// The same with `reorder: fast`, where that is another order; none of a program whose
     /// rows a device makes.
-    pub(crate) fn faster(&self) -> Option<Self> {
+    pub(crate) fn with_fast_order(&self) -> Option<Self> {
         if self.crops.is_some() {
             return None;
         }
-        let fast = Self::compile(&self.recipe.clone().with_reorder(Reorder::Fast)).ok()?;
+        let fast = Self::compile(&self.recipe.clone().with_reorder(ReorderMode::Fast)).ok()?;
         let as_written = Self {
             recipe: self.recipe.clone(),
             ..fast.clone()
@@ -134,7 +134,7 @@ impl SampleProgram {
                 message,
             };
             let given = recipe.ops.iter().find_map(|op| {
-                let classes = op.labels()?;
+                let classes = op.label_count()?;
                 Some((op.name(), classes))
             });
             mixing.check(extent, checked.dtype, given).map_err(fault)?;
@@ -150,16 +150,16 @@ impl SampleProgram {
             }
             (RowExtent::Own, _) => DecodeMode::Full,
             // By itself an operation does not know what follows.
-            (_, _) if reorder == Reorder::Off => DecodeMode::Full,
+            (_, _) if reorder == ReorderMode::Off => DecodeMode::Full,
             (_, Some(mode)) => mode,
-            (_, None) if recipe.reorder == Some(Reorder::Exact) => DecodeMode::Full,
+            (_, None) if recipe.reorder == Some(ReorderMode::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
         let settled = settled(recipe, &checked);
         let written = units(&settled, decode.color == ColorOrder::Grey);
         let planned = planner::plan(&settled, written.clone(), reorder);
         let mut order = planned.order;
-        let emitted = take_emitted(&settled, &mut order, reorder != Reorder::Off);
+        let emitted = take_emitted(&settled, &mut order, reorder != ReorderMode::Off);
         let normalized = emitted
             .iter()
             .find_map(|unit| match recipe.ops.get(unit.op) {
@@ -173,7 +173,7 @@ impl SampleProgram {
             Some(_) => ops
                 .iter()
                 .find(|d| matches!(d.op, Op::Normalize(_)))
-                .map_or(Values::Levels, |d| d.known.values),
+                .map_or(ValueKind::Levels, |d| d.known.values),
             None => checked.known.values,
         };
         let layout = recipe.ops.iter().find_map(|op| match op {
@@ -185,14 +185,14 @@ impl SampleProgram {
             recipe: recipe.clone(),
             decode: mode,
             transparency: match decode.alpha {
-                Alpha::Composite => Transparency::On(decode.background),
-                Alpha::Drop => Transparency::LeftOut,
+                AlphaMode::Composite => AlphaPolicy::Composite(decode.background),
+                AlphaMode::Drop => AlphaPolicy::Ignore,
             },
             orientation: decode.orientation,
             truncated: decode.truncated,
             extent,
-            emission: Emission {
-                unit: unit(values),
+            output_format: OutputFormat {
+                unit: normalize_unit(values),
                 mean,
                 std,
                 dtype: checked.dtype,
@@ -202,9 +202,9 @@ impl SampleProgram {
                     (_, true) => ColorOrder::Bgr,
                     (_, false) => ColorOrder::Rgb,
                 },
-                zeros: usize::from(zero),
+                zero_channels: usize::from(zero),
             },
-            fuses: reorder != Reorder::Off,
+            fuses: reorder != ReorderMode::Off,
             crops: None,
             sizer: sizer(&recipe.ops),
             followers: followers(&recipe.ops),
@@ -230,9 +230,9 @@ impl SampleProgram {
     }
 
     /// The same, with room for coded crops of so many bytes in the rows that a device makes.
-    pub(crate) fn with_coded_room(&self, bytes: usize) -> Self {
+    pub(crate) fn with_coded_bytes(&self, bytes: usize) -> Self {
         Self {
-            crops: self.crops.map(|rule| rule.with_coded(bytes)),
+            crops: self.crops.map(|rule| rule.with_coded_bytes(bytes)),
             ..self.clone()
         }
     }
@@ -242,34 +242,34 @@ impl SampleProgram {
     }
 
     /// Moves that were made, and that were refused.
-    pub(crate) fn moves(&self) -> (&[Move], &[Move]) {
+    pub(crate) fn moves(&self) -> (&[OperationMove], &[OperationMove]) {
         (&self.moves, &self.refused)
     }
 
     /// Names of the units as written, as they run as steps, and those that the
     /// emission takes over.
-    pub(crate) fn units(&self) -> [Vec<(String, Part)>; 3] {
+    pub(crate) fn units(&self) -> [Vec<(String, OperationPart)>; 3] {
         [&self.written, &self.order, &self.emitted].map(|units| {
             let named = units
                 .iter()
-                .map(|u| (planner::name(&self.recipe.ops, *u), u.part));
+                .map(|u| (planner::unit_name(&self.recipe.ops, *u), u.part));
             named.collect()
         })
     }
 
     /// Elements' bytes of a row of this height and width.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
-        let elements = self.emission.channels() as u64 * u64::from(height) * u64::from(width);
-        elements * self.emission.dtype.size() as u64
+        let elements = self.output_format.channels() as u64 * u64::from(height) * u64::from(width);
+        elements * self.output_format.dtype.size() as u64
     }
 
     /// Whether batches may have sizes of their own.
-    pub(crate) fn takes_sizes(&self) -> bool {
+    pub(crate) fn allows_batch_sizes(&self) -> bool {
         self.sizer.is_some()
     }
 
     /// The name of an operation that goes by the size of the batch, though it sets none.
-    pub(crate) fn goes_by_sizes(&self) -> Option<&'static str> {
+    pub(crate) fn size_dependent_op(&self) -> Option<&'static str> {
         let first = self.followers.first().and_then(|op| self.ops.get(*op));
         first.map(|drawn| drawn.op.name())
     }
@@ -280,19 +280,19 @@ impl SampleProgram {
     }
 
     /// The operation that gives samples their labels, if one does.
-    fn labeller(&self) -> Option<&Drawn> {
-        self.ops.iter().find(|d| d.op.labels().is_some())
+    fn labeller(&self) -> Option<&ProgramOp> {
+        self.ops.iter().find(|d| d.op.label_count().is_some())
     }
 
     /// The name of that operation.
-    pub(crate) fn labelled_by(&self) -> Option<&'static str> {
+    pub(crate) fn labelling_op(&self) -> Option<&'static str> {
         self.labeller().map(|d| d.op.name())
     }
 
     /// The label that is drawn for a sample, by the numbers of its position; none
     /// where the data set says it.
-    pub(crate) fn label(&self, random: &impl Streams) -> Option<i64> {
-        self.labeller().and_then(|d| d.label(random))
+    pub(crate) fn draw_label(&self, random: &impl RandomStreams) -> Option<i64> {
+        self.labeller().and_then(|d| d.draw_label(random))
     }
 
     /// The steps of a sample, in the order in which they run. `picture` is the
@@ -304,7 +304,7 @@ impl SampleProgram {
         &self,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl Streams,
+        random: &impl RandomStreams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         self.draw(picture, size, random, steps)?;
@@ -317,7 +317,7 @@ impl SampleProgram {
         &self,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl Streams,
+        random: &impl RandomStreams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         steps.clear();
@@ -338,15 +338,15 @@ impl SampleProgram {
     ///
     /// # Errors
     /// When the picture is too small for a crop.
-    pub(crate) fn drawn_steps(
+    pub(crate) fn display_steps(
         &self,
         picture: (u32, u32),
         size: Option<(u32, u32)>,
-        random: &impl Streams,
+        random: &impl RandomStreams,
         steps: &mut Vec<OpStep>,
     ) -> std::result::Result<(), SampleFault> {
         self.draw(picture, size, random, steps)?;
-        let order: Vec<Unit> = self.order.iter().chain(&self.emitted).copied().collect();
+        let order: Vec<MoveUnit> = self.order.iter().chain(&self.emitted).copied().collect();
         put_in_order(&order, steps);
         for s in steps {
             if self.ops.get(s.op).is_some_and(|d| d.known.bgr) {
@@ -361,12 +361,12 @@ impl SampleProgram {
     /// that need not be drawn.
     pub(crate) fn largest_steps(
         &self,
-        picture: Sides,
-        size: Option<Sides>,
+        picture: HeightWidth,
+        size: Option<HeightWidth>,
         takes_optional: bool,
         steps: &mut Vec<LargestStep>,
     ) {
-        let mut most = Largest::new(Reach::exactly(picture), takes_optional, steps);
+        let mut most = LargestCase::new(SizeBounds::exactly(picture), takes_optional, steps);
         if let Some(luma) = self.luma() {
             most.begin(luma.op, &[luma.part]);
             most.push(luma.step);
@@ -388,13 +388,13 @@ impl SampleProgram {
 
     /// The decoding's own conversion to grey.
     fn luma(&self) -> Option<OpStep> {
-        let is_grey = self.written.first() == Some(&Unit::LUMA);
-        is_grey.then(|| OpStep::new(Unit::LUMA.op, Step::Luma))
+        let is_grey = self.written.first() == Some(&MoveUnit::LUMA);
+        is_grey.then(|| OpStep::new(MoveUnit::LUMA.op, Step::Luma))
     }
 }
 
 /// Steps of units that are not in the order are left out: they are the emission's.
-fn put_in_order<S: InUnit>(order: &[Unit], steps: &mut Vec<S>) {
+fn put_in_order<S: InUnit>(order: &[MoveUnit], steps: &mut Vec<S>) {
     let place = |s: &S| {
         let unit = s.unit();
         order.iter().position(|u| *u == unit)
@@ -410,11 +410,11 @@ fn put_in_order<S: InUnit>(order: &[Unit], steps: &mut Vec<S>) {
     }
 }
 
-fn units(ops: &[Op], luma: bool) -> Vec<Unit> {
-    let first = luma.then_some(Unit::LUMA);
+fn units(ops: &[Op], luma: bool) -> Vec<MoveUnit> {
+    let first = luma.then_some(MoveUnit::LUMA);
     let of_ops = ops.iter().enumerate().flat_map(|(op, o)| {
         let parts = o.parts().iter();
-        parts.map(move |&part| Unit { op, part })
+        parts.map(move |&part| MoveUnit { op, part })
     });
     first.into_iter().chain(of_ops).collect()
 }
@@ -454,7 +454,7 @@ fn zero_channel(
 /// Takes off the end of the order what the emission does: the last cast, which is
 /// the batch's type; and where operations `fuse`, a normalize in front of it, and
 /// casts in front of either which change nothing.
-fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
+fn take_emitted(ops: &[Op], order: &mut Vec<MoveUnit>, fuse: bool) -> Vec<MoveUnit> {
     let mut emitted = Vec::new();
     let (mut cast, mut normalized) = (false, false);
     let mut i = order.len();
@@ -463,10 +463,12 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
         let unit = order[i];
         let taken = match (unit.part, ops.get(unit.op)) {
             // Turned pixels are emitted as such.
-            (Part::Turn, _) => continue,
-            (Part::Cast, Some(Op::Cast(c))) if normalized || fuse && cast => c.dtype == Dtype::F32,
-            (Part::Cast, _) => !std::mem::replace(&mut cast, true),
-            (Part::Normalize, _) if fuse => {
+            (OperationPart::Turn, _) => continue,
+            (OperationPart::Cast, Some(Op::Cast(c))) if normalized || fuse && cast => {
+                c.dtype == DataType::F32
+            }
+            (OperationPart::Cast, _) => !std::mem::replace(&mut cast, true),
+            (OperationPart::Normalize, _) if fuse => {
                 cast = true;
                 !std::mem::replace(&mut normalized, true)
             }
@@ -481,24 +483,27 @@ fn take_emitted(ops: &[Op], order: &mut Vec<Unit>, fuse: bool) -> Vec<Unit> {
 }
 
 /// The operations, without parts that their places rule out.
-fn settled(recipe: &Recipe, checked: &Checked) -> Vec<Op> {
-    let at = recipe.ops.iter().zip(&checked.before);
-    at.map(|(op, known)| op.settled(known).unwrap_or_else(|| op.clone()))
+fn settled(recipe: &Recipe, checked: &CheckedRecipe) -> Vec<Op> {
+    let at = recipe.ops.iter().zip(&checked.states_before);
+    at.map(|(op, known)| op.simplified(known).unwrap_or_else(|| op.clone()))
         .collect()
 }
 
-fn drawn(ops: Vec<Op>, checked: &Checked) -> Vec<Drawn> {
+fn drawn(ops: Vec<Op>, checked: &CheckedRecipe) -> Vec<ProgramOp> {
     let mut seen: Vec<&str> = Vec::new();
-    let ops = ops.into_iter().zip(&checked.before).map(|(op, known)| {
-        let name = op.name();
-        let earlier = seen.iter().filter(|n| **n == name).count();
-        seen.push(name);
-        Drawn {
-            op,
-            stream: stream(name, earlier as u32),
-            known: *known,
-        }
-    });
+    let ops = ops
+        .into_iter()
+        .zip(&checked.states_before)
+        .map(|(op, known)| {
+            let name = op.name();
+            let earlier = seen.iter().filter(|n| **n == name).count();
+            seen.push(name);
+            ProgramOp {
+                op,
+                stream: stream_id(name, earlier as u32),
+                known: *known,
+            }
+        });
     ops.collect()
 }
 
@@ -516,22 +521,22 @@ fn sizer(ops: &[Op]) -> Option<usize> {
 
 /// As the recipe's text, and what is handed over: whoever gets it compiles it again.
 #[derive(Serialize, Deserialize)]
-struct Sent {
+struct ProgramMessage {
     recipe: String,
     crops: Option<CropRule>,
 }
 
 impl Serialize for SampleProgram {
     fn serialize<S: Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
-        let recipe = toml::written(&self.recipe).map_err(serde::ser::Error::custom)?;
+        let recipe = toml::to_toml(&self.recipe).map_err(serde::ser::Error::custom)?;
         let crops = self.crops;
-        Sent { recipe, crops }.serialize(s)
+        ProgramMessage { recipe, crops }.serialize(s)
     }
 }
 
 impl<'de> Deserialize<'de> for SampleProgram {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        let sent = Sent::deserialize(d)?;
+        let sent = ProgramMessage::deserialize(d)?;
         let tree = toml::read(&sent.recipe).map_err(serde::de::Error::custom)?;
         let recipe = tree::read(&tree).map_err(serde::de::Error::custom)?;
         let program = Self::compile(&recipe).map_err(|e: Error| serde::de::Error::custom(e))?;

@@ -4,57 +4,57 @@
 //! in front of it. So moving, adding or changing an operation never shifts the
 //! numbers of another kind. Pure: where the numbers come from is `plan`'s.
 
-use super::geometry::Uniform;
+use super::geometry::UniformSource;
 
 /// The random numbers of one position.
-pub(crate) trait Streams {
+pub(crate) trait RandomStreams {
     /// The number at `place` (counted from 0) of `stream`: at least 0, below 1.
     fn number(&self, stream: u32, place: u32) -> f64;
 }
 
 /// The numbers of one operation.
-pub(crate) struct Numbers<'a> {
-    streams: &'a dyn Streams,
+pub(crate) struct OperationNumbers<'a> {
+    streams: &'a dyn RandomStreams,
     id: u32,
-    taken: u32,
+    next_place: u32,
 }
 
-impl<'a> Numbers<'a> {
-    pub(crate) fn new(streams: &'a dyn Streams, id: u32) -> Self {
+impl<'a> OperationNumbers<'a> {
+    pub(crate) fn new(streams: &'a dyn RandomStreams, id: u32) -> Self {
         Self {
             streams,
             id,
-            taken: 0,
+            next_place: 0,
         }
     }
 
     /// The numbers of an operation that stands inside of this one: by its name, and by
     /// how many of its kind stand in front of it in there.
-    pub(crate) fn inner(&self, name: &str, earlier: u32) -> Self {
+    pub(crate) fn nested(&self, name: &str, earlier: u32) -> Self {
         let path = format!("{}/{name}", self.id);
-        Self::new(self.streams, stream(&path, earlier))
+        Self::new(self.streams, stream_id(&path, earlier))
     }
 }
 
-impl Uniform for Numbers<'_> {
+impl UniformSource for OperationNumbers<'_> {
     fn next_f64(&mut self) -> f64 {
-        let place = self.taken;
-        self.taken += 1;
+        let place = self.next_place;
+        self.next_place += 1;
         self.streams.number(self.id, place)
     }
 }
 
 /// The stream of the operation of that name that has so many of its kind in front
 /// of it: whatever else a recipe does, it stays. Never above 2^30.
-pub(crate) fn stream(name: &str, earlier: u32) -> u32 {
+pub(crate) fn stream_id(name: &str, earlier: u32) -> u32 {
     let of_name = twox_hash::XxHash3_128::oneshot(name.as_bytes()) as u32 & 0x3f_ffff;
     of_name << 8 | earlier & 0xff
 }
 
 /// Every probability comes true, every draw is the lowest.
-pub(crate) struct Lowest;
+pub(crate) struct LowestDraws;
 
-impl Streams for Lowest {
+impl RandomStreams for LowestDraws {
     fn number(&self, _: u32, _: u32) -> f64 {
         0.0
     }
@@ -72,7 +72,7 @@ impl<U> OneStream<U> {
 }
 
 #[cfg(test)]
-impl<U: Uniform> Streams for OneStream<U> {
+impl<U: UniformSource> RandomStreams for OneStream<U> {
     fn number(&self, _: u32, _: u32) -> f64 {
         self.0.borrow_mut().next_f64()
     }
@@ -86,17 +86,17 @@ mod tests {
     #[test]
     fn operations_inside_of_another_have_streams_of_their_own() {
         let position = PositionRandom::new(5, 1, 9);
-        let outer = Numbers::new(&position, stream("random_apply", 0));
-        let first = |name, earlier| outer.inner(name, earlier).next_f64();
+        let outer = OperationNumbers::new(&position, stream_id("random_apply", 0));
+        let first = |name, earlier| outer.nested(name, earlier).next_f64();
         let jitter = first("color_jitter", 0);
         assert_eq!(jitter, first("color_jitter", 0));
         assert_ne!(jitter, first("color_jitter", 1));
         assert_ne!(jitter, first("grayscale", 0));
-        let other = Numbers::new(&position, stream("random_apply", 1));
-        assert_ne!(jitter, other.inner("color_jitter", 0).next_f64());
+        let other = OperationNumbers::new(&position, stream_id("random_apply", 1));
+        assert_ne!(jitter, other.nested("color_jitter", 0).next_f64());
         assert_ne!(
             jitter,
-            Numbers::new(&position, stream("color_jitter", 0)).next_f64()
+            OperationNumbers::new(&position, stream_id("color_jitter", 0)).next_f64()
         );
     }
 }

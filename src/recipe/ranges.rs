@@ -1,6 +1,6 @@
 //! Numbers in their ranges: what every check of an operation asks.
 
-use super::values::{Interpolation, Padding, PerChannel, Size, Span};
+use super::values::{InterpolationMode, Padding, PerChannel, Size, Span};
 
 /// Largest side of a picture, pixels: JPEG's own limit.
 pub(crate) const MAX_SIDE: u32 = 65_535;
@@ -73,10 +73,12 @@ pub(crate) fn whole_levels(what: &str, PerChannel(v): PerChannel) -> Result<(), 
 }
 
 /// Pillow's `transform` and `rotate` have these.
-pub(crate) fn pillow_filter(interpolation: Interpolation) -> Result<(), String> {
+pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), String> {
     match interpolation {
-        Interpolation::Nearest | Interpolation::Bilinear | Interpolation::Bicubic => Ok(()),
-        Interpolation::Lanczos | Interpolation::Area => Err(format!(
+        InterpolationMode::Nearest | InterpolationMode::Bilinear | InterpolationMode::Bicubic => {
+            Ok(())
+        }
+        InterpolationMode::Lanczos | InterpolationMode::Area => Err(format!(
             "interpolation is {}: use nearest, bilinear or bicubic",
             interpolation.name()
         )),

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::geometry::Rect;
-use super::tensor::Dtype;
-use super::unit::Part;
+use super::geometry::PixelRect;
+use super::move_unit::OperationPart;
+use super::tensor::DataType;
 use super::values::{
-    ColorSpace, Interpolation, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
+    ColorSpace, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
 };
 
 /// One thing that is done to one picture. Boxes and sizes are those of the
@@ -15,10 +15,10 @@ use super::values::{
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The part that stays.
-    Crop(Rect),
+    Crop(PixelRect),
     Resize {
         size: Size,
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         antialias: bool,
     },
     Pad {
@@ -35,7 +35,7 @@ pub enum Step {
     /// About the middle, counter-clockwise; `size` is that of the output.
     Rotate {
         degrees: f64,
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         size: Size,
         fill: [f32; 3],
         style: RotationStyle,
@@ -46,7 +46,7 @@ pub enum Step {
         key: u64,
         alpha: [f64; 2],
         sigma: [f64; 2],
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         fill: [f32; 3],
     },
     Brightness(f32),
@@ -67,8 +67,8 @@ pub enum Step {
         sigma: f64,
     },
     Erase {
-        rect: Rect,
-        with: Erased,
+        rect: PixelRect,
+        with: BoxFill,
         /// The three channels are one.
         grey: bool,
     },
@@ -79,20 +79,20 @@ pub enum Step {
         std: [f32; 3],
     },
     /// Levels rounded to the type, and held in it from here on.
-    Cast(Dtype),
+    Cast(DataType),
     /// One operation of a policy, on 8-bit RGB.
-    Augment(Augment),
+    Augment(AugmentStep),
 }
 
 impl Step {
     /// The kind of unit that it is of.
-    pub(crate) fn part(&self) -> Part {
+    pub(crate) fn part(&self) -> OperationPart {
         match self {
-            Self::Crop(_) => Part::Crop,
-            Self::Resize { .. } => Part::Resize,
-            Self::Pad { .. } => Part::Pad,
-            Self::Mirror | Self::UpsideDown | Self::Turn(_) => Part::Turn,
-            Self::Rotate { .. } => Part::Rotate,
+            Self::Crop(_) => OperationPart::Crop,
+            Self::Resize { .. } => OperationPart::Resize,
+            Self::Pad { .. } => OperationPart::Pad,
+            Self::Mirror | Self::UpsideDown | Self::Turn(_) => OperationPart::Turn,
+            Self::Rotate { .. } => OperationPart::Rotate,
             Self::Brightness(_)
             | Self::Contrast(_)
             | Self::Saturation(_)
@@ -100,12 +100,12 @@ impl Step {
             | Self::Shift(_)
             | Self::Luma
             | Self::Grayscale
-            | Self::Convert(..) => Part::Color,
-            Self::Blur { .. } => Part::Blur,
-            Self::Erase { .. } => Part::Erase,
-            Self::Normalize { .. } => Part::Normalize,
-            Self::Cast(_) => Part::Cast,
-            Self::Elastic { .. } | Self::Augment(_) => Part::Augment,
+            | Self::Convert(..) => OperationPart::Color,
+            Self::Blur { .. } => OperationPart::Blur,
+            Self::Erase { .. } => OperationPart::Erase,
+            Self::Normalize { .. } => OperationPart::Normalize,
+            Self::Cast(_) => OperationPart::Cast,
+            Self::Elastic { .. } | Self::Augment(_) => OperationPart::Augment,
         }
     }
 
@@ -117,7 +117,7 @@ impl Step {
             | Self::Rotate { fill: v, .. }
             | Self::Elastic { fill: v, .. }
             | Self::Erase {
-                with: Erased::Value(v),
+                with: BoxFill::Value(v),
                 ..
             } => v.reverse(),
             Self::Normalize { mean, std, .. } => {
@@ -150,7 +150,7 @@ impl Step {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
-pub enum Augment {
+pub enum AugmentStep {
     /// `ImageOps.autocontrast`.
     AutoContrast,
     /// `ImageOps.equalize`.
@@ -180,24 +180,24 @@ pub enum Augment {
     /// `Image.transform(AFFINE)`: where each output pixel comes from.
     Affine {
         matrix: [f64; 6],
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         fill: [u8; 3],
     },
     /// `Image.transform(PERSPECTIVE)`: where each output pixel comes from.
     Perspective {
         coefficients: [f64; 8],
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         fill: [u8; 3],
     },
     /// `Image.rotate`, degrees counter-clockwise.
     Rotate {
         degrees: f64,
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         fill: [u8; 3],
     },
     /// One colour in a box.
     Fill {
-        rect: Rect,
+        rect: PixelRect,
         color: [u8; 3],
     },
     /// OpenCV's `GaussianBlur`, with the deviations that the sides give.
@@ -227,7 +227,7 @@ pub enum Augment {
     },
 }
 
-impl Augment {
+impl AugmentStep {
     /// The same where the first channel is the last.
     fn reverse_channels(&mut self) {
         match self {
@@ -272,7 +272,7 @@ pub enum OpencvFilter {
 /// What an erased box is filled with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Erased {
+pub enum BoxFill {
     Value([f32; 3]),
     /// Uniform levels from this key.
     Levels(u64),

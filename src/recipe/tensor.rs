@@ -10,7 +10,7 @@ use crate::error::Error;
 /// The element type of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Dtype {
+pub enum DataType {
     /// 0 to 255: pixels as decoded and resized; not normalised.
     U8,
     /// IEEE 754 binary16.
@@ -22,7 +22,7 @@ pub enum Dtype {
     F32,
 }
 
-impl Dtype {
+impl DataType {
     /// Every type.
     pub const ALL: [Self; 4] = [Self::U8, Self::F16, Self::Bf16, Self::F32];
 
@@ -51,13 +51,13 @@ impl Dtype {
     }
 }
 
-impl fmt::Display for Dtype {
+impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Dtype {
+impl FromStr for DataType {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self, Error> {
@@ -126,18 +126,18 @@ mod tests {
     /// One name for messages, files and command lines; a list that has them all.
     #[test]
     fn every_type_is_read_by_its_name() {
-        for dtype in Dtype::ALL {
+        for dtype in DataType::ALL {
             let text = serde_json::to_string(&dtype).unwrap();
             assert_eq!(text, format!("\"{dtype}\""));
-            assert_eq!(serde_json::from_str::<Dtype>(&text).unwrap(), dtype);
-            assert_eq!(dtype.name().parse::<Dtype>().unwrap(), dtype);
+            assert_eq!(serde_json::from_str::<DataType>(&text).unwrap(), dtype);
+            assert_eq!(dtype.name().parse::<DataType>().unwrap(), dtype);
         }
-        let said = "bfloat16".parse::<Dtype>().unwrap_err().to_string();
+        let said = "bfloat16".parse::<DataType>().unwrap_err().to_string();
         let names = "'bfloat16' is unknown: use one of u8, f16, bf16, f32";
         assert!(said.contains(names), "{said}");
-        let said = serde_json::from_str::<Dtype>("\"bfloat16\"").unwrap_err();
+        let said = serde_json::from_str::<DataType>("\"bfloat16\"").unwrap_err();
         let names = "one of `u8`, `f16`, `bf16`, `f32` at";
         assert!(said.to_string().contains(names), "{said}");
-        assert_eq!(Dtype::ALL.map(Dtype::size), [1, 2, 2, 4]);
+        assert_eq!(DataType::ALL.map(DataType::size), [1, 2, 2, 4]);
     }
 }

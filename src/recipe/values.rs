@@ -6,9 +6,9 @@ use std::fmt;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::meant::fix_of_text;
+use super::suggestion::suggest_fix;
 
-pub use crate::picture::{Background, Truncated, Upright};
+pub use crate::picture::{BackgroundColor, OrientationMode, TruncationPolicy};
 
 /// How JPEG data are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub enum ColorOrder {
 /// How pixels between pixels are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Interpolation {
+pub enum InterpolationMode {
     /// The pixel whose area holds the centre of the output pixel (Pillow's
     /// `NEAREST`, torchvision's `NEAREST_EXACT`).
     Nearest,
@@ -62,7 +62,7 @@ pub enum Interpolation {
     Area,
 }
 
-impl Interpolation {
+impl InterpolationMode {
     pub(crate) fn nearest() -> Self {
         Self::Nearest
     }
@@ -81,7 +81,7 @@ impl Interpolation {
 /// How a length that is no whole number becomes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Rounding {
+pub enum LengthRounding {
     /// Cut.
     Down,
     /// To the nearest, halves to even.
@@ -91,14 +91,14 @@ pub enum Rounding {
 /// How an aspect ratio is drawn from its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Aspect {
+pub enum AspectDistribution {
     /// Its logarithm is uniform, as in torchvision.
     Log,
     /// It is uniform itself.
     Uniform,
 }
 
-impl Aspect {
+impl AspectDistribution {
     pub(crate) fn uniform() -> Self {
         Self::Uniform
     }
@@ -107,7 +107,7 @@ impl Aspect {
 /// What becomes of transparency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Alpha {
+pub enum AlphaMode {
     /// Composited on the background.
     #[default]
     Composite,
@@ -286,7 +286,7 @@ impl From<[f32; 3]> for PerChannel {
 
 /// What becomes of an erased box.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Erasing {
+pub enum EraseFill {
     /// One colour.
     Value(PerChannel),
     /// Each element anew: normal with mean 0 and deviation 1 behind
@@ -294,7 +294,7 @@ pub enum Erasing {
     Random,
 }
 
-impl Default for Erasing {
+impl Default for EraseFill {
     fn default() -> Self {
         Self::Value(PerChannel::default())
     }
@@ -373,7 +373,7 @@ where
                 let list: Vec<String> = v.iter().map(f64::to_string).collect();
                 format!("[{}]", list.join(", "))
             }
-            Short::Word(v) => format!("the text '{v}'{}", fix_of_text(expected, &v)),
+            Short::Word(v) => format!("the text '{v}'{}", suggest_fix(expected, &v)),
         };
         D::Error::custom(format_args!("expected {expected}, found {found}"))
     })
@@ -593,7 +593,7 @@ impl Serialize for PerChannel {
 
 read_short!(PerChannel, PerChannel::EXPECTED, PerChannel::read);
 
-impl Serialize for Erasing {
+impl Serialize for EraseFill {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Value(v) => v.serialize(s),
@@ -603,11 +603,11 @@ impl Serialize for Erasing {
 }
 
 read_short!(
-    Erasing,
+    EraseFill,
     "'random', a number or a list of 1 or 3 numbers",
     |value| match value {
-        Short::Word(w) if w == "random" => Some(Erasing::Random),
-        value => PerChannel::read(value).map(Erasing::Value),
+        Short::Word(w) if w == "random" => Some(EraseFill::Random),
+        value => PerChannel::read(value).map(EraseFill::Value),
     }
 );
 

@@ -33,12 +33,12 @@
 //! `in0 + n * (in1 - in0) / out_size`, multiplied first: what is a whole number
 //! by arithmetic is one here too.
 
-use super::values::Interpolation;
+use super::values::InterpolationMode;
 
 /// The shape of the filter, most by a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Filter {
+pub enum ResizeFilter {
     /// One pixel: the one whose area holds the centre of the output pixel, of
     /// two that meet there the one behind.
     Nearest,
@@ -57,16 +57,16 @@ pub enum Filter {
     Lanczos3,
 }
 
-impl Filter {
+impl ResizeFilter {
     /// The filter that a recipe's words mean, and whether it widens when shrinking.
-    pub(crate) fn of(interpolation: Interpolation, antialias: bool) -> (Self, bool) {
+    pub(crate) fn of(interpolation: InterpolationMode, antialias: bool) -> (Self, bool) {
         match (interpolation, antialias) {
-            (Interpolation::Nearest, _) => (Self::Nearest, false),
-            (Interpolation::Area, _) => (Self::Area, false),
-            (Interpolation::Bilinear, _) => (Self::Triangle, antialias),
-            (Interpolation::Bicubic, true) => (Self::Cubic, true),
-            (Interpolation::Bicubic, false) => (Self::SharpCubic, false),
-            (Interpolation::Lanczos, _) => (Self::Lanczos3, antialias),
+            (InterpolationMode::Nearest, _) => (Self::Nearest, false),
+            (InterpolationMode::Area, _) => (Self::Area, false),
+            (InterpolationMode::Bilinear, _) => (Self::Triangle, antialias),
+            (InterpolationMode::Bicubic, true) => (Self::Cubic, true),
+            (InterpolationMode::Bicubic, false) => (Self::SharpCubic, false),
+            (InterpolationMode::Lanczos, _) => (Self::Lanczos3, antialias),
         }
     }
 
@@ -139,7 +139,7 @@ fn sinc(x: f64) -> f64 {
 /// The output may be a part of what the interval becomes, and the input a part
 /// of the picture's pixels: weights are those of the whole resize, to the bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Axis {
+pub struct AxisGeometry {
     /// Pixels of the picture, at hand or not.
     pub in_size: u32,
     /// Where the interval begins, `0 <= in0 < in1`.
@@ -154,13 +154,13 @@ pub struct Axis {
     pub first: u32,
     /// How many are wanted, `first + out_size <= full_size`.
     pub out_size: u32,
-    pub filter: Filter,
+    pub filter: ResizeFilter,
     /// Stretch the filter when shrinking. Off = what other libraries call
     /// plain bilinear or bicubic, which skips pixels. Nothing to nearest and area.
     pub antialias: bool,
 }
 
-impl Axis {
+impl AxisGeometry {
     /// True when every output pixel is one input pixel, so that a pass over
     /// this axis is a copy.
     pub fn is_identity(&self) -> bool {
@@ -189,8 +189,8 @@ impl Axis {
 
     fn stretch(&self) -> f64 {
         match self.filter {
-            Filter::Nearest => 1.0,
-            Filter::Area => self.scale().max(1.0),
+            ResizeFilter::Nearest => 1.0,
+            ResizeFilter::Area => self.scale().max(1.0),
             _ if self.antialias => self.scale().max(1.0),
             _ => 1.0,
         }
@@ -200,8 +200,8 @@ impl Axis {
     /// that it stands for, not from a few of them.
     pub(crate) fn gathers(&self) -> bool {
         match self.filter {
-            Filter::Nearest => false,
-            Filter::Area => true,
+            ResizeFilter::Nearest => false,
+            ResizeFilter::Area => true,
             _ => self.antialias,
         }
     }
@@ -220,7 +220,7 @@ impl Axis {
     /// The most weights an output pixel can have: what a GPU buffer or a
     /// memory bound reckons with.
     pub fn window(&self) -> usize {
-        if self.filter == Filter::Nearest {
+        if self.filter == ResizeFilter::Nearest {
             return 1;
         }
         (self.filter.support() * self.stretch()).ceil() as usize * 2 + 1
@@ -253,7 +253,7 @@ impl Axis {
 /// The weights of one axis in `f64`, reused from call to call.
 #[derive(Debug, Default, Clone)]
 pub struct WeightTable {
-    axis: Option<Axis>,
+    axis: Option<AxisGeometry>,
     window: usize,
     starts: Vec<u32>,
     sizes: Vec<u32>,
@@ -264,19 +264,19 @@ pub struct WeightTable {
 impl WeightTable {
     /// Computes the weights of `axis`, unless they are the ones already here.
     /// True when they were computed.
-    pub fn prepare(&mut self, axis: Axis) -> bool {
+    pub fn prepare(&mut self, axis: AxisGeometry) -> bool {
         if self.axis == Some(axis) {
             return false;
         }
         axis.check();
         self.axis = None;
         self.window = axis.window();
-        room(&mut self.starts, axis.out_size as usize);
-        room(&mut self.sizes, axis.out_size as usize);
-        room(&mut self.weights, axis.out_size as usize * self.window);
+        clear_with_capacity(&mut self.starts, axis.out_size as usize);
+        clear_with_capacity(&mut self.sizes, axis.out_size as usize);
+        clear_with_capacity(&mut self.weights, axis.out_size as usize * self.window);
         self.weights
             .resize(axis.out_size as usize * self.window, 0.0);
-        let kernel = Kernel::of(&axis);
+        let kernel = AxisKernel::of(&axis);
         for (o, row) in (axis.first..).zip(self.weights.chunks_exact_mut(self.window)) {
             let (start, size) = weigh(&axis, &kernel, o, row);
             assert!(
@@ -304,7 +304,7 @@ impl WeightTable {
         here.max(self.largest_elsewhere(&axis))
     }
 
-    fn largest_elsewhere(&mut self, axis: &Axis) -> f64 {
+    fn largest_elsewhere(&mut self, axis: &AxisGeometry) -> f64 {
         let wanted = axis.first..axis.first + axis.out_size;
         if axis.full_size > MOST_WEIGHED {
             return LARGEST;
@@ -313,10 +313,10 @@ impl WeightTable {
             return 0.0;
         }
         let mut row = std::mem::take(&mut self.spare);
-        let kernel = Kernel::of(axis);
+        let kernel = AxisKernel::of(axis);
         let mut found = 0.0;
         for o in (0..wanted.start).chain(wanted.end..axis.full_size) {
-            room(&mut row, self.window);
+            clear_with_capacity(&mut row, self.window);
             row.resize(self.window, 0.0);
             let (_, size) = weigh(axis, &kernel, o, &mut row);
             found = largest(found, &row[..size]);
@@ -343,7 +343,7 @@ impl WeightTable {
 
 /// Empties `v`, with room for so many and no more: tables are reckoned with in
 /// advance.
-pub(crate) fn room<T>(v: &mut Vec<T>, len: usize) {
+pub(crate) fn clear_with_capacity<T>(v: &mut Vec<T>, len: usize) {
     v.clear();
     v.reserve_exact(len);
 }
@@ -359,15 +359,15 @@ fn largest(than: f64, weights: &[f64]) -> f64 {
 }
 
 /// What is the same for all output pixels of an axis.
-struct Kernel {
+struct AxisKernel {
     scale: f64,
     /// Half the width, input pixels.
     support: f64,
     squeeze: f64,
 }
 
-impl Kernel {
-    fn of(axis: &Axis) -> Self {
+impl AxisKernel {
+    fn of(axis: &AxisGeometry) -> Self {
         let stretch = axis.stretch();
         Self {
             scale: axis.scale(),
@@ -377,23 +377,23 @@ impl Kernel {
     }
 
     /// Where output pixel `o` of the whole lies in the picture.
-    fn center(&self, axis: &Axis, o: f64) -> f64 {
+    fn center(&self, axis: &AxisGeometry, o: f64) -> f64 {
         axis.in0 + (o + 0.5) * self.scale
     }
 }
 
 /// Weights of output pixel `o` of the whole into `row`, which is zero and holds a
 /// window. First pixel of the picture, and how many.
-fn weigh(axis: &Axis, kernel: &Kernel, o: u32, row: &mut [f64]) -> (u32, usize) {
+fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (u32, usize) {
     let o = f64::from(o);
     let (start, size) = match axis.filter {
         // Every kernel is 0 at the other pixels, which need not be at hand.
         _ if axis.is_identity() => nearest(axis, o, row),
-        Filter::Nearest => nearest(axis, o, row),
-        Filter::Area => area(axis, o, row),
+        ResizeFilter::Nearest => nearest(axis, o, row),
+        ResizeFilter::Area => area(axis, o, row),
         // The usual one, without a look at the filter for each weight.
-        Filter::Triangle => by_kernel(axis, kernel, o, row, |x| Filter::Triangle.at(x)),
-        Filter::SharpCubic => with_edges(axis, kernel, o, row),
+        ResizeFilter::Triangle => by_kernel(axis, kernel, o, row, |x| ResizeFilter::Triangle.at(x)),
+        ResizeFilter::SharpCubic => with_edges(axis, kernel, o, row),
         filter => by_kernel(axis, kernel, o, row, |x| filter.at(x)),
     };
     let row = &mut row[..size];
@@ -409,13 +409,13 @@ fn weigh(axis: &Axis, kernel: &Kernel, o: u32, row: &mut [f64]) -> (u32, usize) 
 /// Weights of output pixel `o` of the whole, not yet of sum 1, into `row`, which
 /// is zero and holds a window. First pixel of the picture, and how many.
 fn by_kernel(
-    axis: &Axis,
-    kernel: &Kernel,
+    axis: &AxisGeometry,
+    kernel: &AxisKernel,
     o: f64,
     row: &mut [f64],
     at: impl Fn(f64) -> f64,
 ) -> (u32, usize) {
-    let Kernel {
+    let AxisKernel {
         support, squeeze, ..
     } = *kernel;
     let center = kernel.center(axis, o);
@@ -431,8 +431,8 @@ fn by_kernel(
 
 /// As [`by_kernel`], but what would fall on pixels beyond an edge falls on the
 /// edge's.
-fn with_edges(axis: &Axis, kernel: &Kernel, o: f64, row: &mut [f64]) -> (u32, usize) {
-    let Kernel {
+fn with_edges(axis: &AxisGeometry, kernel: &AxisKernel, o: f64, row: &mut [f64]) -> (u32, usize) {
+    let AxisKernel {
         support, squeeze, ..
     } = *kernel;
     let center = kernel.center(axis, o);
@@ -449,13 +449,13 @@ fn with_edges(axis: &Axis, kernel: &Kernel, o: f64, row: &mut [f64]) -> (u32, us
 }
 
 /// See [`Filter::Nearest`].
-fn nearest(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+fn nearest(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     row[0] = 1.0;
     ((axis.bound(o + 0.5) as u32).min(axis.in_size - 1), 1)
 }
 
 /// See [`Filter::Area`].
-fn area(axis: &Axis, o: f64, row: &mut [f64]) -> (u32, usize) {
+fn area(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     let (low, high) = (axis.bound(o), axis.bound(o + 1.0));
     let start = (low as u32).min(axis.in_size - 1);
     let end = (high.ceil() as u32).clamp(start + 1, axis.in_size);
@@ -507,9 +507,9 @@ impl FixedTable {
         let one = 1i32 << precision;
         let unit = f64::from(one);
 
-        room(&mut self.starts, table.starts.len());
-        room(&mut self.sizes, table.starts.len());
-        room(&mut self.raw, table.starts.len() * window);
+        clear_with_capacity(&mut self.starts, table.starts.len());
+        clear_with_capacity(&mut self.sizes, table.starts.len());
+        clear_with_capacity(&mut self.raw, table.starts.len() * window);
         for ((&start, &size), row) in table
             .starts
             .iter()
@@ -553,7 +553,7 @@ impl FixedTable {
         }
         self.taps = self.taps.next_multiple_of(2).max(2);
 
-        room(&mut self.coeffs, self.taps * self.starts.len());
+        clear_with_capacity(&mut self.coeffs, self.taps * self.starts.len());
         self.coeffs.resize(self.taps * self.starts.len(), 0);
         for (((row, raw), (&from, &start)), &size) in self
             .coeffs
@@ -617,17 +617,17 @@ impl FixedTable {
 mod tests {
     use super::*;
 
-    const FILTERS: [Filter; 6] = [
-        Filter::Nearest,
-        Filter::Area,
-        Filter::Triangle,
-        Filter::Cubic,
-        Filter::SharpCubic,
-        Filter::Lanczos3,
+    const FILTERS: [ResizeFilter; 6] = [
+        ResizeFilter::Nearest,
+        ResizeFilter::Area,
+        ResizeFilter::Triangle,
+        ResizeFilter::Cubic,
+        ResizeFilter::SharpCubic,
+        ResizeFilter::Lanczos3,
     ];
 
-    fn axis(in_size: u32, in0: f64, in1: f64, out_size: u32, filter: Filter) -> Axis {
-        Axis {
+    fn axis(in_size: u32, in0: f64, in1: f64, out_size: u32, filter: ResizeFilter) -> AxisGeometry {
+        AxisGeometry {
             in_size,
             in0,
             in1,
@@ -640,7 +640,7 @@ mod tests {
         }
     }
 
-    fn table(axis: Axis) -> WeightTable {
+    fn table(axis: AxisGeometry) -> WeightTable {
         let mut t = WeightTable::default();
         assert!(t.prepare(axis));
         t
@@ -648,7 +648,7 @@ mod tests {
 
     #[test]
     fn halving_with_a_triangle_gives_the_textbook_weights() {
-        let t = table(axis(8, 0.0, 8.0, 4, Filter::Triangle));
+        let t = table(axis(8, 0.0, 8.0, 4, ResizeFilter::Triangle));
         assert_eq!(t.window, 5);
         let (start, w) = t.row(1);
         assert_eq!((start, w), (1, &[0.125, 0.375, 0.375, 0.125][..]));
@@ -659,9 +659,9 @@ mod tests {
 
     #[test]
     fn without_antialias_two_pixels_are_mixed() {
-        let t = table(Axis {
+        let t = table(AxisGeometry {
             antialias: false,
-            ..axis(100, 0.0, 100.0, 10, Filter::Triangle)
+            ..axis(100, 0.0, 100.0, 10, ResizeFilter::Triangle)
         });
         // Centre at 15 = between pixels 14 and 15.
         assert_eq!(t.row(1), (14, &[0.5, 0.5][..]));
@@ -669,7 +669,7 @@ mod tests {
 
     #[test]
     fn the_fraction_of_the_box_lives_in_the_weights() {
-        let t = table(axis(10, 2.25, 6.25, 4, Filter::Triangle));
+        let t = table(axis(10, 2.25, 6.25, 4, ResizeFilter::Triangle));
         assert_eq!(t.row(0), (2, &[0.75, 0.25][..]));
     }
 
@@ -687,19 +687,20 @@ mod tests {
                 (64, 21.5, 23.75, 200),
             ] {
                 for antialias in [true, false] {
-                    let whole = Axis {
+                    let whole = AxisGeometry {
                         antialias,
                         ..axis(n, in0, in1, full, filter)
                     };
                     for (first, out_size) in [(0, 1), (7, 20), (full - 5, 5), (0, full)] {
-                        let part = Axis {
+                        let part = AxisGeometry {
                             first,
                             out_size,
                             ..whole
                         };
                         let reads = part.reads();
                         let origin = reads.start;
-                        let (mut all, mut some) = (table(whole), table(Axis { origin, ..part }));
+                        let (mut all, mut some) =
+                            (table(whole), table(AxisGeometry { origin, ..part }));
                         let (mut a, mut b) = (FixedTable::default(), FixedTable::default());
                         a.fill(&mut all);
                         b.fill(&mut some);
@@ -718,7 +719,7 @@ mod tests {
     #[test]
     fn nearest_takes_the_pixel_that_holds_the_centre() {
         let picks = |n, in0, in1, out| {
-            let t = table(axis(n, in0, in1, out, Filter::Nearest));
+            let t = table(axis(n, in0, in1, out, ResizeFilter::Nearest));
             (0..out as usize)
                 .map(|o| {
                     assert_eq!(t.row(o).1, [1.0]);
@@ -737,11 +738,11 @@ mod tests {
 
     #[test]
     fn area_counts_what_of_a_pixel_lies_in_the_output_pixel() {
-        let t = table(axis(5, 0.0, 5.0, 2, Filter::Area));
+        let t = table(axis(5, 0.0, 5.0, 2, ResizeFilter::Area));
         assert_eq!(t.row(0), (0, &[0.4, 0.4, 0.2][..]));
         assert_eq!(t.row(1), (2, &[0.2, 0.4, 0.4][..]));
         // Larger: mixed only where a border runs through the output pixel.
-        let t = table(axis(2, 0.0, 2.0, 3, Filter::Area));
+        let t = table(axis(2, 0.0, 2.0, 3, ResizeFilter::Area));
         assert_eq!(t.row(0), (0, &[1.0][..]));
         assert_eq!(t.row(1).0, 0);
         assert!(t.row(1).1.iter().all(|w| (w - 0.5).abs() < 1e-15));
@@ -750,12 +751,12 @@ mod tests {
 
     #[test]
     fn the_sharp_cubic_sees_the_edge_go_on() {
-        let t = table(Axis {
+        let t = table(AxisGeometry {
             antialias: false,
-            ..axis(4, 0.0, 4.0, 8, Filter::SharpCubic)
+            ..axis(4, 0.0, 4.0, 8, ResizeFilter::SharpCubic)
         });
         // Centre 0.25: pixels -2 to 1 at distances 1.75, 0.75, 0.25, 1.25.
-        let w = |x| Filter::SharpCubic.at(x);
+        let w = |x| ResizeFilter::SharpCubic.at(x);
         let (start, weights) = t.row(0);
         assert_eq!(start, 0);
         let expected = [w(1.75) + w(0.75) + w(0.25), w(1.25)];
@@ -768,22 +769,22 @@ mod tests {
 
     #[test]
     fn every_word_of_a_recipe_has_its_filter() {
-        let of = |i| (Filter::of(i, true), Filter::of(i, false));
+        let of = |i| (ResizeFilter::of(i, true), ResizeFilter::of(i, false));
         let same = |f| ((f, false), (f, false));
-        assert_eq!(of(Interpolation::Nearest), same(Filter::Nearest));
-        assert_eq!(of(Interpolation::Area), same(Filter::Area));
+        assert_eq!(of(InterpolationMode::Nearest), same(ResizeFilter::Nearest));
+        assert_eq!(of(InterpolationMode::Area), same(ResizeFilter::Area));
         let both = |f, g| ((f, true), (g, false));
         assert_eq!(
-            of(Interpolation::Bilinear),
-            both(Filter::Triangle, Filter::Triangle)
+            of(InterpolationMode::Bilinear),
+            both(ResizeFilter::Triangle, ResizeFilter::Triangle)
         );
         assert_eq!(
-            of(Interpolation::Bicubic),
-            both(Filter::Cubic, Filter::SharpCubic)
+            of(InterpolationMode::Bicubic),
+            both(ResizeFilter::Cubic, ResizeFilter::SharpCubic)
         );
         assert_eq!(
-            of(Interpolation::Lanczos),
-            both(Filter::Lanczos3, Filter::Lanczos3)
+            of(InterpolationMode::Lanczos),
+            both(ResizeFilter::Lanczos3, ResizeFilter::Lanczos3)
         );
     }
 
@@ -794,11 +795,11 @@ mod tests {
         for filter in FILTERS {
             for (n, in0, in1, out) in [(500, 0.0, 500.0, 41), (60, 3.3, 55.1, 300)] {
                 for antialias in [true, false] {
-                    let a = Axis {
+                    let a = AxisGeometry {
                         antialias,
                         ..axis(n, in0, in1, out, filter)
                     };
-                    let part = Axis {
+                    let part = AxisGeometry {
                         first: 11,
                         out_size: 5,
                         ..a
@@ -817,10 +818,10 @@ mod tests {
 
     #[test]
     fn the_same_axis_is_not_computed_again() {
-        let a = axis(50, 0.5, 40.0, 20, Filter::Cubic);
+        let a = axis(50, 0.5, 40.0, 20, ResizeFilter::Cubic);
         let mut t = table(a);
         assert!(!t.prepare(a));
-        assert!(t.prepare(Axis { in1: 41.0, ..a }));
+        assert!(t.prepare(AxisGeometry { in1: 41.0, ..a }));
     }
 
     #[test]
@@ -837,7 +838,7 @@ mod tests {
                 (9, 4.0, 4.5, 64),
             ] {
                 for antialias in [true, false] {
-                    let a = Axis {
+                    let a = AxisGeometry {
                         antialias,
                         ..axis(n, in0, in1, out, filter)
                     };
@@ -872,8 +873,8 @@ mod tests {
 
     #[test]
     fn an_identity_is_seen_as_one() {
-        assert!(axis(10, 3.0, 8.0, 5, Filter::Cubic).is_identity());
-        assert!(!axis(10, 3.5, 8.5, 5, Filter::Cubic).is_identity());
-        assert!(!axis(10, 3.0, 8.0, 4, Filter::Cubic).is_identity());
+        assert!(axis(10, 3.0, 8.0, 5, ResizeFilter::Cubic).is_identity());
+        assert!(!axis(10, 3.5, 8.5, 5, ResizeFilter::Cubic).is_identity());
+        assert!(!axis(10, 3.0, 8.0, 4, ResizeFilter::Cubic).is_identity());
     }
 }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
-use crate::data::shard::expand;
+use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
-use crate::sys::location::Location;
+use crate::sys::location::ResolvedPath;
 
 /// How addresses begin that a store is known for.
 const SCHEMES: &[&str] = &[
@@ -23,14 +23,14 @@ const SCHEMES: &[&str] = &[
 /// Where a cache lies in an object store: `s3://BUCKET/PREFIX`, `gs://`, `az://`, `https://`,
 /// `file:///`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Address(String);
+pub struct StoreAddress(String);
 
-impl Address {
+impl StoreAddress {
     /// How addresses begin, for messages.
     pub const KINDS: &str = "s3://, gs://, az://, https:// or file://";
 
     /// Whether a text begins as the address of a store.
-    pub fn is_one(text: impl AsRef<OsStr>) -> bool {
+    pub fn is_address(text: impl AsRef<OsStr>) -> bool {
         let text = text
             .as_ref()
             .to_str()
@@ -131,13 +131,13 @@ impl Address {
     ///
     /// # Errors
     /// An address that is none; an empty path.
-    pub(crate) fn location(place: &Path) -> Result<Option<Location>> {
-        let path = match Self::is_one(place) {
+    pub(crate) fn location(place: &Path) -> Result<Option<ResolvedPath>> {
+        let path = match Self::is_address(place) {
             true => Self::parse(place)?.local_path(),
             false => Some(place.to_owned()),
         };
         let located =
-            path.map(|path| Location::of(&path).map_err(|e| Error::io_at("find", path, e)));
+            path.map(|path| ResolvedPath::of(&path).map_err(|e| Error::io_at("find", path, e)));
         located.transpose()
     }
 
@@ -145,10 +145,10 @@ impl Address {
     ///
     /// # Errors
     /// As [`Address::location`].
-    pub(crate) fn is(&self, place: &Path) -> Result<bool> {
+    pub(crate) fn is_same_place(&self, place: &Path) -> Result<bool> {
         let own = Self::location(Path::new(&self.0))?;
         Ok(match (own, Self::location(place)?) {
-            (Some(own), Some(place)) => place.is(&own),
+            (Some(own), Some(place)) => place.is_same_place(&own),
             (None, None) => self.bucket_path() == Self::parse(place)?.bucket_path(),
             _ => false,
         })
@@ -195,7 +195,7 @@ impl Address {
         if !Index::names_tars(&self.0) {
             return Ok(BTreeSet::from([self.0.clone()]));
         }
-        let all = expand::addresses(&self.0)?;
+        let all = shard_patterns::addresses(&self.0)?;
         let folders = all.iter().filter_map(|one| one.rsplit_once('/'));
         Ok(folders.map(|(folder, _)| folder.to_owned()).collect())
     }
@@ -206,7 +206,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -261,14 +261,17 @@ mod tests {
     #[test]
     fn addresses_of_stores_are_told_from_paths() {
         for text in ["s3://b/p", "gs://b", "https://h/p", "file:///p", "az://c/p"] {
-            assert!(Address::is_one(text), "{text}");
+            assert!(StoreAddress::is_address(text), "{text}");
         }
         for text in ["/s3://b", "s3:/b", "train.tar", "pipe:cat", "hf://x/y", ""] {
-            assert!(!Address::is_one(text), "{text}");
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(!StoreAddress::is_address(text), "{text}");
+            assert!(StoreAddress::parse(text).is_err(), "{text}");
         }
-        assert_eq!(Address::parse("S3://b/P").unwrap().as_str(), "s3://b/P");
-        let address = Address::parse("s3://b/p//").unwrap();
+        assert_eq!(
+            StoreAddress::parse("S3://b/P").unwrap().as_str(),
+            "s3://b/P"
+        );
+        let address = StoreAddress::parse("s3://b/p//").unwrap();
         assert_eq!(address.as_str(), "s3://b/p");
         assert_eq!(address.of("manifest.json"), "s3://b/p/manifest.json");
     }
@@ -281,12 +284,12 @@ mod tests {
             "https://host/p?sig=hunter2",
             "abfss://c:hunter2@account/p",
         ] {
-            let e = Address::parse(text).unwrap_err().to_string();
+            let e = StoreAddress::parse(text).unwrap_err().to_string();
             assert!(!e.contains("hunter2") && e.contains("environment"), "{e}");
         }
-        assert!(Address::parse("abfss://container@account.dfs.core.windows.net/p").is_ok());
+        assert!(StoreAddress::parse("abfss://container@account.dfs.core.windows.net/p").is_ok());
         for text in ["s3://", "s3:///p", "file:///"] {
-            assert!(Address::parse(text).is_err(), "{text}");
+            assert!(StoreAddress::parse(text).is_err(), "{text}");
         }
     }
 
@@ -301,7 +304,7 @@ mod tests {
             "file:///data/x/%2e%2E/./c2",
             "file:///data%2Fc2//",
         ] {
-            let address = Address::parse(text).unwrap();
+            let address = StoreAddress::parse(text).unwrap();
             let path = address.local_path();
             assert_eq!(path.as_deref(), Some(Path::new("/data/c2")), "{text}");
         }
@@ -312,10 +315,10 @@ mod tests {
             "file:///a\\c2",
             "file:///a%2",
         ] {
-            let e = Address::parse(text).unwrap_err().to_string();
+            let e = StoreAddress::parse(text).unwrap_err().to_string();
             assert!(e.contains("write file:///FOLDER"), "{e}");
         }
-        assert_eq!(Address::parse("s3://b/p").unwrap().local_path(), None);
+        assert_eq!(StoreAddress::parse("s3://b/p").unwrap().local_path(), None);
     }
 
     #[test]
@@ -324,7 +327,7 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         std::fs::create_dir(at("c2")).unwrap();
         std::os::unix::fs::symlink("c2", at("link")).unwrap();
-        let own = Address::parse(format!("file://{}", at("c2").display())).unwrap();
+        let own = StoreAddress::parse(format!("file://{}", at("c2").display())).unwrap();
         let address = |name: &str| PathBuf::from(format!("file://{}", at(name).display()));
         for inside in ["c2", "c2/new", "link", "link/new", "other/../c2/"] {
             assert!(own.contains(&at(inside)).unwrap(), "{inside}");
@@ -334,7 +337,7 @@ mod tests {
             assert!(!own.contains(&at(outside)).unwrap(), "{outside}");
             assert!(!own.contains(&address(outside)).unwrap(), "{outside}");
         }
-        let bucket = Address::parse("s3://b/p").unwrap();
+        let bucket = StoreAddress::parse("s3://b/p").unwrap();
         for (place, is_below) in [
             ("s3a://b/p/q", true),
             ("s3://b/p/", true),

@@ -21,12 +21,12 @@ pub(crate) mod run;
 pub(crate) mod store;
 
 pub use data::{
-    CameraCount, Center, Frame, ImageOrder, MissingFiles, ModelFolder, Orientation, Placement,
-    Points, Pose, RollingShutter, Scene, SceneFormat, SceneOptions, SceneSummary, Split, SplitBy,
-    UnreadImage, scene_svg,
+    CameraCount, CenterMethod, Frame, ImageOrder, MissingFiles, ModelFolder, OrientationMethod,
+    PointCloud, Pose, RollingShutter, Scene, SceneFormat, SceneOptions, SceneSplit, SceneSummary,
+    SplitBy, UnreadImage, WorldTransform, scene_svg,
 };
 pub use forecast::{
-    SceneDeviceMemory, SceneForecast, SceneMemory, SceneWorkerMemory, StoreForecast,
+    ImageStorePlan, SceneDeviceMemory, SceneMemory, SceneMemoryPlan, SceneWorkerMemory,
 };
 pub use jobs::shared::batch::{SceneArrays, SceneBatch};
 pub use options::{RaysOptions, ViewsOptions};

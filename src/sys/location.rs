@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::sys::regular::keeps_inodes;
+use crate::sys::regular_file::keeps_inodes;
 
 /// The mounts of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// The place that a path leads to.
 #[derive(Debug, Clone)]
-pub(crate) struct Location {
+pub(crate) struct ResolvedPath {
     /// Absolute, without links.
     path: PathBuf,
     /// Device and inode of what is at the path; none where nothing is.
@@ -30,7 +30,7 @@ pub(crate) struct Location {
 
 type Id = (u64, u64);
 
-impl Location {
+impl ResolvedPath {
     /// # Errors
     /// An empty path; a working folder that is gone.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
@@ -50,7 +50,7 @@ impl Location {
     }
 
     /// Whether both are one place.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.path == other.path
             || (self.id.is_some() && self.id == other.id)
             || (self.on_device.is_some() && self.on_device == other.on_device)
@@ -75,7 +75,7 @@ impl Location {
             }
             _ => false,
         };
-        self.is(folder)
+        self.is_same_place(folder)
             || self.path.starts_with(&folder.path)
             || folder.id.is_some_and(|id| self.above.contains(&id))
             || is_below()
@@ -164,8 +164,8 @@ mod tests {
 
     use super::*;
 
-    fn of(path: impl AsRef<Path>) -> Location {
-        Location::of(path.as_ref()).unwrap()
+    fn of(path: impl AsRef<Path>) -> ResolvedPath {
+        ResolvedPath::of(path.as_ref()).unwrap()
     }
 
     #[test]
@@ -185,10 +185,10 @@ mod tests {
             "link/../a/b",
             "none/../a/b",
         ] {
-            assert!(of(at(same)).is(&place), "{same}");
+            assert!(of(at(same)).is_same_place(&place), "{same}");
         }
         for other in ["a", "a/b/c", "a/c", "ab"] {
-            assert!(!of(at(other)).is(&place), "{other}");
+            assert!(!of(at(other)).is_same_place(&place), "{other}");
         }
         let below = [
             "a/b",

@@ -48,7 +48,7 @@ pub(crate) fn leave_no_core() -> Result<()> {
 }
 
 /// From here on this process writes no file behind the end of the longest of these.
-pub(crate) fn lengthen_no_file(files: &[RawFd]) -> Result<()> {
+pub(crate) fn limit_file_length(files: &[RawFd]) -> Result<()> {
     let failed = |e| Error::io("limit the length of files", e);
     let mut most = 0;
     for fd in files {
@@ -85,7 +85,7 @@ static GIVES_BACK: AtomicBool = AtomicBool::new(false);
 /// Makes the C library give back what is freed: large blocks at once, and the heap's end
 /// when much of it is free. By itself it keeps up to 64 MiB after a large picture; and what
 /// it keeps lies beside what was forecast.
-pub(crate) fn give_back_what_is_freed() {
+pub(crate) fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     for (parameter, bytes) in [
         (libc::M_MMAP_THRESHOLD, GIVEN_BACK),
@@ -101,7 +101,7 @@ pub(crate) fn give_back_what_is_freed() {
 /// Gives back what is still kept, in front of something large, which then does not
 /// lie beside what was left by many small ones. Nothing in a process that did not
 /// call [`give_back_what_is_freed`]: there the heap is the caller's.
-pub(crate) fn give_back_all_that_is_freed() {
+pub(crate) fn trim_heap() {
     if !GIVES_BACK.load(Ordering::Relaxed) {
         return;
     }

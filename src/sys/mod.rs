@@ -14,6 +14,8 @@
 //!   `location`: where a path leads; `storage`: whether files are memory;
 //! - `sandbox`: what a process may still ask of the kernel.
 
+pub(crate) mod atomic_file;
+pub(crate) mod byte_locks;
 pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod cpu;
@@ -24,16 +26,14 @@ pub(crate) mod panics;
 pub(crate) mod pid_namespace;
 pub(crate) mod probe;
 pub(crate) mod process;
-pub(crate) mod regular;
-pub(crate) mod replace;
+pub(crate) mod regular_file;
 pub(crate) mod sandbox;
-pub(crate) mod sealed;
-pub(crate) mod shared;
+pub(crate) mod sealed_bytes;
+pub(crate) mod shared_memory;
 pub(crate) mod socket;
 pub(crate) mod stack;
 pub(crate) mod stderr;
 pub(crate) mod storage;
 pub(crate) mod text_file;
 pub(crate) mod threads;
-pub(crate) mod turns;
 pub(crate) mod whole_file;

@@ -15,7 +15,7 @@ static HOOK: Once = Once::new();
 
 /// What `work` gives; `None` after a panic, of which nothing is printed. What `work` has changed
 /// by then is unknown: it must not be used again.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let before = take_hook();
         set_hook(Box::new(move |panic| match IS_CAUGHT.get() {
@@ -50,8 +50,8 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
         }));
         let broken = || -> u32 { panic!("a decoder") };
-        assert_eq!(caught(broken), None);
-        assert_eq!(caught(|| caught(broken).unwrap_or(7)), Some(7));
+        assert_eq!(catch_panic(broken), None);
+        assert_eq!(catch_panic(|| catch_panic(broken).unwrap_or(7)), Some(7));
         assert_eq!(seen.load(Ordering::Relaxed), 0);
         assert!(catch_unwind(broken).is_err());
         assert_eq!(seen.load(Ordering::Relaxed), 1);

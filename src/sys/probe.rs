@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::process::{PidFd, close_nothing};
-use super::shared::SharedMemory;
+use super::shared_memory::SharedMemory;
 use crate::error::{Error, Result};
 
 const PAGE: usize = 4096;

@@ -39,7 +39,7 @@ pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// What `receive` found.
-pub(crate) enum Received {
+pub(crate) enum ReceiveOutcome {
     /// This many bytes of the buffer were filled.
     Message(usize, Vec<OwnedFd>),
     /// The other end is closed.
@@ -99,7 +99,7 @@ pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
     limit: Duration,
-) -> Result<Received> {
+) -> Result<ReceiveOutcome> {
     let mut clock = RunningClock::start();
     let mut left = limit;
     loop {
@@ -107,7 +107,7 @@ pub(crate) fn receive(
         if !readable(socket, sleep)? {
             // The last look was one without a sleep.
             if left.is_zero() {
-                return Ok(Received::Timeout);
+                return Ok(ReceiveOutcome::Timeout);
             }
             left = limit.saturating_sub(clock.read(sleep));
             continue;
@@ -122,7 +122,7 @@ pub(crate) fn receive(
         ) {
             Ok(m) => m,
             Err(Errno::EINTR | Errno::EAGAIN) => continue,
-            Err(Errno::ECONNRESET) => return Ok(Received::Closed),
+            Err(Errno::ECONNRESET) => return Ok(ReceiveOutcome::Closed),
             Err(e) => return Err(Error::io("receive a control message", e)),
         };
         let mut fds = Vec::new();
@@ -148,8 +148,8 @@ pub(crate) fn receive(
             ));
         }
         return Ok(match message.bytes {
-            0 => Received::Closed,
-            n => Received::Message(n, fds),
+            0 => ReceiveOutcome::Closed,
+            n => ReceiveOutcome::Message(n, fds),
         });
     }
 }
@@ -177,13 +177,13 @@ mod tests {
         send(a.as_fd(), b"one", &[]).unwrap();
         send(a.as_fd(), b"two!", &[a.as_fd(), b.as_fd()]).unwrap();
         let mut buf = [0; 16];
-        let Received::Message(3, fds) =
+        let ReceiveOutcome::Message(3, fds) =
             receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap()
         else {
             panic!("no first message");
         };
         assert!(fds.is_empty());
-        let Received::Message(4, fds) =
+        let ReceiveOutcome::Message(4, fds) =
             receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap()
         else {
             panic!("no second message");
@@ -197,12 +197,12 @@ mod tests {
         let mut buf = [0; 4];
         assert!(matches!(
             receive(b.as_fd(), &mut buf, Duration::from_millis(1)).unwrap(),
-            Received::Timeout
+            ReceiveOutcome::Timeout
         ));
         drop(a);
         assert!(matches!(
             receive(b.as_fd(), &mut buf, Duration::from_secs(1)).unwrap(),
-            Received::Closed
+            ReceiveOutcome::Closed
         ));
     }
 

@@ -40,9 +40,9 @@ const MOST: usize = 64 << 10;
 
 /// The stderr of a pool: one end of its own pipe, and where words go from there.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub(crate) struct StderrRelay {
     from: OwnedFd,
-    to: Given,
+    to: OriginalStderr,
     /// A line that has not ended yet.
     begun: Vec<u8>,
     lost: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Relay {
 
 /// The stderr that the coordinator was started with.
 #[derive(Debug)]
-enum Given {
+enum OriginalStderr {
     /// A file, which has no reader to wait for. Its storage may keep a writer waiting: the
     /// consumer notices that the coordinator does not look after rows.
     File(OwnedFd),
@@ -65,10 +65,10 @@ enum Given {
     Nobody,
 }
 
-impl Relay {
+impl StderrRelay {
     /// Puts the pool's own pipe in the place of descriptor 2.
     pub(crate) fn install() -> Result<Self> {
-        let to = Given::stderr()?;
+        let to = OriginalStderr::stderr()?;
         let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
             .map_err(|e| Error::io("make a pipe for stderr", e))?;
         let from = above_standard_streams(from)?;
@@ -84,9 +84,11 @@ impl Relay {
     /// Descriptors that must stay open for it.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let to = match &self.to {
-            Given::File(fd) | Given::Socket(fd) | Given::Kept(fd) => Some(fd.as_raw_fd()),
-            Given::Opened(file) => Some(file.as_raw_fd()),
-            Given::Nobody => None,
+            OriginalStderr::File(fd) | OriginalStderr::Socket(fd) | OriginalStderr::Kept(fd) => {
+                Some(fd.as_raw_fd())
+            }
+            OriginalStderr::Opened(file) => Some(file.as_raw_fd()),
+            OriginalStderr::Nobody => None,
         };
         [self.from.as_raw_fd()].into_iter().chain(to)
     }
@@ -181,14 +183,14 @@ impl Relay {
     }
 }
 
-impl AsFd for Relay {
+impl AsFd for StderrRelay {
     /// Readable when somebody said something.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.from.as_fd()
     }
 }
 
-impl Given {
+impl OriginalStderr {
     fn stderr() -> Result<Self> {
         // SAFETY: duplicates a number into the table, or fails where it is not open.
         let fd = unsafe { libc::fcntl(2, libc::F_DUPFD_CLOEXEC, 3) };
@@ -261,12 +263,12 @@ mod tests {
     use super::*;
 
     /// A relay with pipes in the place of both stderrs; the end that is to be read.
-    fn relay(given: impl FnOnce(OwnedFd) -> Given) -> (Relay, File, File) {
+    fn relay(given: impl FnOnce(OwnedFd) -> OriginalStderr) -> (StderrRelay, File, File) {
         let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
         let (reader, to) = pipe().unwrap();
         assert_eq!(fcntl(&to, FcntlArg::F_SETPIPE_SZ(4096)), Ok(4096));
         let to = given(to);
-        let relay = Relay {
+        let relay = StderrRelay {
             from,
             to,
             begun: Vec::new(),
@@ -275,7 +277,7 @@ mod tests {
         (relay, File::from(own), File::from(reader))
     }
 
-    fn check(mut relay: Relay, own: File, mut reader: File) {
+    fn check(mut relay: StderrRelay, own: File, mut reader: File) {
         let line = [&[b'x'; 99][..], b"\n"].concat();
         for _ in 0..60 {
             assert_eq!(write(&own, &line), Ok(100));
@@ -294,13 +296,13 @@ mod tests {
 
     #[test]
     fn a_full_pipe_is_not_waited_for_and_lines_stay_whole() {
-        let (relay, own, reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        let (relay, own, reader) = relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
         check(relay, own, reader);
     }
 
     #[test]
     fn a_pipe_that_cannot_be_opened_once_more_is_not_waited_for() {
-        let (relay, own, reader) = relay(Given::Kept);
+        let (relay, own, reader) = relay(OriginalStderr::Kept);
         if relay.to.write(b"one line\n") == Err(Errno::EOPNOTSUPP) {
             // A kernel before 6.4: every line is dropped, and none is waited for.
             let mut relay = relay;
@@ -317,7 +319,8 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_passed_on_in_pieces() {
-        let (mut relay, own, mut reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        let (mut relay, own, mut reader) =
+            relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
         let mut said = Vec::new();
         for _ in 0..3 {
             assert_eq!(write(&own, &[b'y'; 3000]), Ok(3000));
@@ -336,7 +339,8 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_listens_to_is_passed_on() {
-        let (mut relay, own, mut reader) = relay(|to| Given::Opened(opened_again(&to).unwrap()));
+        let (mut relay, own, mut reader) =
+            relay(|to| OriginalStderr::Opened(opened_again(&to).unwrap()));
         let said =
             "a\u{1b}]0;title\u{7}\tb\r\u{9b}2J\u{7f} \u{e4}\u{20ac}\u{a0}\n\u{202e}c\u{feff}\n";
         write(&own, said.as_bytes()).unwrap();
@@ -353,7 +357,7 @@ mod tests {
 
     #[test]
     fn who_talks_without_end_keeps_nobody() {
-        let (mut relay, own, _reader) = relay(|_| Given::Nobody);
+        let (mut relay, own, _reader) = relay(|_| OriginalStderr::Nobody);
         fcntl(&own, FcntlArg::F_SETPIPE_SZ(4 * MOST as i32)).unwrap();
         while write(&own, &[b'\n'; AT_ONCE]).is_ok() {}
         relay.pass_on();

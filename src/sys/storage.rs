@@ -34,7 +34,7 @@ const PAGE: usize = 4096;
 
 /// Where the bytes of files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bytes {
+pub(crate) enum StorageKind {
     InStorage,
     InMemory,
     /// In a program of FUSE.
@@ -42,25 +42,25 @@ pub(crate) enum Bytes {
 }
 
 /// Answers for stacked file systems, for which a page is written.
-static TRIED: Mutex<Vec<(PathBuf, Bytes)>> = Mutex::new(Vec::new());
+static TRIED: Mutex<Vec<(PathBuf, StorageKind)>> = Mutex::new(Vec::new());
 
 /// Where the bytes of files in `folder` are.
 ///
 /// # Errors
 /// No such folder; one that cannot be written to, on a stacked file system.
-pub(crate) fn bytes_in(folder: &Path) -> io::Result<Bytes> {
+pub(crate) fn storage_kind(folder: &Path) -> io::Result<StorageKind> {
     // Its width differs among C libraries; the numbers have 32 bits.
     let kind = statfs(folder)?.filesystem_type().0 as u32;
     if IN_MEMORY.contains(&kind) {
-        return Ok(Bytes::InMemory);
+        return Ok(StorageKind::InMemory);
     }
     if kind == FUSE {
-        return Ok(Bytes::Unknown);
+        return Ok(StorageKind::Unknown);
     }
     if !STACKED.contains(&kind) {
         return Ok(match is_device_in_memory(folder) {
-            true => Bytes::InMemory,
-            false => Bytes::InStorage,
+            true => StorageKind::InMemory,
+            false => StorageKind::InStorage,
         });
     }
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,8 +68,8 @@ pub(crate) fn bytes_in(folder: &Path) -> io::Result<Bytes> {
         return Ok(*found);
     }
     let found = match is_dropped(folder)? {
-        true => Bytes::InStorage,
-        false => Bytes::InMemory,
+        true => StorageKind::InStorage,
+        false => StorageKind::InMemory,
     };
     tried.push((folder.to_owned(), found));
     Ok(found)
@@ -90,7 +90,9 @@ fn is_device_in_memory(folder: &Path) -> bool {
     }
     let file = fs::read_to_string(device.join("loop/backing_file")).unwrap_or_default();
     let folder = Path::new(file.trim_end()).parent();
-    folder.is_some_and(|folder| bytes_in(folder).is_ok_and(|bytes| bytes == Bytes::InMemory))
+    folder.is_some_and(|folder| {
+        storage_kind(folder).is_ok_and(|bytes| bytes == StorageKind::InMemory)
+    })
 }
 
 /// Whether the system drops a page that was written and synced, and is needed no more. Of a
@@ -142,13 +144,16 @@ mod tests {
         let memory = Path::new("/dev/shm");
         match statfs(memory).map(|found| found.filesystem_type().0 as u32) {
             Ok(kind) if IN_MEMORY.contains(&kind) => {
-                assert_eq!(bytes_in(memory).unwrap(), Bytes::InMemory);
+                assert_eq!(storage_kind(memory).unwrap(), StorageKind::InMemory);
                 assert!(!is_dropped(memory).unwrap());
             }
             other => println!("NOT CHECKED: /dev/shm is no tmpfs here: {other:?}"),
         }
         let storage = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let known = bytes_in(storage).unwrap();
-        assert_eq!(is_dropped(storage).unwrap(), known == Bytes::InStorage);
+        let known = storage_kind(storage).unwrap();
+        assert_eq!(
+            is_dropped(storage).unwrap(),
+            known == StorageKind::InStorage
+        );
     }
 }

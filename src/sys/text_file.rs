@@ -15,7 +15,7 @@ const PIECE: usize = 64 << 10;
 
 /// Why a file is not read to its end.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum TextReadError {
     Read(io::Error),
     /// It is longer than this.
     TooLong(u64),
@@ -23,7 +23,7 @@ pub(crate) enum Refused {
     Zero(u64),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for TextReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(e) => write!(f, "cannot be read: {e}"),
@@ -54,7 +54,7 @@ pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The bytes up to the end, `most` of them at the most.
-pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, Refused> {
+pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, TextReadError> {
     let mut text = Vec::new();
     let mut piece = vec![0; PIECE];
     loop {
@@ -62,17 +62,17 @@ pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, Refused> {
             Ok(0) => return Ok(text),
             Ok(n) => &piece[..n],
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => return Err(Refused::Read(e)),
+            Err(e) => return Err(TextReadError::Read(e)),
         };
         let at = text.len() as u64;
         if let Some(zero) = found.iter().position(|&b| b == 0) {
-            return Err(Refused::Zero(at + zero as u64));
+            return Err(TextReadError::Zero(at + zero as u64));
         }
         if at + found.len() as u64 > most {
-            return Err(Refused::TooLong(most));
+            return Err(TextReadError::TooLong(most));
         }
         text.try_reserve(found.len())
-            .map_err(|_| Refused::Read(ErrorKind::OutOfMemory.into()))?;
+            .map_err(|_| TextReadError::Read(ErrorKind::OutOfMemory.into()))?;
         text.extend_from_slice(found);
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     fn a_text_is_read_up_to_its_limit() {
         assert_eq!(read(&b"12345"[..], 5).unwrap(), b"12345");
         let e = read(&b"12345"[..], 4).unwrap_err();
-        assert!(matches!(e, Refused::TooLong(4)), "{e}");
+        assert!(matches!(e, TextReadError::TooLong(4)), "{e}");
         assert_eq!(read(&b""[..], 0).unwrap(), b"");
     }
 
@@ -97,7 +97,7 @@ mod tests {
         file.write_all(b"{\n").unwrap();
         file.as_file().set_len(1 << 40).unwrap();
         let e = read(file.reopen().unwrap(), u64::MAX).unwrap_err();
-        assert!(matches!(e, Refused::Zero(2)), "{e}");
+        assert!(matches!(e, TextReadError::Zero(2)), "{e}");
         assert!(e.to_string().contains("zero byte at byte 2"), "{e}");
     }
 }

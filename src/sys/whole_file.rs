@@ -5,8 +5,8 @@
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use crate::error::{Error, Result, needed, room};
-use crate::sys::regular;
+use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
+use crate::sys::regular_file;
 
 /// The bytes of the regular file at `path`, `most` of them at the most.
 ///
@@ -14,7 +14,7 @@ use crate::sys::regular;
 /// What the system says; a file that is longer, or no regular one.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let failed = |e| Error::io_at("read", path, e);
-    let (file, len) = regular::open(path).map_err(failed)?;
+    let (file, len) = regular_file::open(path).map_err(failed)?;
     if len > most {
         return Err(Error::dataset(path, too_long(len, most)));
     }
@@ -39,8 +39,8 @@ pub(crate) fn too_long(len: u64, most: u64) -> String {
     format!(
         "too long: it has {} ({len} bytes), and {} ({most} bytes) are read at most: check that it \
          is the right file, or make it again",
-        needed(len),
-        room(most)
+        size_rounded_up(len),
+        size_rounded_down(most)
     )
 }
 

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use featherload::plan::{IdentityProb, Weights};
+use featherload::plan::{IdentityProb, SampleWeights};
 use featherload::{Recipe, Sampler};
 
 use crate::allocator;
@@ -53,7 +53,7 @@ pub fn a_warm_sample_allocates_nothing() {
             prob: IdentityProb::SampleAvg,
         },
         Sampler::Weighted {
-            weights: Weights::InverseClassFrequency,
+            weights: SampleWeights::InverseClassFrequency,
             num_samples: None,
         },
         Sampler::RepeatedAugmentation { repeats: 3 },

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use featherload::internals::Drilled;
-use featherload::{Launch, Loader, LoaderBuilder};
+use featherload::internals::DrillBuilder;
+use featherload::{LaunchMethod, Loader, LoaderBuilder};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork, pipe};
@@ -47,7 +47,7 @@ pub fn forked_workers_give_the_stream_of_none() {
         let make = || {
             builder(dir.path())
                 .num_workers(workers)
-                .launch(Launch::Fork)
+                .launch(LaunchMethod::Fork)
         };
         let mut loader = make().build().unwrap();
         assert_same(&stream(&mut loader, 2), &want, "forked");
@@ -77,7 +77,7 @@ pub fn forked_processes_keep_no_handler() {
     set(nothing as extern "C" fn(libc::c_int) as libc::sighandler_t);
     let mut loader = builder(dir.path())
         .num_workers(2)
-        .launch(Launch::Fork)
+        .launch(LaunchMethod::Fork)
         .build()
         .unwrap();
     stream(&mut loader, 1);
@@ -101,7 +101,11 @@ pub fn forked_processes_keep_no_handler() {
 
 pub fn a_second_thread_forbids_the_fork() {
     let dir = data(1, 9);
-    let make = || builder(dir.path()).num_workers(1).launch(Launch::Fork);
+    let make = || {
+        builder(dir.path())
+            .num_workers(1)
+            .launch(LaunchMethod::Fork)
+    };
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || told.recv());
     let e = make().build().unwrap_err();
@@ -117,11 +121,11 @@ pub fn a_second_thread_forbids_the_fork() {
 }
 
 pub fn a_forked_copy_of_the_loader_is_harmless() {
-    copies(|b| b.launch(Launch::Exec));
+    copies(|b| b.launch(LaunchMethod::Exec));
 }
 
 pub fn a_forked_copy_of_a_forked_pool_is_harmless() {
-    copies(|b| b.launch(Launch::Fork));
+    copies(|b| b.launch(LaunchMethod::Fork));
 }
 
 fn copies(launch: impl Fn(LoaderBuilder) -> LoaderBuilder) {
@@ -180,7 +184,7 @@ fn copies(launch: impl Fn(LoaderBuilder) -> LoaderBuilder) {
 
 /// A trainer process that builds a loader, forks a child that does nothing but
 /// live on with everything it inherited, and trains until it is killed.
-fn trainer(launch: Launch) {
+fn trainer(launch: LaunchMethod) {
     let dir = data(3, 6);
     for round in 0..4 {
         let (from, to): (OwnedFd, OwnedFd) = pipe().unwrap();
@@ -247,9 +251,9 @@ fn train(loader: &mut Loader) -> ! {
 }
 
 pub fn a_killed_trainer_leaves_nothing_although_its_child_lives() {
-    trainer(Launch::Exec);
+    trainer(LaunchMethod::Exec);
 }
 
 pub fn a_killed_trainer_of_a_forked_pool_leaves_nothing() {
-    trainer(Launch::Fork);
+    trainer(LaunchMethod::Fork);
 }

@@ -822,7 +822,7 @@ fn the_ceiling_is_measured_beside_the_loader() {
 fn a_report_says_what_workers_were_kept_to() {
     let dir = data(1, 4);
     let kept = |args: &[&str]| bench(dir.path(), args)["loader"]["sandboxed"].clone();
-    let possible = featherload::Sandboxed::possible();
+    let possible = featherload::SandboxStatus::possible();
     let said = kept(&["--num-workers", "1"]);
     assert_eq!(said["calls"], possible.calls);
     assert_eq!(said["files"], possible.files);

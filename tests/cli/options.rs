@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, Args, Command};
 use featherload::LoaderBuilder;
 use featherload::cache::BuildOptions;
-use featherload::options::{LoaderOptions, Setup, SourceOptions};
+use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions};
 use featherload::rays::RaysBuilder;
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::views::ViewsBuilder;
@@ -314,7 +314,7 @@ fn defaults_are_those_of_the_library() {
     for (name, default, module, line) in [
         (
             "batch_size",
-            Setup::BATCH,
+            LoaderSetup::BATCH,
             "python/rust/options.rs",
             "const BATCH: u32 = ",
         ),

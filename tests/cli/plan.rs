@@ -480,7 +480,7 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         // Fewer slots are told, in one line.
         let lowered = format!(
             "`--depth` is 2 instead of 3: --memory-limit allows {}",
-            error::room(two_bytes)
+            error::size_rounded_down(two_bytes)
         );
         let out = featherload(&[&bench[..], &["--memory-limit", &two]].concat());
         assert_eq!(stderr(&out), format!("featherload: warning: {lowered}\n"));
@@ -507,9 +507,12 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         let too_deep = ["--depth", "3", "--memory-limit", &two];
         let said = refused_plan(&[&plan[..], &too_deep].concat());
         assert_eq!(said, refused(&[&bench[..], &too_deep].concat()));
-        let allows = format!("--memory-limit allows {}", error::room(two_bytes));
+        let allows = format!(
+            "--memory-limit allows {}",
+            error::size_rounded_down(two_bytes)
+        );
         for word in [
-            &format!("needs {} ", error::needed(three)),
+            &format!("needs {} ", error::size_rounded_up(three)),
             &allows,
             "depth 1",
         ] {
@@ -518,7 +521,10 @@ fn the_memory_of_a_run_adds_up_and_a_run_keeps_to_its_limit() {
         let low = limit(least - 1);
         let said = refused_plan(&[&plan[..], &["--memory-limit", &low]].concat());
         assert!(
-            said.contains(&format!("needs {} with depth 1", error::needed(least))),
+            said.contains(&format!(
+                "needs {} with depth 1",
+                error::size_rounded_up(least)
+            )),
             "{said}"
         );
         // What it names fits, and no more does.

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use featherload::survey::{Format, Survey, SurveyOptions};
-use featherload::{FaultKind, Index, Launch, Loader, Source};
+use featherload::survey::{FileFormat, HeaderSurvey, SurveyOptions};
+use featherload::{FaultKind, Index, LaunchMethod, Loader, Source};
 use image::{DynamicImage, ImageFormat};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -72,10 +72,10 @@ fn arrays_are_pictures_where_they_can_be() {
     assert!(Source::detect(dir.path()).unwrap().open().is_err());
     let list = dir.path().join("list");
     fs::write(&list, "a.npy 0\nb.npy 1\nc.npy 2\nd.npy 3\n").unwrap();
-    let survey = Survey::of(&index_of(&list)).unwrap();
+    let survey = HeaderSurvey::of(&index_of(&list)).unwrap();
     assert_eq!(
         survey.formats.iter().collect::<Vec<_>>(),
-        [(&Format::Npy, &2)]
+        [(&FileFormat::Npy, &2)]
     );
     let faults: Vec<_> = survey.faults.iter().map(|f| (f.kind, &f.reason)).collect();
     for ((kind, reason), words) in faults
@@ -92,19 +92,19 @@ fn arrays_are_pictures_where_they_can_be() {
 fn formats_sizes_and_faults_are_found() {
     let dir = data();
     let index = index_of(dir.path());
-    let survey = Survey::of(&index).unwrap();
+    let survey = HeaderSurvey::of(&index).unwrap();
     assert_eq!(survey.samples, index.len());
     assert_eq!(survey.readable + survey.unreadable, survey.samples);
-    let formats: Vec<(Format, u64)> = survey.formats.iter().map(|(f, n)| (*f, *n)).collect();
+    let formats: Vec<(FileFormat, u64)> = survey.formats.iter().map(|(f, n)| (*f, *n)).collect();
     assert_eq!(
         formats,
         [
-            (Format::Jpeg, 1),
-            (Format::Png, 1),
-            (Format::WebP, 1),
-            (Format::Gif, 1),
-            (Format::Bmp, 1),
-            (Format::Tiff, 1),
+            (FileFormat::Jpeg, 1),
+            (FileFormat::Png, 1),
+            (FileFormat::WebP, 1),
+            (FileFormat::Gif, 1),
+            (FileFormat::Bmp, 1),
+            (FileFormat::Tiff, 1),
         ]
     );
     let faults: Vec<(String, FaultKind)> = survey
@@ -153,7 +153,7 @@ fn what_is_over_a_limit_is_unreadable_and_has_no_part_in_the_sizes() {
     let huge = dir.path().join("many/huge.jpg");
     fs::write(&huge, claiming(60_000, 60_000)).unwrap();
     let index = index_of(dir.path());
-    let survey = Survey::of(&index).unwrap();
+    let survey = HeaderSurvey::of(&index).unwrap();
     assert_eq!((survey.readable, survey.unreadable), (6, 6));
     let fault = survey.faults.iter().find(|f| f.path == huge).unwrap();
     assert_eq!(fault.kind, FaultKind::TooLarge);
@@ -166,11 +166,11 @@ fn what_is_over_a_limit_is_unreadable_and_has_no_part_in_the_sizes() {
         max_pixels: u64::MAX,
         ..SurveyOptions::default()
     };
-    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    let survey = HeaderSurvey::with(&index, &options, &|_| ()).unwrap();
     assert_eq!((survey.readable, survey.unreadable), (7, 5));
     assert_eq!(survey.sizes.unwrap().pixels.max, 3_600_000_000);
     options.max_pixels = 300 * 200 - 1;
-    let survey = Survey::with(&index, &options, &|_| ()).unwrap();
+    let survey = HeaderSurvey::with(&index, &options, &|_| ()).unwrap();
     assert_eq!((survey.readable, survey.unreadable), (5, 7));
 
     let src = dir.path().to_str().unwrap();
@@ -298,7 +298,7 @@ fn many_unreadable_files_are_counted_and_the_first_are_named() {
     let mut loader = Loader::builder(Source::detect(dir.path()).unwrap())
         .recipe(featherload::Recipe::full())
         .on_error(featherload::OnError::Skip)
-        .launch(Launch::Exec)
+        .launch(LaunchMethod::Exec)
         .helper(FEATHERLOAD)
         .num_workers(1)
         .build()

@@ -15,7 +15,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use featherload::{Launch, Loader, LoaderBuilder, Source};
+use featherload::{LaunchMethod, Loader, LoaderBuilder, Source};
 use jpeg_encoder::{ColorType, Encoder};
 
 /// The command line, which is the helper too.
@@ -221,7 +221,7 @@ pub fn data(classes: u64, each: u64) -> tempfile::TempDir {
 pub fn builder(dir: &Path) -> LoaderBuilder {
     Loader::builder(Source::detect(dir).unwrap())
         .helper(FEATHERLOAD)
-        .launch(Launch::Exec)
+        .launch(LaunchMethod::Exec)
         .batch_size(8)
         .seed(11)
 }

@@ -1,6 +1,6 @@
 //! What a stream consists of, row by row.
 
-use featherload::{Batch, Labels, Loader, RowStatus, State};
+use featherload::{Batch, BatchLabels, Loader, RowStatus, State};
 use twox_hash::XxHash3_128;
 
 /// One row as it was handed over.
@@ -25,7 +25,7 @@ pub fn rows(batch: &Batch) -> Vec<Row> {
             row,
             id: batch.ids()[row],
             label: match batch.labels() {
-                Labels::Classes(classes) => classes[row],
+                BatchLabels::Classes(classes) => classes[row],
                 _ => i64::MIN,
             },
             status: batch.status()[row],

@@ -240,7 +240,7 @@ pub fn mask(holds: impl Fn(u32, u32) -> bool) -> GrayImage {
 /// The least `memory_limit` that is not refused: with a slot, and images in a file.
 pub fn least_limit(scene: &Written, workers: usize) -> u64 {
     let rays = scene.rays(workers).depth(1).memory_limit(1);
-    let (forecast, refusal) = rays.forecast_with_refusal().unwrap();
+    let (forecast, refusal) = rays.memory_plan_with_refusal().unwrap();
     assert!(refusal.is_some() && forecast.store.in_file);
     forecast.memory.total_bytes
 }

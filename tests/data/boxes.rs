@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use featherload::cache::{BuildOptions, Builder, Encoding, OnBadSample};
+use featherload::cache::{BuildOptions, CacheBuilder, CacheEncoding, OnBadSample};
 use featherload::index::{Index, ListOptions, PixelBox};
-use featherload::survey::Survey;
+use featherload::survey::HeaderSurvey;
 use featherload::{Error, Loader, Recipe, Source};
 
 use crate::common::command::{code, featherload, object, refusal, stderr};
@@ -69,7 +69,7 @@ fn the_last_line_of_a_box_file_is_the_box_of_its_picture() {
     assert_eq!(index.pixel_box(1).map(numbers), Some([5, 6, 7000, 9]));
     assert_eq!(index.pixel_box(2), None);
     // The size of a picture is that of its box.
-    let survey = Survey::of(&index).unwrap();
+    let survey = HeaderSurvey::of(&index).unwrap();
     assert_eq!(
         (survey.size(0), survey.size(1)),
         (Some((38, 29)), Some((3, 55)))
@@ -80,7 +80,7 @@ fn the_last_line_of_a_box_file_is_the_box_of_its_picture() {
     };
     let (plain, _) = Index::list(&scene.at("list.txt"), &plain).unwrap();
     assert!(!plain.has_boxes() && plain.pixel_box(0).is_none());
-    assert_eq!(Survey::of(&plain).unwrap().size(0), Some((40, 60)));
+    assert_eq!(HeaderSurvey::of(&plain).unwrap().size(0), Some((40, 60)));
     assert_eq!(index.bytes(), plain.bytes() + 2 * 16);
 }
 
@@ -210,23 +210,23 @@ fn a_cache_has_the_boxes_or_is_refused() {
             encode,
             ..BuildOptions::default()
         };
-        let builder = Builder::new(scene.source(), to, options);
+        let builder = CacheBuilder::new(scene.source(), to, options);
         builder.helper(FEATHERLOAD).num_workers(2).build()
     };
     let want = rows(scene.source());
     let (raw, jpeg) = (scene.at("raw"), scene.at("jpeg"));
-    built(Encoding::Raw, &raw).unwrap();
+    built(CacheEncoding::Raw, &raw).unwrap();
     assert!(rows(Source::Cache(raw.clone())) == want);
-    built(Encoding::Jpeg { quality: 95 }, &jpeg).unwrap();
+    built(CacheEncoding::Jpeg { quality: 95 }, &jpeg).unwrap();
     let sizes: Vec<_> = rows(Source::Cache(jpeg)).iter().map(|r| r.0).collect();
     assert_eq!(sizes, [(38, 29), (3, 55)]);
     let copy = scene.at("copy");
-    let e = built(Encoding::Copy, &copy).unwrap_err();
+    let e = built(CacheEncoding::Copy, &copy).unwrap_err();
     assert!(e.is_config() && e.to_string().contains("`boxes`"), "{e}");
     assert!(!copy.exists());
     // Other boxes are another source.
     scene.write("a", "1 2 30 39");
-    let e = built(Encoding::Raw, &raw).unwrap_err();
+    let e = built(CacheEncoding::Raw, &raw).unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("source"), "{e}");
 }
 
@@ -235,11 +235,11 @@ fn a_box_outside_of_its_picture_is_left_out_of_a_cache_for_good() {
     let scene = Scene::new();
     scene.write("a", "60 0 61 9");
     let options = BuildOptions {
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         ..BuildOptions::default()
     };
     let builder = |options, to| {
-        let builder = Builder::new(scene.source(), scene.at(to), options);
+        let builder = CacheBuilder::new(scene.source(), scene.at(to), options);
         builder.helper(FEATHERLOAD).num_workers(0)
     };
     let e = builder(options, "stops").build().unwrap_err();

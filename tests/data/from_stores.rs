@@ -12,9 +12,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use featherload::cache::{
-    BuildOptions, BuildPart, BuildPhase, BuildReport, Builder, CacheResize, Encoding,
+    BuildOptions, BuildPart, BuildPhase, BuildReport, CacheBuilder, CacheEncoding, CacheResize,
 };
-use featherload::fetch::{Address, FetchOptions, FetchReport};
+use featherload::fetch::{FetchOptions, FetchReport, StoreAddress};
 use featherload::index::{ShardLabels, ShardOptions};
 use featherload::{Index, Source};
 use nix::sys::signal::Signal;
@@ -53,7 +53,7 @@ fn tars() -> Scene {
 /// Such shards stand alone.
 fn apart() -> BuildOptions {
     BuildOptions {
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         resize: Some(CacheResize::Shorter(16)),
         shard_samples: Some(10),
         ..BuildOptions::default()
@@ -93,7 +93,7 @@ impl Scene {
         if !Index::is_cache(&self.src) {
             options.shards = labels();
         }
-        Source::Store(Address::parse(self.address()).unwrap(), options)
+        Source::Store(StoreAddress::parse(self.address()).unwrap(), options)
     }
 
     fn here(&self) -> Source {
@@ -106,8 +106,8 @@ impl Scene {
         }
     }
 
-    fn builder(&self, limit: Option<u64>, dst: &Path, options: BuildOptions) -> Builder {
-        Builder::new(self.source(limit), dst, options)
+    fn builder(&self, limit: Option<u64>, dst: &Path, options: BuildOptions) -> CacheBuilder {
+        CacheBuilder::new(self.source(limit), dst, options)
             .helper(FEATHERLOAD)
             .num_workers(1)
     }
@@ -115,7 +115,7 @@ impl Scene {
     /// The same build of the shards here.
     fn want(&self, options: BuildOptions) -> Files {
         let dst = self.at("want");
-        let builder = Builder::new(self.here(), &dst, options).helper(FEATHERLOAD);
+        let builder = CacheBuilder::new(self.here(), &dst, options).helper(FEATHERLOAD);
         assert!(builder.num_workers(1).build().unwrap().complete);
         built(&dst)
     }
@@ -169,7 +169,7 @@ fn came(report: &BuildReport) -> FetchReport {
     report.fetched.unwrap()
 }
 
-fn refused(builder: Builder) -> String {
+fn refused(builder: CacheBuilder) -> String {
     let e = builder.build().expect_err("no refusal");
     assert!(e.is_usage(), "{e}");
     e.to_string()
@@ -366,11 +366,11 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
         ("{one/x,two/x}", &one),
         ("{one,two}/x", &link),
     ] {
-        let address = Address::parse(format!("{}/{braces}.tar", split.address())).unwrap();
+        let address = StoreAddress::parse(format!("{}/{braces}.tar", split.address())).unwrap();
         let mut options = FetchOptions::default();
         options.dir = Some(split.at("fetched"));
         let source = Source::Store(address, options);
-        let said = refused(Builder::new(source, place, apart()).helper(FEATHERLOAD));
+        let said = refused(CacheBuilder::new(source, place, apart()).helper(FEATHERLOAD));
         assert!(said.contains("is where shards of the source lie"), "{said}");
     }
 

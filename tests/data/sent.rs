@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use featherload::cache::{
-    BuildOptions, BuildPart, BuildPhase, BuildReport, Builder, Encoding, OnBadSample,
+    BuildOptions, BuildPart, BuildPhase, BuildReport, CacheBuilder, CacheEncoding, OnBadSample,
 };
 use featherload::{Error, Source};
 use nix::sys::signal::Signal;
@@ -39,7 +39,7 @@ struct Scene {
 
 fn apart() -> BuildOptions {
     BuildOptions {
-        encode: Encoding::Jpeg { quality: 90 },
+        encode: CacheEncoding::Jpeg { quality: 90 },
         shard_samples: Some(EACH),
         ..BuildOptions::default()
     }
@@ -85,12 +85,12 @@ impl Scene {
         self.dir.path().join("stages")
     }
 
-    fn builder(&self) -> Builder {
+    fn builder(&self) -> CacheBuilder {
         self.builder_of(self.options)
     }
 
-    fn builder_of(&self, options: BuildOptions) -> Builder {
-        Builder::new(
+    fn builder_of(&self, options: BuildOptions) -> CacheBuilder {
+        CacheBuilder::new(
             Source::detect(self.src.path()).unwrap(),
             self.address(),
             options,
@@ -142,7 +142,7 @@ impl Scene {
     }
 }
 
-fn refused(builder: Builder) -> String {
+fn refused(builder: CacheBuilder) -> String {
     let e: Error = builder.build().expect_err("no refusal");
     assert!(e.is_usage(), "{e}");
     e.to_string()
@@ -166,7 +166,7 @@ fn the_objects_are_the_files_of_a_build_in_a_folder() {
             shard_samples: None,
             shard_size: Some(100_000),
             shuffle: Some(3),
-            encode: Encoding::Copy,
+            encode: CacheEncoding::Copy,
             ..apart()
         },
     ] {
@@ -217,7 +217,7 @@ fn the_stage_holds_a_few_shards_at_a_time() {
 fn a_large_shard_goes_there_in_parts() {
     let options = BuildOptions {
         shard_samples: Some(1000),
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         ..BuildOptions::default()
     };
     let scene = scene_of(data(2, 60), options);
@@ -318,7 +318,7 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     let scene = scene(apart());
     scene.build();
     let other = BuildOptions {
-        encode: Encoding::Jpeg { quality: 80 },
+        encode: CacheEncoding::Jpeg { quality: 80 },
         ..scene.options
     };
     let said = refused(scene.builder_of(other));
@@ -363,7 +363,7 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     assert!(scene.build().kept_shards > 0);
     scene.check();
 
-    let web = Builder::new(
+    let web = CacheBuilder::new(
         Source::detect(scene.src.path()).unwrap(),
         "https://host.invalid/train",
         scene.options,
@@ -371,14 +371,14 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     let said = refused(web.helper(FEATHERLOAD).stage_dir(scene.stages()));
     assert!(said.contains("takes no objects"), "{said}");
     let inside = format!("file://{}/cache", scene.src.path().display());
-    let within = Builder::new(
+    let within = CacheBuilder::new(
         Source::detect(scene.src.path()).unwrap(),
         inside,
         scene.options,
     );
     let said = refused(within.helper(FEATHERLOAD).stage_dir(scene.stages()));
     assert!(said.contains("lies inside the source"), "{said}");
-    let folder = Builder::new(
+    let folder = CacheBuilder::new(
         Source::detect(scene.src.path()).unwrap(),
         scene.dir.path().join("folder"),
         scene.options,

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use featherload::cache::{BuildOptions, Encoding};
-use featherload::fetch::{Address, FetchOptions};
+use featherload::cache::{BuildOptions, CacheEncoding};
+use featherload::fetch::{FetchOptions, StoreAddress};
 use featherload::{Error, Loader, LoaderBuilder, OnError, Rank, Recipe, Sampler, Source};
 use nix::sys::signal::Signal;
 
@@ -34,7 +34,7 @@ struct Scene {
 /// A cache of so many shards in `folder`.
 pub(crate) fn make_cache(folder: &Path, quality: u8) {
     let options = BuildOptions {
-        encode: Encoding::Jpeg { quality },
+        encode: CacheEncoding::Jpeg { quality },
         shard_samples: Some(EACH),
         ..BuildOptions::default()
     };
@@ -102,7 +102,7 @@ impl Scene {
     }
 
     fn store(&self, limit: Option<u64>) -> LoaderBuilder {
-        let address = Address::parse(format!("file://{}", self.cache.display())).unwrap();
+        let address = StoreAddress::parse(format!("file://{}", self.cache.display())).unwrap();
         let mut options = FetchOptions::default();
         options.dir = Some(self.fetched.clone());
         options.limit = limit;
@@ -279,7 +279,7 @@ fn a_fetcher_that_is_stopped_costs_nothing_but_time() {
 fn led(scene: &Scene, limit: Duration) -> ([featherload::Loader; 2], i32) {
     let room = scene.room_for(10);
     let loaders = [0, 1].map(|rank| {
-        let address = Address::parse(format!("file://{}", scene.cache.display())).unwrap();
+        let address = StoreAddress::parse(format!("file://{}", scene.cache.display())).unwrap();
         let mut options = FetchOptions::default().leader_limit(limit);
         options.dir = Some(scene.fetched.clone());
         options.limit = Some(room);
@@ -524,7 +524,7 @@ fn what_cannot_work_is_refused_with_what_would() {
         assert!(e.contains("lie in an object store"), "{e}");
     }
     let elsewhere = |text: &str| {
-        let source = Source::Store(Address::parse(text).unwrap(), FetchOptions::default());
+        let source = Source::Store(StoreAddress::parse(text).unwrap(), FetchOptions::default());
         Loader::builder(source).helper(FEATHERLOAD)
     };
     let (_, e) = text(elsewhere("file:///nowhere/at/all"));

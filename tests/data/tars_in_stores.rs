@@ -10,8 +10,8 @@ use std::process::{Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use featherload::fetch::{Address, FetchOptions};
-use featherload::index::{Classes, ShardLabels, ShardOptions};
+use featherload::fetch::{FetchOptions, StoreAddress};
+use featherload::index::{ClassList, ShardLabels, ShardOptions};
 use featherload::{Index, Loader, LoaderBuilder, Source};
 use serde_json::Value;
 
@@ -80,7 +80,7 @@ impl Scene {
         options.dir = Some(self.fetched.clone());
         options.limit = limit;
         options.shards = shards;
-        let address = Address::parse(address).unwrap();
+        let address = StoreAddress::parse(address).unwrap();
         through_shards(Loader::builder(Source::Store(address, options)), EACH)
     }
 
@@ -417,7 +417,7 @@ fn labels_are_read_as_they_are_here() {
         pointer: pointer.to_owned(),
     };
     let names = (0..9).map(|n| format!("class{}", 8 - n));
-    let table = Classes::new(names).unwrap();
+    let table = ClassList::new(names).unwrap();
     let all = [
         (ShardLabels::None, None),
         (ShardLabels::Field("cls".to_owned()), None),

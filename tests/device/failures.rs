@@ -169,8 +169,8 @@ fn memory_that_others_have_is_counted() {
             &said,
             &[
                 "cuda:0 (Stand-in 0)",
-                &format!("no room for {} of ", error::needed(needed)),
-                &format!("({} free)", error::room(left)),
+                &format!("no room for {} of ", error::size_rounded_up(needed)),
+                &format!("({} free)", error::size_rounded_down(left)),
                 "lower batch or depth",
                 "nvidia-smi",
             ],

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use featherload::internals::Drilled;
-use featherload::{DecodeOn, Device, Loader, LoaderBuilder, OnError, Position, Recipe, Upload};
+use featherload::internals::DrillBuilder;
+use featherload::{DecodeOn, Device, Loader, LoaderBuilder, OnError, Position, Recipe, UploadMode};
 
 use crate::common::rows::{Row, assert_same, rows};
 use crate::common::{builder, cuda, photos};
@@ -54,9 +54,9 @@ fn gpu_and_workers_give_one_stream_of_photos() {
         let of = |on, workers| of(&folder, on, workers).recipe(recipe.clone());
         let want = epochs(&mut of(DecodeOn::Cpu, 4).build().unwrap(), 2);
         for (on, workers, upload) in [
-            (DecodeOn::Gpu, 4, Upload::InPlace),
-            (DecodeOn::Auto, 15, Upload::Copied),
-            (DecodeOn::Gpu, 1, Upload::Copied),
+            (DecodeOn::Gpu, 4, UploadMode::InPlace),
+            (DecodeOn::Auto, 15, UploadMode::Copied),
+            (DecodeOn::Gpu, 1, UploadMode::Copied),
         ] {
             let mut loader = of(on, workers).upload(upload).build().unwrap();
             for want in &want {
@@ -106,7 +106,7 @@ fn gpu_and_workers_give_one_stream_of_long_files() {
     }
     let of = |on, workers| of(data.path(), on, workers).batch_size(5);
     let want = epochs(&mut of(DecodeOn::Cpu, 4).build().unwrap(), 3);
-    for upload in [Upload::InPlace, Upload::Copied] {
+    for upload in [UploadMode::InPlace, UploadMode::Copied] {
         let mut loader = of(DecodeOn::Gpu, 4).upload(upload).build().unwrap();
         for want in &want {
             assert_same(&epoch(&mut loader), want, &format!("{upload}"));

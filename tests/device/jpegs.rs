@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::loader::Epoch;
 use featherload::plan::MultiScale;
 use featherload::recipe::{
-    CenterCrop, Decode, DecodeMode, GaussianBlur, RandomResizedCrop, Resize, Truncated,
+    CenterCrop, Decode, DecodeMode, GaussianBlur, RandomResizedCrop, Resize, TruncationPolicy,
 };
 use featherload::{
-    Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
-    RowStatus, Sampler, State, Upload,
+    Batch, DataType, DecodeOn, Device, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    RowStatus, Sampler, State, UploadMode,
 };
 use jpeg_encoder::{ColorType, Encoder};
 use serde_json::Value;
@@ -95,7 +95,7 @@ fn recipe() -> Recipe {
     Recipe::new("centre")
         .then(Decode::default())
         .then(CenterCrop::new(SIDE))
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc)
 }
 
@@ -191,7 +191,7 @@ fn the_device_decodes_what_it_takes_and_workers_the_others() {
         "the_device_decodes_what_it_takes_and_workers_the_others",
         &[("STANDIN_FREE", "7000000000")],
         |dir, _| {
-            for upload in [Upload::InPlace, Upload::Copied] {
+            for upload in [UploadMode::InPlace, UploadMode::Copied] {
                 let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
                 assert_eq!(by_workers.len(), usize::from(PICTURES));
                 let mut loader = on_gpu(dir).upload(upload).build().unwrap();
@@ -227,10 +227,10 @@ fn the_stream_is_the_same_however_it_is_made() {
             let want = as_by_device(&by_workers, |_| false);
             assert_eq!(want.len(), 2 * usize::from(PICTURES));
             for (workers, upload) in [
-                (1, Upload::InPlace),
-                (1, Upload::Copied),
-                (3, Upload::InPlace),
-                (3, Upload::Copied),
+                (1, UploadMode::InPlace),
+                (1, UploadMode::Copied),
+                (3, UploadMode::InPlace),
+                (3, UploadMode::Copied),
             ] {
                 let b = of().num_workers(workers).upload(upload);
                 let got = seen(&mut b.build().unwrap(), 2);
@@ -269,7 +269,7 @@ fn sizes_take_turns_where_the_device_decodes() {
             let recipe = Recipe::new("sizes in turns")
                 .then(Decode::default())
                 .then(RandomResizedCrop::new(SIDE))
-                .with_dtype(Dtype::U8)
+                .with_dtype(DataType::U8)
                 .with_layout(MemoryLayout::Nhwc);
             let shown = |on: DecodeOn, workers: usize| {
                 let sizes = MultiScale {
@@ -357,7 +357,7 @@ fn rows_have_room_for_long_files() {
                 let memory = loader.device_memory().unwrap().unwrap();
                 assert!(memory.used_bytes <= memory.planned_bytes, "{memory:?}");
             };
-            for upload in [Upload::InPlace, Upload::Copied] {
+            for upload in [UploadMode::InPlace, UploadMode::Copied] {
                 run(on_gpu(dir).upload(upload), 4, &upload.to_string());
             }
         },
@@ -392,7 +392,7 @@ fn windows_of_large_photos_are_resized_by_the_device() {
                 let recipe = Recipe::new("full")
                     .then(decode)
                     .then(Resize::exact(SIDE, SIDE))
-                    .with_dtype(Dtype::U8)
+                    .with_dtype(DataType::U8)
                     .with_layout(MemoryLayout::Nhwc);
                 usual(data.path(), on).recipe(recipe).build().unwrap()
             };
@@ -506,7 +506,7 @@ fn a_flagged_picture_has_the_row_of_the_cpu() {
             let is_flagged = |i| bytes.split(',').any(|n| n == flags([i].into_iter()));
             let count = (0..CODED).filter(|&i| is_flagged(i)).count();
             assert!((4..8).contains(&count), "{count}");
-            for upload in [Upload::InPlace, Upload::Copied] {
+            for upload in [UploadMode::InPlace, UploadMode::Copied] {
                 let by_workers = seen(&mut on_cpu(dir).upload(upload).build().unwrap(), 1);
                 let mut loader = on_gpu(dir).upload(upload).build().unwrap();
                 let got = seen(&mut loader, 1);
@@ -553,11 +553,11 @@ fn a_stream_that_is_flagged_is_that_of_the_cpu() {
                 let whole = file(i);
                 fs::write(&paths[usize::from(i)], &whole[..whole.len() - 100]).unwrap();
             }
-            for (policy, upload) in
-                POLICIES
-                    .into_iter()
-                    .zip([Upload::InPlace, Upload::Copied, Upload::InPlace])
-            {
+            for (policy, upload) in POLICIES.into_iter().zip([
+                UploadMode::InPlace,
+                UploadMode::Copied,
+                UploadMode::InPlace,
+            ]) {
                 let of = |on| {
                     let b = usual(dir, on).on_error(policy).upload(upload);
                     let mut loader = b.build().unwrap();
@@ -591,7 +591,7 @@ fn a_flagged_picture_that_the_cpu_refuses_has_its_verdict() {
         &[("STANDIN_FLAGS", &bytes)],
         |dir, paths| {
             let (path, whole) = (&paths[usize::from(PICTURE)], file(PICTURE));
-            let (refuse, keep) = (Truncated::Refuse, Truncated::Keep);
+            let (refuse, keep) = (TruncationPolicy::Refuse, TruncationPolicy::Keep);
             let all = POLICIES.map(|policy| (policy, refuse));
             for (policy, truncated) in all.into_iter().chain([(OnError::Stop, keep)]) {
                 let of = |on| {
@@ -771,7 +771,7 @@ fn what_a_device_needs_to_decode_is_named_and_auto_uses_workers() {
             let log = fs::read_to_string(standin.join("log")).unwrap_or_default();
             log.matches(" jpeg_tables ").count()
         };
-        let by_workers = on_cpu(dir).depth(3).upload(Upload::InPlace);
+        let by_workers = on_cpu(dir).depth(3).upload(UploadMode::InPlace);
         let mut by_workers = by_workers.build().unwrap();
         let memory = by_workers.device_memory().unwrap().unwrap();
         let want = seen(&mut by_workers, 1);

@@ -16,8 +16,8 @@ use featherload::index::ListOptions;
 use featherload::plan::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
-    Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
-    Sampler, Source, State, Tail, Upload,
+    Batch, DataType, DecodeOn, Device, EpochTail, Error, Loader, LoaderBuilder, MemoryLayout,
+    OnError, Recipe, Sampler, Source, State, UploadMode,
 };
 use image::ExtendedColorType;
 use jpeg_encoder::{ColorType, Encoder};
@@ -52,7 +52,11 @@ fn recipes() -> [(Recipe, bool); 2] {
     let recipe = Recipe::new("grey")
         .then(Decode::default())
         .then(RandomResizedCrop::new(24));
-    let of = |recipe: Recipe| recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    let of = |recipe: Recipe| {
+        recipe
+            .with_dtype(DataType::U8)
+            .with_layout(MemoryLayout::Nhwc)
+    };
     [
         (of(recipe.clone()), true),
         (of(recipe.then(GaussianBlur::new(3))), false),
@@ -93,7 +97,7 @@ fn is_that_of_the_cpu(
             false => rows(&batch),
         });
         assert!(want.len() > BATCH as usize);
-        for upload in [Upload::InPlace, Upload::Copied] {
+        for upload in [UploadMode::InPlace, UploadMode::Copied] {
             let b = make().recipe(recipe.clone()).upload(upload);
             let mut device = b.device(Device::Cuda(0)).build().unwrap();
             let got = drive(&mut device, &of_device);
@@ -290,7 +294,7 @@ fn rows_that_fail_are_masked_or_substituted() {
                     usual(dir)
                         .on_error(policy)
                         .sampler(Sampler::Sequential)
-                        .tail(Tail::Pad)
+                        .tail(EpochTail::Pad)
                 },
                 |loader, see| {
                     let mut all = Vec::new();
@@ -371,7 +375,7 @@ fn batches_are_put_on_the_device_ahead() {
                 let before = launches();
                 let b = usual(dir).recipe(crops.clone()).batch_size(2).depth(3);
                 let mut loader = b
-                    .upload(Upload::InPlace)
+                    .upload(UploadMode::InPlace)
                     .device(Device::Cuda(0))
                     .build()
                     .unwrap();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use featherload::error::{Error, FaultKind, Result, SampleFault};
-use featherload::internals::{BatchKey, Job, JobKind, JobParts, Meter, Readable, Ticket};
+use featherload::internals::{BatchKey, Job, JobKind, JobParts, ReadableFiles, StageMeter, Ticket};
 use serde::{Deserialize, Serialize};
 
 /// All that this executable can do.
@@ -101,8 +101,8 @@ pub struct Spec {
     pub slots: usize,
 }
 
-impl Readable for Spec {
-    fn readable(&self) -> Vec<PathBuf> {
+impl ReadableFiles for Spec {
+    fn readable_paths(&self) -> Vec<PathBuf> {
         vec![self.data.clone()]
     }
 }
@@ -126,7 +126,7 @@ struct Hostile {
 }
 
 impl Job for Hostile {
-    fn place(&mut self, _: &Ticket, row: u32) -> Range<usize> {
+    fn row_range(&mut self, _: &Ticket, row: u32) -> Range<usize> {
         let begin = row as usize * Spec::BYTES;
         begin..begin + Spec::BYTES
     }
@@ -137,7 +137,7 @@ impl Job for Hostile {
         row: u32,
         _attempt: u32,
         out: &mut [u8],
-        _meter: &mut Meter,
+        _meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let BatchKey([batch, _]) = ticket.key;
         if (batch, row) == self.spec.at {

@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use common::processes::{children, wait_for};
 use featherload::error::Result;
-use featherload::internals::{BatchPlace, Crew, Filled, JobOrder, Shape, init_with};
-use featherload::{Sandbox, Sandboxed};
+use featherload::internals::{
+    BatchRequest, FilledBatch, JobRequest, RingShape, WorkerOptions, init_with,
+};
+use featherload::{Sandbox, SandboxStatus};
 use job::{Act, KIND, KINDS, Spec};
 
 const TESTS: [(&str, fn()); 4] = [
@@ -84,14 +86,14 @@ fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
 }
 
 fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
-    let crew = Crew {
+    let crew = WorkerOptions {
         workers: Some(2),
         helper: Some(std::env::current_exe().unwrap()),
         sandbox,
         row_limit: Duration::from_secs(2),
-        ..Crew::default()
+        ..WorkerOptions::default()
     };
-    let shape = Shape {
+    let shape = RingShape {
         slots: 2,
         rows: ROWS,
         slot_bytes: u64::from(ROWS) * Spec::BYTES as u64,
@@ -113,8 +115,8 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
         slot_bytes: 64 + 8 * ROWS as usize + 256 * ROWS as usize,
         slots: 2,
     };
-    let place = |batch| BatchPlace::numbered(batch, ROWS);
-    let order = JobOrder::new(KIND.name, &spec, 0, Vec::new()).unwrap();
+    let place = |batch| BatchRequest::numbered(batch, ROWS);
+    let order = JobRequest::new(KIND.name, &spec, 0, Vec::new()).unwrap();
     let order = order.reading(&spec);
     let ready = crew.launch(KINDS).unwrap();
     let too_large = |needed, free| format!("{needed} bytes of {free}");
@@ -125,7 +127,7 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
     };
     for batch in 0..BATCHES {
         let coming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
-        let Filled { rows, bad, .. } = engine.next(&coming)?;
+        let FilledBatch { rows, bad, .. } = engine.next(&coming)?;
         for row in 0..ROWS {
             let begin = row as usize * Spec::BYTES;
             let right = rows.bytes()[begin..][..Spec::BYTES] == Spec::row((batch, row));
@@ -143,7 +145,7 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
 
 /// False, and says so, where the kernel cannot do all of it.
 fn can_be_tried() -> bool {
-    let possible = Sandboxed::possible();
+    let possible = SandboxStatus::possible();
     let all = possible.calls && possible.files;
     if !all {
         println!("SKIP: this system keeps workers from: {}", possible.text());

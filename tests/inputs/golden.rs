@@ -8,11 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use featherload::index::{ListLabels, ListOptions};
-use featherload::recipe::{CenterCrop, RandomResizedCrop, Resize, Span, Truncated, Upright};
+use featherload::recipe::{
+    CenterCrop, OrientationMode, RandomResizedCrop, Resize, Span, TruncationPolicy,
+};
 use featherload::tests_support::unpack_goldens;
 use featherload::{
-    DecodeMode, Dtype, Launch, Loader, MemoryLayout, OnError, Recipe, RowStatus, SampleFault,
-    Source,
+    DataType, DecodeMode, LaunchMethod, Loader, MemoryLayout, OnError, Recipe, RowStatus,
+    SampleFault, Source,
 };
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -136,7 +138,7 @@ fn middle(shorter: u32, size: Size) -> Recipe {
 fn as_stored(recipe: Recipe) -> Recipe {
     recipe
         .with_decode(DecodeMode::Full)
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc)
 }
 
@@ -153,7 +155,7 @@ fn load(files: &[PathBuf], recipe: Recipe, workers: usize) -> Vec<Result<Vec<u8>
     };
     let mut loader = Loader::builder(Source::List(list, options))
         .helper(FEATHERLOAD)
-        .launch(Launch::Exec)
+        .launch(LaunchMethod::Exec)
         .num_workers(workers)
         .recipe(recipe)
         .batch_size(16)
@@ -224,8 +226,8 @@ fn compare(goldens: &Goldens, files: &[PathBuf], workers: usize) -> String {
     }
     for ((size, keep), group) in &by_size {
         let truncated = match keep {
-            true => Truncated::Keep,
-            false => Truncated::Refuse,
+            true => TruncationPolicy::Keep,
+            false => TruncationPolicy::Refuse,
         };
         let files: Vec<PathBuf> = group.iter().map(|(_, _, file)| file.clone()).collect();
         let shorter = size.0.min(size.1);
@@ -297,7 +299,7 @@ fn as_stored_a_tiff_is_turned_and_no_other_picture() {
         ("jpeg-xmp-6.jpg", "jpeg-exif-1.jpg"),
     ] {
         let pixels = goldens.expected(golden(seen)).unwrap();
-        let recipe = whole(pixels.size).with_orientation(Upright::Stored);
+        let recipe = whole(pixels.size).with_orientation(OrientationMode::Stored);
         let rows = load(&[goldens.file(golden(turned))], recipe, 0);
         assert!(rows[0].as_ref() == Ok(&pixels.rgb), "{turned}");
     }
@@ -314,10 +316,10 @@ fn files_that_end_too_early_are_refused_or_kept_and_counted() {
         fs::copy(file, folder.path().join(format!("{i}.{extension}"))).unwrap();
     }
     for workers in [0, 2] {
-        for truncated in [Truncated::Refuse, Truncated::Keep] {
+        for truncated in [TruncationPolicy::Refuse, TruncationPolicy::Keep] {
             let mut loader = Loader::builder(Source::detect(folder.path()).unwrap())
                 .helper(FEATHERLOAD)
-                .launch(Launch::Exec)
+                .launch(LaunchMethod::Exec)
                 .num_workers(workers)
                 .recipe(Recipe::eval224().with_truncated(truncated))
                 .batch_size(4)
@@ -332,8 +334,8 @@ fn files_that_end_too_early_are_refused_or_kept_and_counted() {
                     .count();
             }
             let kept = match truncated {
-                Truncated::Refuse => 0,
-                Truncated::Keep => files.len(),
+                TruncationPolicy::Refuse => 0,
+                TruncationPolicy::Keep => files.len(),
             };
             assert_eq!(ok, kept, "{workers} workers");
             assert_eq!(loader.report().unwrap().truncated_rows, kept as u64);

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use featherload::Launch;
+use featherload::LaunchMethod;
 use featherload::measure::ProcessUsage;
 
 use crate::common::{builder, data};
@@ -19,7 +19,7 @@ fn no_page_of_a_big_caller_reaches_a_worker() {
     let start = |what: &str| {
         let mut loader = builder(dir.path())
             .num_workers(WORKERS)
-            .launch(Launch::Exec)
+            .launch(LaunchMethod::Exec)
             .epochs(8)
             .build()
             .unwrap();

@@ -168,7 +168,7 @@ fn check_slope(r: &Value) {
 #[test]
 fn a_file_that_is_mapped_to_be_read_is_input() {
     let input = || {
-        let memory = featherload::measure::Memory::read(std::process::id() as i32).unwrap();
+        let memory = featherload::measure::ProcessMemory::read(std::process::id() as i32).unwrap();
         (memory.pss_input_bytes, memory.pss_bytes)
     };
     // The executable and the libraries are mapped.
@@ -193,7 +193,7 @@ fn a_file_that_is_mapped_to_be_read_is_input() {
 /// Shards stay mapped: most of them stand in the total, and in nothing else.
 #[test]
 fn shards_that_workers_map_are_input_and_no_part_of_the_rest() {
-    use featherload::cache::{BuildOptions, Builder, Encoding};
+    use featherload::cache::{BuildOptions, CacheBuilder, CacheEncoding};
     let source = tempfile::tempdir().unwrap();
     for i in 0..16 {
         let picture = Picture::rgb(700, 500, i).encode();
@@ -201,10 +201,10 @@ fn shards_that_workers_map_are_input_and_no_part_of_the_rest() {
     }
     let cache = tempfile::tempdir().unwrap();
     let options = BuildOptions {
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         ..BuildOptions::default()
     };
-    let built = Builder::new(
+    let built = CacheBuilder::new(
         featherload::Source::detect(source.path()).unwrap(),
         cache.path(),
         options,

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use featherload::rays::{Rays, RaysBuilder};
-use featherload::scene::SceneForecast;
+use featherload::scene::SceneMemoryPlan;
 use featherload::views::{Views, ViewsBuilder};
 use featherload::{Error, Result};
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage, Rgba, RgbaImage};
@@ -270,7 +270,7 @@ fn images_in_a_file_stay_inside_of_the_limit() {
 /// Both say the same of every limit: in memory, in a file, refused with the same words.
 fn agree(
     what: &str,
-    forecast: impl Fn(u64) -> Result<SceneForecast>,
+    forecast: impl Fn(u64) -> Result<SceneMemoryPlan>,
     build: impl Fn(u64) -> Result<bool>,
 ) {
     let whole = forecast(1 << 40).unwrap().memory.total_bytes;
@@ -303,13 +303,13 @@ fn a_run_is_refused_exactly_where_its_plan_is() {
         let rays = |limit| scene.rays(workers).memory_limit(limit);
         agree(
             &format!("rays, {workers} workers"),
-            |limit| rays(limit).forecast(),
+            |limit| rays(limit).memory_plan(),
             |limit| rays(limit).build()?.report().map(|report| report.in_file),
         );
         let views = |limit| scene.views(workers).float(true).memory_limit(limit);
         agree(
             &format!("views, {workers} workers"),
-            |limit| views(limit).forecast(),
+            |limit| views(limit).memory_plan(),
             |limit| views(limit).build()?.report().map(|report| report.in_file),
         );
     }
@@ -318,7 +318,7 @@ fn a_run_is_refused_exactly_where_its_plan_is() {
 #[test]
 fn a_plan_needs_neither_pixels_nor_processes() {
     let scene = Large::plain();
-    let whole = scene.rays(2).forecast().unwrap();
+    let whole = scene.rays(2).memory_plan().unwrap();
     for n in 0..IMAGES {
         let bytes = fs::read(scene.image(n, "jpg")).unwrap();
         fs::write(scene.image(n, "jpg"), &bytes[..bytes.len() / 2]).unwrap();
@@ -326,14 +326,14 @@ fn a_plan_needs_neither_pixels_nor_processes() {
     let found = scene
         .rays(2)
         .helper("/nowhere/featherload")
-        .forecast()
+        .memory_plan()
         .unwrap();
     let longest = whole.memory.worker.input_bytes;
     assert_eq!(found.memory.worker.input_bytes, longest / 2);
     let less = 2 * (longest - longest / 2);
     assert_eq!(found.memory.total_bytes, whole.memory.total_bytes - less);
     let views = scene.views(2).helper("/nowhere/featherload");
-    assert_eq!(views.forecast().unwrap().images, u64::from(IMAGES));
+    assert_eq!(views.memory_plan().unwrap().images, u64::from(IMAGES));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! `FEATHERLOAD_KILLS` says how often each is killed (default 12).
 
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};

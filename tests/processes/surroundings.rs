@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use featherload::Sandboxed;
+use featherload::SandboxStatus;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
@@ -154,7 +154,7 @@ fn refusing(call: i64, first: Option<u64>, action: SeccompAction) -> BpfProgram 
 
 #[test]
 fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
-    let possible = Sandboxed::possible();
+    let possible = SandboxStatus::possible();
     if !(possible.calls && possible.files) {
         println!("SKIP: this system has no sandbox to be refused: {possible:?}");
         return;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use featherload::Sandboxed;
+use featherload::SandboxStatus;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ fn limited(limits: &str, data: &Path, sandbox: &str) -> Output {
 
 #[test]
 fn a_sandbox_is_lost_by_a_limit_of_its_name_alone() {
-    let possible = Sandboxed::possible();
+    let possible = SandboxStatus::possible();
     if !(possible.calls && possible.files) {
         println!("SKIP: this system has no sandbox to be lost: {possible:?}");
         return;

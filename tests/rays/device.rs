@@ -162,7 +162,7 @@ fn images_beyond_the_limit_are_read_where_they_are() {
             None => gpu,
         }
     };
-    let told = |limit| planned(limit).forecast().unwrap().device.unwrap();
+    let told = |limit| planned(limit).memory_plan().unwrap().device.unwrap();
     let all = told(None).total_bytes;
     let image = 3 * 32 * 32 * 37 * 23;
     for fewer in [0, 1, 3 * image, 7 * image] {

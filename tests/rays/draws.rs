@@ -50,7 +50,9 @@ fn origins_and_directions_are_those_of_camera_and_pose() {
     let scene = Written::new();
     let mut rays = scene.rays(0).build().unwrap();
     let batch = rays.next_batch().unwrap();
-    let frames = rays.scene().frames_of(featherload::scene::Split::Train);
+    let frames = rays
+        .scene()
+        .frames_of(featherload::scene::SceneSplit::Train);
     let floats = |field| batch.floats(field).unwrap();
     for (ray, index) in batch.indices().unwrap().iter().enumerate() {
         let frame = &rays.scene().frames[frames[index[0] as usize] as usize];
@@ -177,7 +179,9 @@ fn each_ray_of_a_shutter_with_blur_has_a_moment_of_its_own() {
     let scene = Written::rolling(timing);
     let mut rays = scene.rays(1).build().unwrap();
     let batch = rays.next_batch().unwrap();
-    let frames = rays.scene().frames_of(featherload::scene::Split::Train);
+    let frames = rays
+        .scene()
+        .frames_of(featherload::scene::SceneSplit::Train);
     let (origins, directions) = (
         batch.floats(RayField::Origins).unwrap(),
         batch.floats(RayField::Directions).unwrap(),

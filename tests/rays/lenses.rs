@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use featherload::camera::{Optics, Ray as CameraRay};
+use featherload::camera::{CameraOptics, Ray as CameraRay};
 use featherload::rays::RaySampler;
 use featherload::rays::{RayBatch, RayField, Rays};
-use featherload::scene::{Placement, Pose, RollingShutter, SceneOptions, SplitBy};
+use featherload::scene::{Pose, RollingShutter, SceneOptions, SplitBy, WorldTransform};
 use featherload::{Camera, Lens, Scene};
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ struct Ray {
 struct Drawn {
     scene: Scene,
     /// Of each of its cameras.
-    optics: Vec<Optics>,
+    optics: Vec<CameraOptics>,
     rays: Vec<Ray>,
 }
 
@@ -146,7 +146,7 @@ impl Demo {
         }
         let scene = self.open(scene);
         Drawn {
-            optics: scene.cameras.iter().map(Optics::new).collect(),
+            optics: scene.cameras.iter().map(CameraOptics::new).collect(),
             scene,
             rays: all,
         }
@@ -182,7 +182,7 @@ impl Demo {
         &self,
         scene: &Scene,
         ray: &Ray,
-        optics: &Optics,
+        optics: &CameraOptics,
         at: [f64; 2],
     ) -> Option<[f64; 3]> {
         let seen = optics.unproject(at[0], at[1])?;
@@ -224,7 +224,7 @@ impl Drawn {
         }
     }
 
-    fn optics(&self, ray: &Ray) -> &Optics {
+    fn optics(&self, ray: &Ray) -> &CameraOptics {
         &self.optics[self.scene.frames[ray.image].camera as usize]
     }
 }
@@ -257,7 +257,11 @@ fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
 }
 
 /// A ray of the scene in the file's world, in which the room stands.
-fn in_room(to_scene: &Placement, origin: [f64; 3], direction: [f64; 3]) -> ([f64; 3], [f64; 3]) {
+fn in_room(
+    to_scene: &WorldTransform,
+    origin: [f64; 3],
+    direction: [f64; 3],
+) -> ([f64; 3], [f64; 3]) {
     let rows = to_scene.transform;
     let back = |v: [f64; 3]| [0, 1, 2].map(|i| dot(rows.map(|row| row[i]), v));
     let from = [0, 1, 2].map(|axis| origin[axis] / to_scene.scale - rows[axis][3]);
@@ -286,7 +290,7 @@ fn numbers(lens: &mut Lens) -> Vec<&mut f64> {
 }
 
 /// The camera without one of its coefficients, for each that it has.
-fn without_one(camera: &Camera) -> Vec<Optics> {
+fn without_one(camera: &Camera) -> Vec<CameraOptics> {
     let count = numbers(&mut camera.lens.clone()).len();
     let mut all = Vec::new();
     for number in 0..count {
@@ -294,7 +298,7 @@ fn without_one(camera: &Camera) -> Vec<Optics> {
         let mut values = numbers(&mut less.lens);
         if *values[number] != 0.0 {
             *values[number] = 0.0;
-            all.push(Optics::new(&less));
+            all.push(CameraOptics::new(&less));
         }
     }
     all
@@ -347,7 +351,7 @@ fn through_every_lens_a_ray_has_the_colour_of_the_wall_that_it_hits() {
             assert!(right.holds(PNG), "{name}: {right}");
         }
         // Through another camera, or past the middle of the pixel.
-        let wrong = |what: &str, other: Option<&Optics>, at: fn(f64, f64) -> [f64; 2]| {
+        let wrong = |what: &str, other: Option<&CameraOptics>, at: fn(f64, f64) -> [f64; 2]| {
             let found = drawn.against(PNG, |ray| {
                 let optics = other.unwrap_or(drawn.optics(ray));
                 let at = at(f64::from(ray.col) + 0.5, f64::from(ray.row) + 0.5);
@@ -394,7 +398,7 @@ fn colours_hold_for_every_kind_of_image_and_frame() {
             assert!(right.holds(bound), "{name}, {workers} workers: {right}");
             assert!(drawn.rays.iter().all(|ray| ray.valid), "{name}");
 
-            let wrong = |what: &str, other: Option<&Optics>, x: f64, y: f64| {
+            let wrong = |what: &str, other: Option<&CameraOptics>, x: f64, y: f64| {
                 let found = drawn.against(bound, |ray| {
                     let optics = other.unwrap_or(drawn.optics(ray));
                     let at = [f64::from(ray.col) + x, f64::from(ray.row) + y];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use featherload::Rank;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::rays::RayField;
 use nix::sys::signal::Signal;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use featherload::index::ListOptions;
 use featherload::recipe::{Cast, ColorJitter, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use featherload::{
-    DecodeMode, Dtype, FaultKind, Index, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
-    Reorder, RowStatus, Source,
+    DataType, DecodeMode, FaultKind, Index, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    ReorderMode, RowStatus, Source,
 };
 use image::{ImageFormat, RgbImage};
 
@@ -182,7 +182,7 @@ fn a_box_is_the_picture_to_the_pixel() {
     // One row and one slot are as large as the box; and a run fits what was said.
     let forecast = boxed(dir.path())
         .recipe(Recipe::full())
-        .forecast(3)
+        .memory_plan(3)
         .unwrap();
     let largest = want.iter().map(|(h, w, _)| 3 * h * w).max().unwrap() as u64;
     assert!(forecast.memory.slot_bytes <= 4 * (largest + 64) + 4096);
@@ -215,12 +215,14 @@ fn the_stream_is_that_of_pictures_which_were_cut_before() {
         .then(RandomHorizontalFlip::default());
     let shorter = Recipe::new("shorter")
         .then(Resize::exact(40, 50))
-        .then(Cast { dtype: Dtype::F32 });
+        .then(Cast {
+            dtype: DataType::F32,
+        });
     for recipe in [
         Recipe::train224().with_decode(DecodeMode::Full),
         Recipe::eval224().with_decode(DecodeMode::Full),
-        shape.clone().with_reorder(Reorder::Off),
-        shape.with_reorder(Reorder::Exact),
+        shape.clone().with_reorder(ReorderMode::Off),
+        shape.with_reorder(ReorderMode::Exact),
         shorter.with_decode(DecodeMode::Full),
     ] {
         let cut = Source::List(listed.clone(), ListOptions::default());
@@ -257,7 +259,7 @@ fn a_box_is_decoded_smaller_where_the_recipe_allows_it() {
     let make = |mode, workers| {
         let recipe = Recipe::new("small")
             .then(Resize::exact(60, 70))
-            .with_dtype(Dtype::U8)
+            .with_dtype(DataType::U8)
             .with_layout(MemoryLayout::Nhwc)
             .with_decode(mode);
         let builder = boxed(dir.path()).recipe(recipe).num_workers(workers);

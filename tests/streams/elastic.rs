@@ -6,7 +6,7 @@ use std::path::Path;
 
 use featherload::plan::{EpochLength, IdentityProb, MultiScale};
 use featherload::recipe::{MixOp, Mixing};
-use featherload::{LoaderBuilder, Rank, Recipe, RowStatus, Sampler, State, Tail};
+use featherload::{EpochTail, LoaderBuilder, Rank, Recipe, RowStatus, Sampler, State};
 
 use crate::common::rows::{Row, rows};
 use crate::common::{Random, builder, data};
@@ -98,12 +98,12 @@ fn four_ranks_then_two_then_eight_are_one_epoch() {
         Sampler::RepeatedAugmentation { repeats: 3 },
         Sampler::LargestFirst { classes: 4 },
         Sampler::Weighted {
-            weights: featherload::plan::Weights::InverseClassFrequency,
+            weights: featherload::plan::SampleWeights::InverseClassFrequency,
             num_samples: Some(61),
         },
     ];
     for sampler in samplers {
-        for tail in [Tail::Short, Tail::Pad] {
+        for tail in [EpochTail::Short, EpochTail::Pad] {
             let make = || builder(dir.path()).sampler(sampler).tail(tail);
             let want = contents(&one_process(&make));
             let got = contents(&elastic(&make, &mut random));
@@ -156,7 +156,7 @@ fn what_follows_from_the_batch_leaves_each_sample_once() {
 #[test]
 fn a_dropped_end_is_that_of_the_last_layout() {
     let dir = data(6, 9);
-    let make = || builder(dir.path()).tail(Tail::Drop);
+    let make = || builder(dir.path()).tail(EpochTail::Drop);
     let (first, state) = part(&make, (4, 5), 1, None);
     assert_eq!((first.len(), state.samples), (20, 20));
     let (rest, end) = part(&make, (2, 4), u64::MAX, Some(state.clone()));

@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use featherload::Rank;
 use featherload::index::FolderOptions;
-use featherload::internals::Drilled;
-use featherload::{Error, FaultKind, Index, Labels, Launch, Loader, OnError, RowFault, RowStatus};
+use featherload::internals::DrillBuilder;
+use featherload::{
+    BatchLabels, Error, FaultKind, Index, LaunchMethod, Loader, OnError, RowFault, RowStatus,
+};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 
@@ -74,7 +76,7 @@ fn all_batches(loader: &mut Loader, epochs: u64) -> (Vec<Row>, Vec<(u64, RowFaul
                 assert!(row.iter().all(|b| *b == 0), "{fault:?} is not masked");
                 assert_eq!(batch.status()[fault.row], RowStatus::Failed);
                 assert_eq!(batch.ids()[fault.row], fault.id);
-                let Labels::Classes(classes) = batch.labels() else {
+                let BatchLabels::Classes(classes) = batch.labels() else {
                     panic!("{:?}", batch.labels());
                 };
                 assert_eq!(classes[fault.row], -1);
@@ -674,7 +676,7 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
         let error = loop {
             let e = builder(dir.path())
                 .helper(&helper)
-                .launch(Launch::Exec)
+                .launch(LaunchMethod::Exec)
                 .num_workers(1)
                 .build()
                 .unwrap_err();
@@ -724,7 +726,7 @@ fn numbers_that_cannot_work_are_usage_errors() {
         assert!(e.is_usage(), "{e}");
         assert!(e.to_string().contains(words), "{e}");
     }
-    let e = builder(dir.path()).epochs(0).forecast(0).unwrap_err();
+    let e = builder(dir.path()).epochs(0).memory_plan(0).unwrap_err();
     assert_eq!(e.option_name(), Some("epochs"), "{e}");
     let empty = tempfile::tempdir().unwrap();
     let e = builder(empty.path()).num_workers(1).build().unwrap_err();

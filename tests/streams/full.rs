@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use featherload::f16;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::recipe::{
-    Alpha, Decode, Normalize, Op, RandomHorizontalFlip, RandomResizedCrop, Span, Upright,
+    AlphaMode, Decode, Normalize, Op, OrientationMode, RandomHorizontalFlip, RandomResizedCrop,
+    Span,
 };
 use featherload::tests_support::unpack_goldens;
 use featherload::{
-    Batch, DecodeMode, Dtype, FaultKind, Labels, Loader, LoaderBuilder, MemoryLayout, OnError,
-    Recipe, RowDescriptor, RowStatus, Source, State, Tail,
+    Batch, BatchLabels, DataType, DecodeMode, EpochTail, FaultKind, Loader, LoaderBuilder,
+    MemoryLayout, OnError, Recipe, RowDescriptor, RowStatus, Source, State,
 };
 use image::{ImageFormat, RgbImage};
 use nix::sys::signal::Signal;
@@ -123,7 +124,7 @@ fn decoded(jpeg: &[u8], height: u32, width: u32) -> Pixels {
             ratio: Span(shape, shape),
             ..RandomResizedCrop::new((height, width))
         })
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc);
     let mut loader = builder(dir.path())
         .num_workers(0)
@@ -144,10 +145,10 @@ type Truth = BTreeMap<PathBuf, Pixels>;
 /// Pictures of many sizes, from one pixel on, in several formats and all
 /// orientations.
 fn mixed(dir: &Path) -> Truth {
-    mixed_read_as(dir, Upright::Exif)
+    mixed_read_as(dir, OrientationMode::Exif)
 }
 
-fn mixed_read_as(dir: &Path, upright: Upright) -> Truth {
+fn mixed_read_as(dir: &Path, upright: OrientationMode) -> Truth {
     let mut truth = Truth::new();
     let mut random = Random(5);
     let mut sizes = vec![(1, 1), (1, 97), (61, 1), (2, 3), (64, 64), (130, 40)];
@@ -183,8 +184,8 @@ fn mixed_read_as(dir: &Path, upright: Upright) -> Truth {
         let path = dir.join(format!("exif{tag}.jpg"));
         fs::write(&path, with_orientation(&jpeg, tag)).unwrap();
         let seen = match upright {
-            Upright::Exif => stored.upright(tag),
-            Upright::Stored => stored,
+            OrientationMode::Exif => stored.upright(tag),
+            OrientationMode::Stored => stored,
         };
         truth.insert(path, seen);
     }
@@ -233,7 +234,7 @@ fn rows_are_the_pictures_as_they_are() {
             let batch = batch.unwrap();
             check_batch(&batch, &index, &truth);
             rows += batch.len();
-            assert_eq!(batch.labels(), &Labels::Classes(vec![-1; batch.len()]));
+            assert_eq!(batch.labels(), &BatchLabels::Classes(vec![-1; batch.len()]));
             for refused in [
                 batch.shape().map(|_| ()),
                 batch.pixels().unwrap().dense().map(|_| ()),
@@ -251,8 +252,8 @@ fn rows_are_the_pictures_as_they_are() {
 #[test]
 fn stored_rows_are_the_pictures_as_their_files_have_them() {
     let dir = tempfile::tempdir().unwrap();
-    let truth = mixed_read_as(dir.path(), Upright::Stored);
-    let recipe = Recipe::full().with_orientation(Upright::Stored);
+    let truth = mixed_read_as(dir.path(), OrientationMode::Stored);
+    let recipe = Recipe::full().with_orientation(OrientationMode::Stored);
     let loader = |workers| {
         let loader = builder(dir.path()).recipe(recipe.clone());
         loader.num_workers(workers)
@@ -275,7 +276,7 @@ fn stored_rows_are_the_pictures_as_their_files_have_them() {
         let forecast = builder(only.path())
             .recipe(recipe)
             .num_workers(1)
-            .forecast(1);
+            .memory_plan(1);
         let largest = forecast.unwrap().largest.unwrap();
         (largest.height as usize, largest.width as usize)
     };
@@ -312,7 +313,7 @@ fn dropped_alpha_leaves_the_colours_that_are_stored() {
         .unwrap()
         .0;
     let dropped = Decode {
-        alpha: Alpha::Drop,
+        alpha: AlphaMode::Drop,
         ..Decode::default()
     };
     let recipe = |decode: Decode| {
@@ -530,7 +531,7 @@ fn other_operations_combine_with_own_sizes() {
     let recipe = Recipe::new("floats")
         .then(RandomHorizontalFlip { p: 1.0 })
         .then(Normalize::new(mean, std))
-        .with_dtype(Dtype::F32)
+        .with_dtype(DataType::F32)
         .with_layout(MemoryLayout::Nchw);
     let mut loader = builder(dir.path())
         .recipe(recipe)
@@ -604,10 +605,10 @@ fn tails_and_batches_larger_than_the_data_set() {
     let index = Source::detect(dir.path()).unwrap().open().unwrap().0;
     for workers in [0, 2] {
         for (tail, size, lengths) in [
-            (Tail::Short, 50, vec![n]),
-            (Tail::Pad, 50, vec![50]),
-            (Tail::Pad, 12, vec![12, 12, 12]),
-            (Tail::Drop, 12, vec![12, 12]),
+            (EpochTail::Short, 50, vec![n]),
+            (EpochTail::Pad, 50, vec![50]),
+            (EpochTail::Pad, 12, vec![12, 12, 12]),
+            (EpochTail::Drop, 12, vec![12, 12]),
         ] {
             let mut loader = full(dir.path())
                 .num_workers(workers)

@@ -7,12 +7,14 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use featherload::internals::Drilled;
-use featherload::plan::{IdentityProb, Sampler, Weights};
+use featherload::internals::DrillBuilder;
+use featherload::plan::{IdentityProb, SampleWeights, Sampler};
 use featherload::recipe::{
     MixOp, Mixing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, Resize,
 };
-use featherload::{Dtype, Labels, LoaderBuilder, OnError, Recipe, RowStatus, State, Tail};
+use featherload::{
+    BatchLabels, DataType, EpochTail, LoaderBuilder, OnError, Recipe, RowStatus, State,
+};
 
 use crate::common::rows::{Row, assert_same, stream, take};
 use crate::common::{FEATHERLOAD, builder, data};
@@ -30,7 +32,7 @@ fn recipe() -> Recipe {
         .then(RandomResizedCrop::new(24))
         .then(RandomHorizontalFlip::default())
         .then(turns())
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
 }
 
 #[test]
@@ -39,7 +41,7 @@ fn the_label_is_the_number_of_turns() {
     let side = 16;
     let square = Recipe::new("square").then(Resize::exact(side, side));
     let make = |recipe: Recipe| {
-        let recipe = recipe.with_dtype(Dtype::U8);
+        let recipe = recipe.with_dtype(DataType::U8);
         builder(dir.path())
             .recipe(recipe)
             .num_workers(0)
@@ -52,7 +54,7 @@ fn the_label_is_the_number_of_turns() {
     let mut seen = BTreeSet::new();
     for (plain, turned) in plain.epoch().zip(turned.epoch()) {
         let (plain, turned) = (plain.unwrap(), turned.unwrap());
-        let Labels::Classes(labels) = turned.labels() else {
+        let BatchLabels::Classes(labels) = turned.labels() else {
             panic!("{:?}", turned.labels());
         };
         assert_eq!(labels.len(), turned.len());
@@ -83,7 +85,7 @@ fn any_workers_deaths_and_resumes_give_the_same_labels() {
     let make = |workers| {
         builder(dir.path())
             .recipe(recipe())
-            .tail(Tail::Pad)
+            .tail(EpochTail::Pad)
             .num_workers(workers)
     };
     let epochs = 3;
@@ -171,11 +173,11 @@ fn mixing_takes_drawn_labels() {
     let dir = data(CLASSES, EACH);
     let make = |workers, classes| {
         let mixing = Mixing::new(classes).then(MixOp::Mixup { alpha: 0.8 });
-        let recipe = recipe().with_dtype(Dtype::F32).with_mixing(mixing);
+        let recipe = recipe().with_dtype(DataType::F32).with_mixing(mixing);
         builder(dir.path()).recipe(recipe).num_workers(workers)
     };
     // Though the folder has five classes.
-    let vectors = |workers| -> Vec<Labels> {
+    let vectors = |workers| -> Vec<BatchLabels> {
         let mut loader = make(workers, 4).build().unwrap();
         loader
             .epoch()
@@ -190,10 +192,10 @@ fn mixing_takes_drawn_labels() {
         .build()
         .unwrap();
     for (mixed, batch) in alone.iter().zip(plain.epoch()) {
-        let (Labels::Vectors { width: 4, values }, batch) = (mixed, batch.unwrap()) else {
+        let (BatchLabels::Vectors { width: 4, values }, batch) = (mixed, batch.unwrap()) else {
             panic!("{mixed:?}");
         };
-        let Labels::Classes(classes) = batch.labels() else {
+        let BatchLabels::Classes(classes) = batch.labels() else {
             panic!("{:?}", batch.labels());
         };
         let mut sums = [0.0; 4];
@@ -234,9 +236,9 @@ fn samplers_that_go_by_classes_are_refused_by_name() {
             },
             "identity",
         ),
-        (weighted(Weights::InverseClassFrequency), "weighted"),
+        (weighted(SampleWeights::InverseClassFrequency), "weighted"),
     ] {
-        let said = |b: LoaderBuilder| b.forecast(0).unwrap_err().to_string();
+        let said = |b: LoaderBuilder| b.memory_plan(0).unwrap_err().to_string();
         let error = with(sampler).build().unwrap_err();
         assert!(error.is_usage());
         let text = error.to_string();
@@ -246,7 +248,7 @@ fn samplers_that_go_by_classes_are_refused_by_name() {
             "{text}"
         );
     }
-    let given = with(weighted(Weights::Given)).sample_weights(vec![1.0; 35]);
+    let given = with(weighted(SampleWeights::Given)).sample_weights(vec![1.0; 35]);
     assert!(given.build().unwrap().epoch().next().unwrap().is_ok());
 }
 
@@ -264,7 +266,7 @@ fn the_forecast_prints_the_labels_of_the_first_rows() {
     let forecast = builder(dir.path())
         .recipe(recipe())
         .num_workers(0)
-        .forecast(12);
+        .memory_plan(12);
     let drawn = forecast.unwrap().drawn;
     assert_eq!(drawn.len(), 12);
     for (drawn, row) in drawn.iter().zip(&want) {

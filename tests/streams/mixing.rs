@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use featherload::Rank;
 use featherload::bf16;
-use featherload::index::{Classes, FolderOptions};
-use featherload::internals::Drilled;
+use featherload::index::{ClassList, FolderOptions};
+use featherload::internals::DrillBuilder;
 use featherload::plan::MultiScale;
 use featherload::recipe::{MixChoice, MixOp, Mixing, RandomResizedCrop};
 use featherload::{
-    Batch, Dtype, Labels, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe, RowStatus, Source,
-    State, Tail,
+    Batch, BatchLabels, DataType, EpochTail, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,
+    RowStatus, Source, State,
 };
 use twox_hash::XxHash3_128;
 
@@ -59,7 +59,7 @@ struct Seen {
     number: u64,
     ids: Vec<u64>,
     status: Vec<RowStatus>,
-    labels: Labels,
+    labels: BatchLabels,
     pixels: u128,
 }
 
@@ -85,7 +85,7 @@ fn stream(loader: &mut Loader, epochs: u64) -> Vec<Seen> {
 }
 
 fn vectors(batch: &Batch) -> Vec<Vec<f32>> {
-    let Labels::Vectors { width, values } = batch.labels() else {
+    let BatchLabels::Vectors { width, values } = batch.labels() else {
         panic!("no vectors: {:?}", batch.labels());
     };
     assert_eq!(values.len(), width * batch.len());
@@ -97,7 +97,7 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
     let dir = data(CLASSES, EACH);
     let make = |workers| {
         builder(dir.path())
-            .recipe(recipe(one_of()).with_dtype(Dtype::F16))
+            .recipe(recipe(one_of()).with_dtype(DataType::F16))
             .num_workers(workers)
     };
     let epochs = 3;
@@ -131,7 +131,9 @@ fn any_workers_deaths_and_resumes_give_the_same_batches() {
         head.extend(stream(&mut loader, epochs));
         assert_eq!(head, full, "{taken} batches, then a resume");
         // Another mixing is another run.
-        let other = make(0).recipe(plain().with_dtype(Dtype::F16)).resume(state);
+        let other = make(0)
+            .recipe(plain().with_dtype(DataType::F16))
+            .resume(state);
         let said = other.build().unwrap_err().to_string();
         assert!(said.contains("cannot resume: the recipe"), "{said}");
     }
@@ -146,11 +148,11 @@ fn rows_of_bf16_are_mixed_as_those_of_f32() {
         let builder = builder(dir.path()).recipe(recipe).num_workers(workers);
         builder.build().unwrap()
     };
-    let none = stream(&mut make(0, Dtype::Bf16), 2);
+    let none = stream(&mut make(0, DataType::Bf16), 2);
     assert_eq!(none.len(), 10, "35 samples in batches of 8");
-    assert_eq!(stream(&mut make(2, Dtype::Bf16), 2), none, "2 workers");
+    assert_eq!(stream(&mut make(2, DataType::Bf16), 2), none, "2 workers");
     let mut mixed = 0;
-    let (mut floats, mut halves) = (make(0, Dtype::F32), make(0, Dtype::Bf16));
+    let (mut floats, mut halves) = (make(0, DataType::F32), make(0, DataType::Bf16));
     for (want, got) in floats.epoch().zip(halves.epoch()) {
         let (want, got) = (want.unwrap(), got.unwrap());
         assert_eq!(got.labels(), want.labels());
@@ -202,7 +204,7 @@ fn mixup_blends_pixels_and_labels_alike() {
     };
     pairs(make, MixOp::Mixup { alpha: 1.0 }, |mixed, raw| {
         let labels = vectors(mixed);
-        let Labels::Classes(classes) = raw.labels() else {
+        let BatchLabels::Classes(classes) = raw.labels() else {
             panic!("classes");
         };
         let n = raw.pixels().unwrap().as_slice::<f32>().unwrap().len() / raw.len();
@@ -254,7 +256,7 @@ fn ranks_differ_and_each_is_a_place_of_its_own() {
             .recipe(recipe(MixOp::Mixup { alpha: 1.0 }))
             .shuffle(false)
             .batch_size(4)
-            .tail(Tail::Drop)
+            .tail(EpochTail::Drop)
             .rank(Rank::new(rank, world))
             .num_workers(0)
             .build()
@@ -263,7 +265,7 @@ fn ranks_differ_and_each_is_a_place_of_its_own() {
     };
     let keeps = |all: &[Seen]| -> Vec<u32> {
         let of = |s: &Seen| {
-            let Labels::Vectors { values, .. } = &s.labels else {
+            let BatchLabels::Vectors { values, .. } = &s.labels else {
                 panic!("no vectors");
             };
             let part = values.iter().filter(|v| **v > 0.0 && **v < 1.0);
@@ -299,7 +301,7 @@ fn rows_without_samples_stay_zero_and_are_nobodys_partner() {
             builder(dir.path())
                 .recipe(recipe(op.clone()))
                 .batch_size(8)
-                .tail(Tail::Pad)
+                .tail(EpochTail::Pad)
                 .on_error(OnError::Skip)
                 .num_workers(workers)
                 .build()
@@ -373,7 +375,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
         let loader = builder(source).recipe(recipe.clone()).num_workers(0);
         let error = loader.build().unwrap_err();
         assert!(error.is_usage());
-        let forecast = builder(source).recipe(recipe).num_workers(0).forecast(0);
+        let forecast = builder(source).recipe(recipe).num_workers(0).memory_plan(0);
         assert_eq!(forecast.unwrap_err().to_string(), error.to_string());
         error.to_string()
     };
@@ -414,7 +416,7 @@ fn the_forecast_counts_labels_of_every_batch_that_is_alive() {
     let dir = data(CLASSES, EACH);
     let fixed = |recipe: Recipe| {
         let forecast = builder(dir.path()).recipe(recipe).num_workers(2).depth(3);
-        forecast.forecast(0).unwrap().memory.fixed_bytes
+        forecast.memory_plan(0).unwrap().memory.fixed_bytes
     };
     let n = 1 << 20;
     let labels = plain().with_mixing(Mixing::new(n));
@@ -434,14 +436,14 @@ fn the_forecast_counts_class_names() {
         let own = (0..CLASSES).map(|n| format!("class{n}"));
         let names = own.chain((0..more).map(|n| format!("{n:0>100}")));
         let options = FolderOptions {
-            classes: Some(Classes::new(names).unwrap()),
+            classes: Some(ClassList::new(names).unwrap()),
             ..FolderOptions::default()
         };
         let source = Source::Folder(dir.path().into(), options);
         let loader = Loader::builder(source).helper(FEATHERLOAD).recipe(plain());
         loader
             .num_workers(2)
-            .forecast(0)
+            .memory_plan(0)
             .unwrap()
             .memory
             .fixed_bytes

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use featherload::internals::Drilled;
-use featherload::plan::{IdentityProb, MultiScale, Weights};
+use featherload::internals::DrillBuilder;
+use featherload::plan::{IdentityProb, MultiScale, SampleWeights};
 use featherload::recipe::BoundedResizedCrop;
 use featherload::{Loader, LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
 
@@ -24,7 +24,7 @@ const PK: Sampler = Sampler::Identity {
     prob: IdentityProb::SampleAvg,
 };
 const WEIGHTED: Sampler = Sampler::Weighted {
-    weights: Weights::Given,
+    weights: SampleWeights::Given,
     num_samples: Some(37),
 };
 
@@ -39,7 +39,7 @@ fn samplers() -> Vec<Sampler> {
         PK,
         WEIGHTED,
         Sampler::Weighted {
-            weights: Weights::InverseClassFrequency,
+            weights: SampleWeights::InverseClassFrequency,
             num_samples: None,
         },
         Sampler::RepeatedAugmentation { repeats: 3 },
@@ -383,7 +383,7 @@ fn the_largest_picture_fits_into_every_row_of_a_slot() {
         builder(dir.path())
             .recipe(Recipe::full())
             .sampler(Sampler::Weighted {
-                weights: Weights::Given,
+                weights: SampleWeights::Given,
                 num_samples: None,
             })
             .sample_weights(weights.clone())
@@ -503,7 +503,7 @@ fn what_an_order_lacks_is_named() {
     let list = flat.path().join("vectors.txt");
     fs::write(&list, "0.jpg 1.0 2.0\n1.jpg 0.5 0.5\n").unwrap();
     let given = Sampler::Weighted {
-        weights: Weights::Given,
+        weights: SampleWeights::Given,
         num_samples: None,
     };
     let few = Sampler::Identity {

@@ -8,13 +8,13 @@ use featherload::Position;
 use featherload::Rank;
 use featherload::bf16;
 use featherload::f16;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::recipe::{
     ElasticTransform, Op, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast,
     RandomChoice, RandomEqualize, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
     RandomSolarize, RandomZoomOut, Resize, Span,
 };
-use featherload::{Dtype, Labels, Loader, Recipe, RowStatus, State, Tail};
+use featherload::{BatchLabels, DataType, EpochTail, Loader, Recipe, RowStatus, State};
 use nix::sys::signal::Signal;
 
 use crate::common::processes::send;
@@ -124,14 +124,14 @@ fn bf16_batches_are_those_of_f32_rounded_for_any_workers() {
         let builder = builder(dir.path()).recipe(recipe).num_workers(workers);
         builder.build().unwrap()
     };
-    let mut exact = make(0, Dtype::F32);
+    let mut exact = make(0, DataType::F32);
     let exact = exact.epoch().map(|batch| batch.unwrap());
     let exact: Vec<Vec<f32>> = exact
         .map(|b| b.pixels().unwrap().as_slice::<f32>().unwrap().to_vec())
         .collect();
     assert_eq!(exact.len(), 3, "21 samples in batches of 8");
     for workers in [0, 2] {
-        let mut loader = make(workers, Dtype::Bf16);
+        let mut loader = make(workers, DataType::Bf16);
         let batches: Vec<_> = loader.epoch().map(|batch| batch.unwrap()).collect();
         assert_eq!(batches.len(), exact.len());
         for (batch, exact) in batches.iter().zip(&exact) {
@@ -406,7 +406,7 @@ fn tails_are_short_padded_or_dropped() {
                         assert_eq!(batch.len(), 8);
                         continue;
                     }
-                    let Labels::Classes(labels) = batch.labels() else {
+                    let BatchLabels::Classes(labels) = batch.labels() else {
                         panic!("no classes");
                     };
                     let zero: Vec<bool> = (0..batch.len())
@@ -425,11 +425,11 @@ fn tails_are_short_padded_or_dropped() {
             }
             out
         };
-        for (rows, status, _, zero) in last(Tail::Short) {
+        for (rows, status, _, zero) in last(EpochTail::Short) {
             assert_eq!((rows, status), (3, vec![RowStatus::Ok; 3]));
             assert_eq!(zero, [false; 3]);
         }
-        let padded = last(Tail::Pad);
+        let padded = last(EpochTail::Pad);
         assert_eq!(padded.len(), 2);
         for (rows, status, labels, zero) in padded {
             assert_eq!(rows, 8);
@@ -438,7 +438,7 @@ fn tails_are_short_padded_or_dropped() {
             assert_eq!(labels[3..], [-1; 5]);
             assert_eq!(zero, [false, false, false, true, true, true, true, true]);
         }
-        assert!(last(Tail::Drop).is_empty());
+        assert!(last(EpochTail::Drop).is_empty());
     }
 }
 
@@ -541,7 +541,7 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
                 "{e}"
             );
             assert!(said.contains(&(1u64 << 62).to_string()), "{e}");
-            loader.break_off();
+            loader.abandon_epoch();
             let next = epoch.saturating_add(1);
             assert_eq!(loader.begin_epoch(), next);
             let mut state = loader.state();
@@ -579,7 +579,7 @@ fn a_state_of_another_run_is_refused_by_name() {
     refused(builder(dir.path()).seed(12), &["seed", "11", "12"]);
     refused(builder(dir.path()).recipe(Recipe::eval224()), &["recipe"]);
     refused(builder(other.path()), &["index"]);
-    refused(builder(dir.path()).tail(Tail::Drop), &["tail"]);
+    refused(builder(dir.path()).tail(EpochTail::Drop), &["tail"]);
     // With workers too, and nothing is left running.
     let e = builder(other.path())
         .num_workers(1)

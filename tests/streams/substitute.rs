@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use featherload::Rank;
 use featherload::index::FolderOptions;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::{
-    FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, RowFault, RowStatus, State,
-    Tail,
+    EpochTail, FaultKind, Index, Loader, LoaderBuilder, LoaderReport, OnError, RowFault, RowStatus,
+    State,
 };
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
@@ -365,10 +365,10 @@ fn ranks_and_padded_batches_take_the_next_positions_of_the_whole_epoch() {
     let alone = hostile.epoch(0);
     let mut bad_repeats = 0;
     for (world, tail) in [
-        (2, Tail::Pad),
-        (4, Tail::Short),
-        (7, Tail::Pad),
-        (31, Tail::Pad),
+        (2, EpochTail::Pad),
+        (4, EpochTail::Short),
+        (7, EpochTail::Pad),
+        (31, EpochTail::Pad),
     ] {
         for rank in 0..world {
             let make = || hostile.builder().rank(Rank::new(rank, world)).tail(tail);

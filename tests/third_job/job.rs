@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use featherload::error::{FaultKind, Result, SampleFault};
 use featherload::internals::{
-    BatchKey, BatchPlace, Crew, Engine, Filled, Job, JobKind, JobOrder, JobParts, Meter, Shape,
-    Stage, Ticket,
+    BatchKey, BatchRequest, FilledBatch, Job, JobKind, JobParts, JobRequest, JobStage, RingShape,
+    RowFiller, StageMeter, Ticket, WorkerOptions,
 };
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
@@ -24,7 +24,7 @@ fn build(parts: JobParts) -> Result<Box<dyn Job>> {
     Ok(Box::new(Numbers(parts.spec()?)))
 }
 
-const COUNT: Stage = Stage::of_job(0);
+const COUNT: JobStage = JobStage::of_job(0);
 
 /// What a worker must know.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -44,11 +44,11 @@ impl Spec {
     /// Samples that may stand in for a bad one.
     const TRIES: u32 = 1;
 
-    fn place(&self, (epoch, batch): (u64, u64)) -> BatchPlace {
-        BatchPlace {
+    fn place(&self, (epoch, batch): (u64, u64)) -> BatchRequest {
+        BatchRequest {
             key: BatchKey([epoch, batch]),
             epoch: Some(epoch),
-            ..BatchPlace::numbered(batch, self.rows)
+            ..BatchRequest::numbered(batch, self.rows)
         }
     }
 
@@ -63,7 +63,7 @@ impl Spec {
 struct Numbers(Spec);
 
 impl Job for Numbers {
-    fn place(&mut self, _: &Ticket, row: u32) -> Range<usize> {
+    fn row_range(&mut self, _: &Ticket, row: u32) -> Range<usize> {
         let begin = row as usize * Spec::BYTES;
         begin..begin + Spec::BYTES
     }
@@ -74,7 +74,7 @@ impl Job for Numbers {
         row: u32,
         attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let BatchKey([epoch, batch]) = ticket.key;
         let of = [epoch, batch, u64::from(row), u64::from(attempt)];
@@ -104,22 +104,22 @@ impl Job for Numbers {
 
 /// The consumer side: digests of batches in order.
 pub struct Run {
-    pub engine: Engine,
+    pub engine: RowFiller,
     spec: Spec,
     /// The next batch's epoch and number.
     pub at: (u64, u64),
 }
 
 impl Run {
-    pub fn start(crew: Crew, spec: Spec, at: (u64, u64)) -> Result<Self> {
+    pub fn start(crew: WorkerOptions, spec: Spec, at: (u64, u64)) -> Result<Self> {
         let ready = crew.launch(KINDS)?;
-        let shape = Shape {
+        let shape = RingShape {
             slots: 4,
             rows: spec.rows,
             slot_bytes: u64::from(spec.rows) * Spec::BYTES as u64,
             lanes: ready.workers().max(1),
         };
-        let order = JobOrder::new(KIND.name, &spec, Spec::TRIES, Vec::new())?;
+        let order = JobRequest::new(KIND.name, &spec, Spec::TRIES, Vec::new())?;
         let too_large = |needed, free| format!("{needed} bytes of {free}");
         let engine = ready.start(&order, shape, spec.place(at), too_large)?;
         Ok(Self { engine, spec, at })
@@ -129,7 +129,7 @@ impl Run {
     pub fn next(&mut self) -> Result<u128> {
         let (spec, at) = (self.spec, self.at);
         let coming = |n| Some(spec.place(spec.behind(at, n)));
-        let Filled { place, rows, bad } = self.engine.next(&coming)?;
+        let FilledBatch { place, rows, bad } = self.engine.next(&coming)?;
         self.at = spec.behind(at, 1);
         let mut all = rows.bytes()[..place.rows as usize * Spec::BYTES].to_vec();
         for b in bad {

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use common::processes::{children, coordinator_of, send, wait_for};
-use featherload::Launch;
-use featherload::internals::{Crew, init_with};
+use featherload::LaunchMethod;
+use featherload::internals::{WorkerOptions, init_with};
 use job::{KINDS, Run, Spec};
 use nix::sys::signal::Signal;
 
@@ -34,15 +34,15 @@ const SPEC: Spec = Spec {
 /// Two epochs.
 const BATCHES: usize = 40;
 
-fn crew(workers: usize) -> Crew {
-    Crew {
+fn crew(workers: usize) -> WorkerOptions {
+    WorkerOptions {
         workers: Some(workers),
         helper: Some(std::env::current_exe().unwrap()),
-        ..Crew::default()
+        ..WorkerOptions::default()
     }
 }
 
-fn start(crew: Crew) -> Run {
+fn start(crew: WorkerOptions) -> Run {
     Run::start(crew, SPEC, (0, 0)).unwrap()
 }
 
@@ -73,7 +73,7 @@ fn workers() {
 }
 
 fn ordered_kills() {
-    let kills = Crew {
+    let kills = WorkerOptions {
         kill_every: Some(Duration::from_millis(4)),
         ..crew(3)
     };
@@ -130,15 +130,15 @@ fn resumed() {
 }
 
 fn forked() {
-    let fork = Crew {
-        launch: Launch::Fork,
+    let fork = WorkerOptions {
+        launch: LaunchMethod::Fork,
         ..crew(2)
     };
     assert!(digests(&mut start(fork), BATCHES) == truth());
 }
 
 fn unknown() {
-    let other = Crew {
+    let other = WorkerOptions {
         helper: Some(common::FEATHERLOAD.into()),
         ..crew(1)
     };

@@ -198,7 +198,7 @@ fn what_reading_depths_takes_is_counted() {
     let scene = Written::with_depths(|_| Some(picture.clone()));
     let needed = |depths: bool| {
         let shown = views(&scene, 1).depths(depths).memory_limit(1);
-        shown.forecast_with_refusal().unwrap().0.memory
+        shown.memory_plan_with_refusal().unwrap().0.memory
     };
     let (with, without) = (needed(true), needed(false));
     let file = 9 * u64::from(WIDTH) * u64::from(HEIGHT);

@@ -332,7 +332,7 @@ fn what_alpha_and_depths_take_is_counted() {
     let scene = deep();
     let needed = |alpha: bool, depths: bool| {
         let shown = views(&scene, 1).alpha(alpha).depths(depths);
-        let refused = shown.memory_limit(1).forecast_with_refusal().unwrap();
+        let refused = shown.memory_limit(1).memory_plan_with_refusal().unwrap();
         assert!(refused.1.is_some());
         refused.0.memory.total_bytes
     };

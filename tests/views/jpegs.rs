@@ -209,7 +209,7 @@ fn images_in_a_shared_store_are_not_decoded_again() {
 fn a_plan_has_the_decoder_where_the_device_decodes() {
     let scene = Written::enlarged(8).into_jpegs();
     let of = |views: ViewsBuilder| -> SceneDeviceMemory {
-        let planned = views.device(Device::Cuda(0)).forecast().unwrap();
+        let planned = views.device(Device::Cuda(0)).memory_plan().unwrap();
         planned.device.unwrap()
     };
     let all = of(views(&scene, 1));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::views::ViewField;
 use nix::sys::signal::Signal;
 
@@ -37,7 +37,7 @@ fn images_that_do_not_fit_in_memory_are_read_from_a_file() {
     let wanted = digests(&mut views(&scene, 0).build().unwrap(), STEPS);
     for workers in [0, 2] {
         let refused = views(&scene, workers).depth(1).memory_limit(1);
-        let (forecast, refusal) = refused.forecast_with_refusal().unwrap();
+        let (forecast, refusal) = refused.memory_plan_with_refusal().unwrap();
         assert!(refusal.is_some());
         let least = forecast.memory.total_bytes;
         let limited = views(&scene, workers).depth(1).memory_limit(least);

@@ -94,7 +94,9 @@ fn straight(folder: &Path, workers: usize) -> ViewsBuilder {
 
 /// The camera of an image as it was taken.
 fn bent(views: &Views, image: u64) -> Camera {
-    let frames = views.scene().frames_of(featherload::scene::Split::Train);
+    let frames = views
+        .scene()
+        .frames_of(featherload::scene::SceneSplit::Train);
     let frame = &views.scene().frames[frames[image as usize] as usize];
     views.scene().cameras[frame.camera as usize]
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::memory::{CONSUMER_GONE, Entry, FRESH, Op, Place, Places, Replay, STALE};
 use crate::plan::Config;
-use crate::pool::ring::layout::{Layout, Shape};
+use crate::pool::ring::layout::{RingLayout, RingShape};
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::processes;
 use crate::processes::{End, Flow, Local};
@@ -40,7 +40,7 @@ struct Node {
 /// All nodes found so far.
 pub(crate) struct Automaton {
     pub(crate) config: Config,
-    pub(crate) layout: Layout,
+    pub(crate) layout: RingLayout,
     pub(crate) places: Places,
     nodes: Vec<Node>,
     ids: FxHashMap<Key, NodeId>,
@@ -51,7 +51,7 @@ pub(crate) struct Automaton {
 
 impl Automaton {
     pub(crate) fn new(config: Config) -> Self {
-        let layout = Layout::new(Shape {
+        let layout = RingLayout::new(RingShape {
             slots: config.slots,
             rows: config.rows,
             slot_bytes: 8 * u64::from(config.rows),
@@ -117,7 +117,7 @@ impl Automaton {
         for entry in &mut record {
             match &mut entry.op {
                 Op::Load(w) if *w == word && entry.result == FRESH => entry.result = STALE,
-                Op::Wait(w, value) if *w == word => *value = STALE,
+                Op::SlotWait(w, value) if *w == word => *value = STALE,
                 _ => {}
             }
         }

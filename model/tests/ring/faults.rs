@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::pool::ring::attempt;
-use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::consumer_side::SlotWait;
 use crate::pool::ring::coordinator_side;
-use crate::pool::ring::coordinator_side::Verdict;
-use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::coordinator_side::RowVerdict;
+use crate::pool::ring::layout::{RingLayout, ticket_word};
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::words::{RingWords, WordIndex};
 use crate::pool::ring::worker_side;
-use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 use crate::processes::LIMIT;
 
 /// What is wrong.
@@ -52,14 +52,14 @@ pub(crate) enum Fault {
     OpenThenMoveOn,
 }
 
-/// `Words` with some operations left out.
+/// `RingWords` with some operations left out.
 pub(crate) struct Tampered<'a, W> {
     pub(crate) inner: &'a W,
-    pub(crate) layout: &'a Layout,
+    pub(crate) layout: &'a RingLayout,
     pub(crate) fault: Fault,
 }
 
-impl<W: Words> Words for Tampered<'_, W> {
+impl<W: RingWords> RingWords for Tampered<'_, W> {
     fn load(&self, word: WordIndex, order: Ordering) -> u64 {
         self.inner.load(word, order)
     }
@@ -102,33 +102,38 @@ impl<W: Words> Words for Tampered<'_, W> {
 }
 
 /// `worker_side::next` that reads the word to sleep on too late.
-pub(crate) fn next_unchecked<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
+pub(crate) fn next_unchecked<W: RingWords>(w: &W, l: &RingLayout, serial: u32) -> WorkerStep {
     // The production function, left when it is about to sleep.
     let looked = NoSleep(w);
     match worker_side::next(&looked, l, serial, LIMIT, None) {
-        Next::Again => {
+        WorkerStep::Again => {
             let work = w.load(l.work(), Acquire);
             w.wait(l.work(), work, LIMIT);
-            Next::Again
+            WorkerStep::Again
         }
         other => other,
     }
 }
 
 /// `worker_side::next` whose claim is: mark the row as taken, write the owner.
-pub(crate) fn next_in_two_steps<W: Words>(w: &W, l: &Layout, serial: u32) -> Next {
+pub(crate) fn next_in_two_steps<W: RingWords>(w: &W, l: &RingLayout, serial: u32) -> WorkerStep {
     match worker_side::next(w, l, 0, LIMIT, None) {
-        Next::Fill(claim) => {
+        WorkerStep::Fill(claim) => {
             let word = RowWord::claimed(serial, claim.ticket.sequence).pack();
             w.store(l.row(claim.slot, claim.row), word, Release);
-            Next::Fill(claim)
+            WorkerStep::Fill(claim)
         }
         other => other,
     }
 }
 
 /// `worker_side::commit` that does not look whether the row is still its own.
-pub(crate) fn commit_by_store<W: Words>(w: &W, l: &Layout, serial: u32, c: Claim) -> Result<()> {
+pub(crate) fn commit_by_store<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    serial: u32,
+    c: RowClaim,
+) -> Result<()> {
     let last = RowWord::new(RowState::Done, serial, c.ticket.sequence);
     w.store(l.row(c.slot, c.row), last.pack(), Release);
     w.fetch_add(l.done(), 1);
@@ -137,13 +142,18 @@ pub(crate) fn commit_by_store<W: Words>(w: &W, l: &Layout, serial: u32, c: Claim
 }
 
 /// A word of the ticket that the protocol does not use: rows committed.
-fn counter(l: &Layout, slot: u32) -> WordIndex {
+fn counter(l: &RingLayout, slot: u32) -> WordIndex {
     l.ticket(slot, ticket_word::LEN - 1)
 }
 
 /// `worker_side::commit` that also counts.
-pub(crate) fn commit_and_count<W: Words>(w: &W, l: &Layout, serial: u32, c: Claim) -> Result<()> {
-    worker_side::commit(w, l, serial, c, Outcome::Done)?;
+pub(crate) fn commit_and_count<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    serial: u32,
+    c: RowClaim,
+) -> Result<()> {
+    worker_side::commit(w, l, serial, c, RowOutcome::Done)?;
     if w.fetch_add(counter(l, c.slot), 1) + 1 == u64::from(c.ticket.rows) {
         w.fetch_add(l.done(), 1);
         w.wake_all(l.done());
@@ -152,42 +162,52 @@ pub(crate) fn commit_and_count<W: Words>(w: &W, l: &Layout, serial: u32, c: Clai
 }
 
 /// Clears the counter of a slot, where the consumer believes it.
-pub(crate) fn before_post<W: Words>(fault: Fault, w: &W, l: &Layout, slot: u32) {
+pub(crate) fn before_post<W: RingWords>(fault: Fault, w: &W, l: &RingLayout, slot: u32) {
     if fault == Fault::ReadyByCounter {
         w.store(counter(l, slot), 0, Release);
     }
 }
 
 /// `consumer_side::wait_ready` that believes the counter.
-pub(crate) fn wait_by_counter<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> Wait {
+pub(crate) fn wait_by_counter<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    slot: u32,
+    t: Ticket,
+) -> SlotWait {
     let done = w.load(l.done(), Acquire);
     if w.load(counter(l, slot), Acquire) >= u64::from(t.rows) {
-        return Wait::Ready;
+        return SlotWait::Ready;
     }
     w.wait(l.done(), done, LIMIT);
-    Wait::Again
+    SlotWait::Again
 }
 
 /// `coordinator_side::bury` in the wrong order.
-pub(crate) fn wake_fork_return<W: Words>(w: &W, l: &Layout, dead: u32, fork: impl FnOnce()) {
+pub(crate) fn wake_fork_return<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    dead: u32,
+    fork: impl FnOnce(),
+) {
     w.fetch_add(l.work(), 1);
     w.wake_all(l.work());
     coordinator_side::wake_consumer(w, l);
     fork();
-    for held in coordinator_side::held_by(w, l, dead) {
-        coordinator_side::settle(w, l, held, Verdict::Return);
+    for held in coordinator_side::rows_claimed_by(w, l, dead) {
+        coordinator_side::resolve_row(w, l, held, RowVerdict::Retry);
     }
 }
 
 /// `coordinator_side::bury` without its last lines.
-pub(crate) fn return_silently<W: Words>(w: &W, l: &Layout, dead: u32) {
-    for held in coordinator_side::held_by(w, l, dead) {
-        coordinator_side::settle(w, l, held, Verdict::Return);
+pub(crate) fn return_silently<W: RingWords>(w: &W, l: &RingLayout, dead: u32) {
+    for held in coordinator_side::rows_claimed_by(w, l, dead) {
+        coordinator_side::resolve_row(w, l, held, RowVerdict::Retry);
     }
 }
 
 /// `consumer_side::drain` that looks at each row once, in order.
-pub(crate) fn drain_in_one_pass<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+pub(crate) fn drain_in_one_pass<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) -> bool {
     let mut idle = true;
     for row in 0..t.rows {
         let open = RowWord::open(t.sequence).pack();
@@ -201,31 +221,36 @@ pub(crate) fn drain_in_one_pass<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticke
 }
 
 /// `consumer_side::drain` whose second look is for claimed rows only.
-pub(crate) fn drain_missing_returned<W: Words>(w: &W, l: &Layout, slot: u32, t: Ticket) -> bool {
+pub(crate) fn drain_missing_returned<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    slot: u32,
+    t: Ticket,
+) -> bool {
     drain_in_one_pass(w, l, slot, t);
     (0..t.rows)
         .all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).state != RowState::Claimed)
 }
 
 /// `attempt::load` that does not look at the sequence.
-pub(crate) fn attempt_of_any_ticket<W: Words>(w: &W, l: &Layout, c: &Claim) -> u32 {
+pub(crate) fn attempt_of_any_ticket<W: RingWords>(w: &W, l: &RingLayout, c: &RowClaim) -> u32 {
     let word = w.load(attempt::word(l, c.slot, c.row), Acquire);
     attempt::unpack(word, word as u32)
 }
 
 /// `coordinator_side::bury` that moves a row on in the wrong order.
-pub(crate) fn open_then_move_on<W: Words>(w: &W, l: &Layout, dead: u32) {
-    coordinator_side::bury(w, l, dead, |held| {
-        coordinator_side::settle(w, l, held, Verdict::Return);
+pub(crate) fn open_then_move_on<W: RingWords>(w: &W, l: &RingLayout, dead: u32) {
+    coordinator_side::resolve_rows_of(w, l, dead, |held| {
+        coordinator_side::resolve_row(w, l, held, RowVerdict::Retry);
         attempt::store(w, l, held.slot, held.row, held.sequence, held.attempt + 1);
-        Verdict::Return
+        RowVerdict::Retry
     });
 }
 
-/// `Words` on which nobody sleeps.
+/// `RingWords` on which nobody sleeps.
 struct NoSleep<'a, W>(&'a W);
 
-impl<W: Words> Words for NoSleep<'_, W> {
+impl<W: RingWords> RingWords for NoSleep<'_, W> {
     fn load(&self, word: WordIndex, order: Ordering) -> u64 {
         self.0.load(word, order)
     }

@@ -22,12 +22,12 @@ use loom::thread;
 
 use crate::memory::{Place, Places, payload};
 use crate::pool::ring::consumer_side;
-use crate::pool::ring::layout::{Layout, Shape};
+use crate::pool::ring::layout::{RingLayout, RingShape};
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket::{BatchKey, Ticket};
-use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::words::{RingWords, WordIndex};
 use crate::pool::ring::worker_side;
-use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 
 /// Enough for every planted fault here.
 const PREEMPTIONS: usize = 3;
@@ -50,7 +50,7 @@ struct LoomWords {
 }
 
 impl LoomWords {
-    fn new(l: &Layout, weak: Weak) -> Self {
+    fn new(l: &RingLayout, weak: Weak) -> Self {
         let places = Places::new(l);
         Self {
             words: places.fresh().into_iter().map(AtomicU64::new).collect(),
@@ -64,7 +64,7 @@ impl LoomWords {
     }
 }
 
-impl Words for LoomWords {
+impl RingWords for LoomWords {
     fn load(&self, word: WordIndex, order: Ordering) -> u64 {
         let row = matches!(self.places.place(word), Place::Row(..));
         let weak = self.weak == Weak::Acquire && row;
@@ -108,11 +108,11 @@ fn bytes(row: u32) -> u64 {
 }
 
 /// Runs `scene` under loom, in every order that the preemption bound allows.
-fn model(weak: Weak, scene: fn(Arc<LoomWords>, Layout)) {
+fn model(weak: Weak, scene: fn(Arc<LoomWords>, RingLayout)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(PREEMPTIONS);
     builder.check(move || {
-        let l = Layout::new(Shape {
+        let l = RingLayout::new(RingShape {
             slots: 1,
             rows: 2,
             slot_bytes: 16,
@@ -124,24 +124,24 @@ fn model(weak: Weak, scene: fn(Arc<LoomWords>, Layout)) {
 }
 
 /// A worker that fills `rows` rows.
-fn work(w: &LoomWords, l: &Layout, serial: u32, rows: usize) {
+fn work(w: &LoomWords, l: &RingLayout, serial: u32, rows: usize) {
     let mut filled = 0;
     while filled < rows {
         match worker_side::next(w, l, serial, Duration::MAX, None) {
-            Next::Fill(claim) => {
+            WorkerStep::Fill(claim) => {
                 assert_eq!(claim.ticket, TICKET);
                 w.store(payload(l, claim.slot, claim.row), bytes(claim.row), Relaxed);
-                worker_side::commit(w, l, serial, claim, Outcome::Done).expect("it is ours");
+                worker_side::commit(w, l, serial, claim, RowOutcome::Done).expect("it is ours");
                 filled += 1;
             }
-            Next::Again => {}
-            Next::Stop => panic!("nobody stops here"),
+            WorkerStep::Again => {}
+            WorkerStep::Stop => panic!("nobody stops here"),
         }
     }
 }
 
 /// The consumer, until it has read the batch.
-fn consume(w: &LoomWords, l: &Layout) {
+fn consume(w: &LoomWords, l: &RingLayout) {
     while !consumer_side::is_ready(w, l, 0, TICKET) {
         thread::yield_now();
     }
@@ -155,7 +155,7 @@ fn consume(w: &LoomWords, l: &Layout) {
 }
 
 /// One worker has the last open row; the consumer looks once.
-fn fill_and_look_once(w: Arc<LoomWords>, l: Layout) {
+fn fill_and_look_once(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let claims = [claimed(&w, &l, 1, 0), claimed(&w, &l, 1, 1)];
     let worker = {
@@ -163,7 +163,7 @@ fn fill_and_look_once(w: Arc<LoomWords>, l: Layout) {
         thread::spawn(move || {
             for c in claims {
                 w.store(payload(&l, c.slot, c.row), bytes(c.row), Relaxed);
-                worker_side::commit(&*w, &l, 1, c, Outcome::Done).expect("it is ours");
+                worker_side::commit(&*w, &l, 1, c, RowOutcome::Done).expect("it is ours");
             }
         })
     };
@@ -174,7 +174,7 @@ fn fill_and_look_once(w: Arc<LoomWords>, l: Layout) {
 }
 
 /// The ticket is posted while the worker looks; the batch is read.
-fn post_fill_read(w: Arc<LoomWords>, l: Layout) {
+fn post_fill_read(w: Arc<LoomWords>, l: RingLayout) {
     let worker = {
         let w = w.clone();
         thread::spawn(move || work(&w, &l, 1, 2))
@@ -185,7 +185,7 @@ fn post_fill_read(w: Arc<LoomWords>, l: Layout) {
 }
 
 /// Two workers share a batch that is posted already.
-fn two_fill_one_reads(w: Arc<LoomWords>, l: Layout) {
+fn two_fill_one_reads(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let workers = [1, 2].map(|serial| {
         let w = w.clone();
@@ -198,10 +198,10 @@ fn two_fill_one_reads(w: Arc<LoomWords>, l: Layout) {
 }
 
 /// A row of the ticket, in the hands of a worker.
-fn claimed(w: &LoomWords, l: &Layout, serial: u32, row: u32) -> Claim {
+fn claimed(w: &LoomWords, l: &RingLayout, serial: u32, row: u32) -> RowClaim {
     let word = RowWord::claimed(serial, TICKET.sequence).pack();
     w.store(l.row(0, row), word, Ordering::Release);
-    Claim {
+    RowClaim {
         slot: 0,
         row,
         ticket: TICKET,
@@ -210,17 +210,17 @@ fn claimed(w: &LoomWords, l: &Layout, serial: u32, row: u32) -> Claim {
 }
 
 /// The last two rows are committed at once: somebody must wake the consumer.
-fn two_commits(w: Arc<LoomWords>, l: Layout) {
+fn two_commits(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let before = w.load(l.done(), Acquire);
     let claims = [claimed(&w, &l, 1, 0), claimed(&w, &l, 2, 1)];
     let other = {
         let w = w.clone();
         thread::spawn(move || {
-            worker_side::commit(&*w, &l, 1, claims[0], Outcome::Done).expect("it is ours");
+            worker_side::commit(&*w, &l, 1, claims[0], RowOutcome::Done).expect("it is ours");
         })
     };
-    worker_side::commit(&*w, &l, 2, claims[1], Outcome::Done).expect("it is ours");
+    worker_side::commit(&*w, &l, 2, claims[1], RowOutcome::Done).expect("it is ours");
     other.join().expect("the worker ends");
     assert_ne!(
         w.load(l.done(), Acquire),
@@ -231,14 +231,14 @@ fn two_commits(w: Arc<LoomWords>, l: Layout) {
 
 /// A commit while the ticket is cancelled: the consumer sees the slot idle, or
 /// is woken.
-fn commit_against_drain(w: Arc<LoomWords>, l: Layout) {
+fn commit_against_drain(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let before = w.load(l.done(), Acquire);
     let claim = claimed(&w, &l, 1, 0);
     let worker = {
         let w = w.clone();
         thread::spawn(move || {
-            worker_side::commit(&*w, &l, 1, claim, Outcome::Done).expect("it is ours");
+            worker_side::commit(&*w, &l, 1, claim, RowOutcome::Done).expect("it is ours");
         })
     };
     let idle = consumer_side::drain(&*w, &l, 0, TICKET);

@@ -3,7 +3,7 @@
 //!
 //! Each part by name:
 //!
-//! - `memory`: the model's `Words`: a routine is run again from its record and
+//! - `memory`: the model's `RingWords`: a routine is run again from its record and
 //!   stopped at its next operation,
 //! - `processes`: what worker, consumer and coordinator do around the
 //!   production functions,

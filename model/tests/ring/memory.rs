@@ -1,5 +1,5 @@
 //! The memory of the model: the few words of a small ring that the protocol
-//! touches, and the `Words` through which the production functions touch it.
+//! touches, and the `RingWords` through which the production functions touch it.
 //!
 //! A process of the model is a plain function that is run again from its start
 //! with the results of its operations so far ([`Replay`]). The first operation
@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::pool::ring::attempt;
-use crate::pool::ring::layout::{Layout, ticket_word};
-use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::layout::{RingLayout, ticket_word};
+use crate::pool::ring::words::{RingWords, WordIndex};
 
 /// One operation on what the processes share: words, sleeps, and the kernel's
 /// knowledge of who lives.
@@ -30,7 +30,7 @@ pub(crate) enum Op {
     },
     Add(WordIndex, u64),
     Fence,
-    Wait(WordIndex, u64),
+    SlotWait(WordIndex, u64),
     Wake(WordIndex),
     /// A look at the coordinator's pidfd: 1 = it lives.
     CoordinatorLives,
@@ -65,7 +65,7 @@ pub(crate) const STALE: u64 = 0;
 /// Unwinds a routine at its pending operation.
 struct AtPending;
 
-/// `Words` that answers from a record, then stops the routine.
+/// `RingWords` that answers from a record, then stops the routine.
 pub(crate) struct Replay<'a> {
     record: &'a [Entry],
     at: Cell<usize>,
@@ -102,7 +102,7 @@ impl<'a> Replay<'a> {
             Some(entry) => {
                 // Ageing changes the argument of a wait, nothing else.
                 let same = entry.op == op
-                    || matches!((entry.op, op), (Op::Wait(a, _), Op::Wait(b, _)) if a == b);
+                    || matches!((entry.op, op), (Op::SlotWait(a, _), Op::SlotWait(b, _)) if a == b);
                 assert!(same, "a routine is no function of its record");
                 self.at.set(at + 1);
                 entry.result
@@ -133,7 +133,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-impl Words for Replay<'_> {
+impl RingWords for Replay<'_> {
     fn load(&self, word: WordIndex, _: Ordering) -> u64 {
         self.perform(Op::Load(word))
     }
@@ -160,7 +160,7 @@ impl Words for Replay<'_> {
     }
 
     fn wait(&self, word: WordIndex, value: u64, _: Duration) {
-        self.perform(Op::Wait(word, value));
+        self.perform(Op::SlotWait(word, value));
     }
 
     fn wake_all(&self, word: WordIndex) {
@@ -193,7 +193,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(l: &Layout) -> Self {
+    pub(crate) fn new(l: &RingLayout) -> Self {
         let mut found = vec![
             (l.stop(), Place::Stop),
             (l.work(), Place::Work),
@@ -245,7 +245,7 @@ impl Places {
         matches!(self.place(word), Place::Attempt(..))
     }
 
-    /// Words that a row word guards.
+    /// RingWords that a row word guards.
     pub(crate) fn is_guarded(&self, word: WordIndex) -> bool {
         use ticket_word::{KEY, ROWS};
         match self.place(word) {
@@ -266,6 +266,6 @@ impl Places {
 }
 
 /// The word that stands for a row's bytes.
-pub(crate) fn payload(l: &Layout, slot: u32, row: u32) -> WordIndex {
+pub(crate) fn payload(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.slot_data(slot).0 / 8 + row as usize
 }

@@ -2,7 +2,7 @@
 //!
 //! Each `*_step` is one *routine*: a plain function from the local state that
 //! it starts with to the one that it ends with. All else that it knows, it
-//! learned through `Words` or the kernel's calls, so it can be run again from
+//! learned through `RingWords` or the kernel's calls, so it can be run again from
 //! its record.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -14,15 +14,15 @@ use crate::memory::{Replay, payload};
 use crate::plan::Config;
 use crate::pool::ring::attempt;
 use crate::pool::ring::consumer_side;
-use crate::pool::ring::consumer_side::Wait;
+use crate::pool::ring::consumer_side::SlotWait;
 use crate::pool::ring::coordinator_side;
-use crate::pool::ring::coordinator_side::{Held, Verdict};
-use crate::pool::ring::layout::Layout;
+use crate::pool::ring::coordinator_side::{ClaimedRow, RowVerdict};
+use crate::pool::ring::layout::RingLayout;
 use crate::pool::ring::row_word::RowState;
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::Words;
+use crate::pool::ring::words::RingWords;
 use crate::pool::ring::worker_side;
-use crate::pool::ring::worker_side::{Claim, Next, Outcome};
+use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 
 /// Ignored: a model process sleeps until it is woken.
 pub(crate) const LIMIT: Duration = Duration::MAX;
@@ -50,15 +50,15 @@ pub(crate) fn is_whole(bytes: u64) -> bool {
 pub(crate) enum SlotUse {
     Free,
     Posted(usize),
-    Held(usize),
+    ClaimedRow(usize),
 }
 
 /// What the consumer knows between routines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Consumer {
-    /// Next ticket to post.
+    /// WorkerStep ticket to post.
     post: usize,
-    /// Next ticket to deliver.
+    /// WorkerStep ticket to deliver.
     deliver: usize,
     slots: Vec<SlotUse>,
     /// The slot found ready, not checked yet.
@@ -132,7 +132,7 @@ pub(crate) fn coordinator(c: &Config) -> Local {
 /// Runs one routine. `Err` is a broken property, seen by the process itself.
 pub(crate) fn step(
     c: &Config,
-    l: &Layout,
+    l: &RingLayout,
     replay: &Replay<'_>,
     local: &Local,
 ) -> Result<Flow, String> {
@@ -148,7 +148,12 @@ pub(crate) fn step(
     }
 }
 
-fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<Flow, String> {
+fn worker_step<W: RingWords>(
+    c: &Config,
+    l: &RingLayout,
+    w: &W,
+    serial: u32,
+) -> Result<Flow, String> {
     let next = match c.fault {
         Fault::WaitUnchecked => faults::next_unchecked(w, l, serial),
         Fault::ClaimInTwoSteps => faults::next_in_two_steps(w, l, serial),
@@ -160,9 +165,9 @@ fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<F
         _ => worker_side::next(w, l, serial, LIMIT, None),
     };
     match next {
-        Next::Stop => return Ok(Flow::End(End::Stopped)),
-        Next::Again => {}
-        Next::Fill(claim) => {
+        WorkerStep::Stop => return Ok(Flow::End(End::Stopped)),
+        WorkerStep::Again => {}
+        WorkerStep::Fill(claim) => {
             let t = claim.ticket;
             if t != c.ticket(t.sequence as usize - 1) {
                 return Err(format!("worker {serial} claimed a row of {t:?}"));
@@ -180,7 +185,7 @@ fn worker_step<W: Words>(c: &Config, l: &Layout, w: &W, serial: u32) -> Result<F
 }
 
 /// What the worker's loop over attempts does to the ring.
-fn fill<W: Words>(c: &Config, l: &Layout, w: &W, claim: &Claim) -> Outcome {
+fn fill<W: RingWords>(c: &Config, l: &RingLayout, w: &W, claim: &RowClaim) -> RowOutcome {
     let at = payload(l, claim.slot, claim.row);
     let (sequence, row) = (claim.ticket.sequence, claim.row);
     let first = match c.fault {
@@ -191,18 +196,18 @@ fn fill<W: Words>(c: &Config, l: &Layout, w: &W, claim: &Claim) -> Outcome {
         w.store(at, torn(sequence, row, attempt), Relaxed);
         if attempt >= c.bad {
             w.store(at, whole(sequence, row, attempt), Relaxed);
-            return Outcome::Done;
+            return RowOutcome::Done;
         }
         if attempt < c.tries {
-            worker_side::move_on(w, l, claim, attempt + 1);
+            worker_side::record_attempt(w, l, claim, attempt + 1);
         }
     }
-    Outcome::Failed
+    RowOutcome::Failed
 }
 
-fn coordinator_step<W: Words>(
+fn coordinator_step<W: RingWords>(
     c: &Config,
-    l: &Layout,
+    l: &RingLayout,
     kernel: &Replay<'_>,
     w: &W,
     s: &Coordinator,
@@ -210,7 +215,7 @@ fn coordinator_step<W: Words>(
     let mut s = s.clone();
     if matches!(c.fault, Fault::ReturnFromTheLiving | Fault::CommitByStore) && s.deaths == 0 {
         s.deaths = 1;
-        coordinator_side::bury(w, l, s.serials[0], |_| Verdict::Return);
+        coordinator_side::resolve_rows_of(w, l, s.serials[0], |_| RowVerdict::Retry);
         return Ok(Flow::Go(Local::Coordinator(s)));
     }
     let Some(lane) = kernel.reap() else {
@@ -221,10 +226,10 @@ fn coordinator_step<W: Words>(
     s.deaths += 1;
     let dead = std::mem::replace(&mut s.serials[lane], s.next_serial);
     let given_up = c.give_up_at.is_some_and(|at| s.deaths >= at);
-    let verdict = |held: Held| match (c.quarantine, held.attempt < c.tries) {
-        (true, true) => Verdict::MoveOn,
-        (true, false) => Verdict::Fail,
-        (false, _) => Verdict::Return,
+    let verdict = |held: ClaimedRow| match (c.quarantine, held.attempt < c.tries) {
+        (true, true) => RowVerdict::NextAttempt,
+        (true, false) => RowVerdict::Fail,
+        (false, _) => RowVerdict::Retry,
     };
     match c.fault {
         Fault::BuryWithoutWake => faults::return_silently(w, l, dead),
@@ -233,7 +238,7 @@ fn coordinator_step<W: Words>(
             faults::wake_fork_return(w, l, dead, || kernel.fork(lane, s.next_serial));
         }
         _ => {
-            coordinator_side::bury(w, l, dead, verdict);
+            coordinator_side::resolve_rows_of(w, l, dead, verdict);
         }
     }
     if given_up {
@@ -245,9 +250,9 @@ fn coordinator_step<W: Words>(
     Ok(Flow::Go(Local::Coordinator(s)))
 }
 
-fn consumer_step<W: Words>(
+fn consumer_step<W: RingWords>(
     c: &Config,
-    l: &Layout,
+    l: &RingLayout,
     kernel: &Replay<'_>,
     w: &W,
     s: &Consumer,
@@ -259,13 +264,13 @@ fn consumer_step<W: Words>(
     // A batch was found ready: look at every row, then keep it.
     if let Some(slot) = s.ready.take() {
         check_batch(c, l, w, slot, s.deliver)?;
-        s.slots[slot as usize] = SlotUse::Held(s.deliver);
+        s.slots[slot as usize] = SlotUse::ClaimedRow(s.deliver);
         s.deliver += 1;
         return go(s);
     }
     // Let go of the oldest batch: it must be what it was.
     let held = |u: &SlotUse| match u {
-        SlotUse::Held(ticket) => Some(*ticket),
+        SlotUse::ClaimedRow(ticket) => Some(*ticket),
         _ => None,
     };
     if s.slots.iter().filter_map(held).count() > if all_delivered { 0 } else { c.hold } {
@@ -324,7 +329,7 @@ fn consumer_step<W: Words>(
         consumer_side::stop(w, l);
         return Ok(Flow::End(End::Delivered));
     }
-    // Wait for the lowest sequence.
+    // SlotWait for the lowest sequence.
     let slot = s
         .slots
         .iter()
@@ -336,15 +341,15 @@ fn consumer_step<W: Words>(
         _ => consumer_side::wait_ready(w, l, slot, ticket, LIMIT),
     };
     match wait {
-        Wait::Ready => s.ready = Some(slot),
-        Wait::Fatal => return give_up(w, l),
-        Wait::Again if kernel.coordinator_lives() => {}
-        Wait::Again => return Ok(Flow::End(End::CoordinatorLost)),
+        SlotWait::Ready => s.ready = Some(slot),
+        SlotWait::Fatal => return give_up(w, l),
+        SlotWait::Again if kernel.coordinator_lives() => {}
+        SlotWait::Again => return Ok(Flow::End(End::CoordinatorLost)),
     }
     go(s)
 }
 
-fn give_up<W: Words>(w: &W, l: &Layout) -> Result<Flow, String> {
+fn give_up<W: RingWords>(w: &W, l: &RingLayout) -> Result<Flow, String> {
     consumer_side::stop(w, l);
     Ok(Flow::End(End::GivenUp))
 }
@@ -352,9 +357,9 @@ fn give_up<W: Words>(w: &W, l: &Layout) -> Result<Flow, String> {
 /// Every row must be final and, unless it failed at the last attempt, hold
 /// exactly the bytes of the attempt that it says: the first that gives pixels,
 /// or one behind those that killed.
-fn check_batch<W: Words>(
+fn check_batch<W: RingWords>(
     c: &Config,
-    l: &Layout,
+    l: &RingLayout,
     w: &W,
     slot: u32,
     ticket: usize,

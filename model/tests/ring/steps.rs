@@ -190,7 +190,7 @@ fn perform(a: &mut Automaton, s: &mut State, i: usize, answer: u64) -> Result<()
             *at - value
         }
         Op::Fence => 0,
-        Op::Wait(_, value) => {
+        Op::SlotWait(_, value) => {
             if value == FRESH {
                 s.processes[i].life = Life::Asleep;
                 return Ok(());
@@ -200,7 +200,7 @@ fn perform(a: &mut Automaton, s: &mut State, i: usize, answer: u64) -> Result<()
         Op::Wake(word) => {
             for j in 0..s.processes.len() {
                 let sleeps_on =
-                    |op: &Pending| matches!(op, Pending::Do(Op::Wait(w, _)) if *w == word);
+                    |op: &Pending| matches!(op, Pending::Do(Op::SlotWait(w, _)) if *w == word);
                 if s.life(j) == Life::Asleep && sleeps_on(a.pending(s.processes[j].node)) {
                     wake(a, s, j);
                 }
@@ -279,7 +279,7 @@ pub(crate) fn describe(a: &Automaton, s: &State, step: Step) -> String {
                     on(word).1
                 ),
                 Op::Add(w, v) => format!("adds {v} to {:?}", on(w).0),
-                Op::Wait(w, v) => format!(
+                Op::SlotWait(w, v) => format!(
                     "waits on {:?}, {}",
                     on(w).0,
                     if v == FRESH {

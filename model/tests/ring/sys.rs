@@ -2,5 +2,5 @@
 
 #[path = "../../../src/sys/futex.rs"]
 pub(crate) mod futex;
-#[path = "../../../src/sys/shared.rs"]
-pub(crate) mod shared;
+#[path = "../../../src/sys/shared_memory.rs"]
+pub(crate) mod shared_memory;

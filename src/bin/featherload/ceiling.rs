@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use featherload::measure::ceiling::{CeilingPart, CeilingShare, serve};
-use featherload::plan::PlanOptions;
+use featherload::plan::OrderOptions;
 use featherload::recipe::RecipeFormat;
 use featherload::{Error, Index, Recipe, Result};
 
@@ -37,7 +37,7 @@ impl Ceiling {
         part: CeilingPart,
         index: &Index,
         recipe: &Recipe,
-        plan: &PlanOptions,
+        plan: &OrderOptions,
     ) -> Result<Self> {
         let recipe = recipe.to_text(RecipeFormat::Toml)?;
         let plan = output::json_text(plan)?;

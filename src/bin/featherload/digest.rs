@@ -7,7 +7,7 @@
 //! label -1 or zeros, counts with the label that the index has for its sample.
 
 use featherload::index::Label;
-use featherload::{Batch, Index, Labels, Result, RowStatus};
+use featherload::{Batch, BatchLabels, Index, Result, RowStatus};
 use twox_hash::XxHash3_128;
 
 /// Digests of the epochs that were seen.
@@ -56,14 +56,14 @@ fn add_rows(hash: &mut XxHash3_128, batch: &Batch, rows: usize, index: &Index) -
     for row in 0..rows {
         hash.write(&batch.ids()[row].to_le_bytes());
         match batch.labels() {
-            Labels::Classes(classes) => {
+            BatchLabels::Classes(classes) => {
                 let class = match (batch.status()[row], index.label(batch.ids()[row])) {
                     (RowStatus::Failed, Label::Class(class)) => class,
                     _ => classes[row],
                 };
                 hash.write(&class.to_le_bytes());
             }
-            Labels::Vectors { width, values } => {
+            BatchLabels::Vectors { width, values } => {
                 let mut add = |v: f32| hash.write(&v.to_bits().to_le_bytes());
                 match (batch.status()[row], index.label(batch.ids()[row])) {
                     (RowStatus::Failed, Label::Vector(vector)) => vector.iter().for_each(&mut add),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use featherload::index::{ClassCount, Index, Label, ScanReport};
 use featherload::options::{SourceOptions, cli};
-use featherload::survey::{PictureSize, SizeStatistics, Survey, SurveyOptions};
+use featherload::survey::{HeaderSurvey, PictureSize, SizeStatistics, SurveyOptions};
 use featherload::{Error, Result, Source, error};
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ struct IndexReport<'a> {
     /// Of nothing where nothing was scanned: a saved index, a cache.
     #[serde(flatten)]
     scan: ScanReport,
-    headers: Option<Survey>,
+    headers: Option<HeaderSurvey>,
 }
 
 /// Unreadable files, or damaged shards, that are named to people; `--json` has
@@ -181,7 +181,7 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         if let Some(pixels) = args.max_pixels {
             options.max_pixels = pixels;
         }
-        let survey = Survey::with(&index, &options, &|n| bar.inc(n));
+        let survey = HeaderSurvey::with(&index, &options, &|n| bar.inc(n));
         bar.finish_and_clear();
         Some(survey?)
     };
@@ -295,7 +295,7 @@ fn of_source(source: Source, args: &IndexArgs) -> Result<(Index, Option<ScanRepo
     opened
 }
 
-fn print_survey(index: &Index, survey: &Survey) -> Result<()> {
+fn print_survey(index: &Index, survey: &HeaderSurvey) -> Result<()> {
     let formats: Vec<String> = survey
         .formats
         .iter()
@@ -335,7 +335,7 @@ fn labelled(index: &Index, classes: usize) -> String {
     }
 }
 
-fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()> {
+fn print_sizes(index: &Index, survey: &HeaderSurvey, s: &SizeStatistics) -> Result<()> {
     let picture = |p: &PictureSize| {
         let path = index.relative_path(p.id).display();
         format!("{} x {} ({path})", p.width, p.height)
@@ -366,7 +366,7 @@ fn print_sizes(index: &Index, survey: &Survey, s: &SizeStatistics) -> Result<()>
     ))
 }
 
-fn print_unreadable(survey: &Survey) -> Result<()> {
+fn print_unreadable(survey: &HeaderSurvey) -> Result<()> {
     output::line(&format!(
         "unreadable {} of {} by their headers: a run stops at the first. Use --on-error skip to \
          mask them, or --on-error substitute to replace them",

@@ -2,28 +2,28 @@
 //! coordinator and workers are there before the consumer can name them.
 
 use featherload::internals::parents;
-use featherload::measure::{Member, Role};
+use featherload::measure::{PoolProcess, ProcessRole};
 
 /// The consumer `pid`, its children and theirs.
-pub fn under(pid: i32) -> Vec<Member> {
+pub fn under(pid: i32) -> Vec<PoolProcess> {
     family(pid, &parents())
 }
 
 /// A consumer's children are coordinators, whose children are workers.
-fn family(consumer: i32, parents: &[(i32, i32)]) -> Vec<Member> {
+fn family(consumer: i32, parents: &[(i32, i32)]) -> Vec<PoolProcess> {
     let children = |of: i32, role| {
         parents
             .iter()
             .filter(move |(_, parent)| *parent == of)
-            .map(move |&(pid, _)| Member { role, pid })
+            .map(move |&(pid, _)| PoolProcess { role, pid })
     };
-    let mut members = vec![Member {
-        role: Role::Consumer,
+    let mut members = vec![PoolProcess {
+        role: ProcessRole::Consumer,
         pid: consumer,
     }];
-    for coordinator in children(consumer, Role::Coordinator) {
+    for coordinator in children(consumer, ProcessRole::Coordinator) {
         members.push(coordinator);
-        members.extend(children(coordinator.pid, Role::Worker));
+        members.extend(children(coordinator.pid, ProcessRole::Worker));
     }
     members
 }

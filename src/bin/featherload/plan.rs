@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::forecast::{MemoryForecast, Order, Outline, RunShape};
+use featherload::forecast::{RecipeOutline, RecipeStages, RunMemory, RunShape};
 use featherload::options::{SourceOptions, cli};
-use featherload::recipe::Move;
-use featherload::{Device, Error, Forecast, Result, UploadChoice, error};
+use featherload::recipe::OperationMove;
+use featherload::{Device, Error, MemoryPlan, Result, UploadChoice, error};
 use serde::Serialize;
 
 use crate::flags;
@@ -58,8 +58,8 @@ pub struct PlanArgs {
 /// Without a data set.
 #[derive(Serialize)]
 struct Assumed {
-    outline: Outline,
-    memory: MemoryForecast,
+    outline: RecipeOutline,
+    memory: RunMemory,
 }
 
 /// With what there is to say of a config, where there is one.
@@ -98,8 +98,8 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
             depth: args.loader.options.depth,
             memory_limit: args.loader.options.memory_limit,
         };
-        let (memory, refusal) = MemoryForecast::with_refusal(&recipe, picture, shape)?;
-        let outline = Outline::of(&recipe, picture)?;
+        let (memory, refusal) = RunMemory::with_refusal(&recipe, picture, shape)?;
+        let outline = RecipeOutline::of(&recipe, picture)?;
         let assumed = Assumed { outline, memory };
         write_chart(&args, || {
             plan_chart::draw(&assumed.outline, &assumed.memory, None, None)
@@ -112,7 +112,7 @@ pub fn run(args: PlanArgs) -> Result<Outcome> {
     let (forecast, refusal) = setup
         .builder(setup.options.data()?)?
         .num_workers(workers)
-        .forecast_with_refusal(args.sample)?;
+        .memory_plan_with_refusal(args.sample)?;
     write_chart(&args, || {
         let (outline, memory) = (&forecast.outline, &forecast.memory);
         let source = setup.options.source_name();
@@ -153,7 +153,7 @@ fn write_chart(args: &PlanArgs, draw: impl FnOnce() -> String) -> Result<()> {
     }
 }
 
-fn print(f: &Forecast, device: Device) -> Result<()> {
+fn print(f: &MemoryPlan, device: Device) -> Result<()> {
     print_outline(&f.outline)?;
     if let Some(l) = &f.largest {
         beside(
@@ -174,7 +174,7 @@ fn print(f: &Forecast, device: Device) -> Result<()> {
             "limit      ",
             &format!(
                 "{} ({})",
-                error::room(limit.bytes),
+                error::size_rounded_down(limit.bytes),
                 flags::in_place(limit.by)
             ),
         )?;
@@ -211,7 +211,7 @@ fn print(f: &Forecast, device: Device) -> Result<()> {
     Ok(())
 }
 
-fn print_outline(o: &Outline) -> Result<()> {
+fn print_outline(o: &RecipeOutline) -> Result<()> {
     let (height, width) = o.picture;
     output::line(&format!(
         "recipe {}, reorder {}; bytes for a picture of {width} x {height}",
@@ -239,7 +239,7 @@ fn print_outline(o: &Outline) -> Result<()> {
     Ok(())
 }
 
-fn print_order(title: &str, order: &Order) -> Result<()> {
+fn print_order(title: &str, order: &RecipeStages) -> Result<()> {
     output::lines(&format!(
         "\n{title}: {:.2} MiB a sample\n{:>12} {:>5} {:>12} {:>12}  stage",
         mib(order.scratch_bytes),
@@ -261,7 +261,7 @@ fn print_order(title: &str, order: &Order) -> Result<()> {
     Ok(())
 }
 
-fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
+fn print_moves(word: &str, moves: &[OperationMove]) -> Result<()> {
     if !moves.is_empty() {
         output::line("")?;
     }
@@ -273,7 +273,7 @@ fn print_moves(word: &str, moves: &[Move]) -> Result<()> {
     Ok(())
 }
 
-fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()> {
+fn print_memory(m: &RunMemory, upload: Option<&UploadChoice>) -> Result<()> {
     output::line("")?;
     let row = |bytes: u64, text: &str| beside(&format!("{:>10.1} MiB ", mib_at_most(bytes)), text);
     let slots = if m.depth == 1 { "slot" } else { "slots" };
@@ -292,7 +292,10 @@ fn print_memory(m: &MemoryForecast, upload: Option<&UploadChoice>) -> Result<()>
     row(m.fixed_bytes, "consumer, coordinator, index")?;
     if let Some(choice) = upload {
         let limit = choice.limit_bytes.map_or(String::new(), |bytes| {
-            format!(" (--gpu-memory-limit allows {})", error::room(bytes))
+            format!(
+                " (--gpu-memory-limit allows {})",
+                error::size_rounded_down(bytes)
+            )
         });
         let device = format!(
             "of the device, its context apart{limit}; upload {}: {}",

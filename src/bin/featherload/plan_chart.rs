@@ -4,7 +4,7 @@
 //! scale; and the whole run as one bar, against the limit.
 
 use featherload::error;
-use featherload::forecast::{MemoryForecast, MemoryLimit, Order, Outline};
+use featherload::forecast::{MemoryLimit, RecipeOutline, RecipeStages, RunMemory};
 
 use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted};
 use crate::flags;
@@ -19,8 +19,8 @@ const STAGE: f64 = 24.0;
 
 /// The chart as SVG. `source` is what people call the data set; none without one.
 pub fn draw(
-    outline: &Outline,
-    memory: &MemoryForecast,
+    outline: &RecipeOutline,
+    memory: &RunMemory,
     limit: Option<&MemoryLimit>,
     source: Option<&str>,
 ) -> String {
@@ -61,7 +61,7 @@ pub fn draw(
 }
 
 /// The stages of an order, a bar each, of one scale whose end is `most`.
-fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
+fn waterfall(sheet: &mut Sheet, title: &str, order: &RecipeStages, most: u64) {
     let head = format!("{} a sample at most", size(order.scratch_bytes));
     sheet.heading(title, &head);
     sheet.y += 6.0;
@@ -93,7 +93,7 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &Order, most: u64) {
 }
 
 /// The bar of the whole run, and where the limit is.
-fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) {
+fn run(sheet: &mut Sheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
     let missing = limit.and_then(|l| memory.total_bytes.checked_sub(l.bytes));
     let missing = missing.filter(|bytes| *bytes > 0);
     sheet.heading(
@@ -101,8 +101,8 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
         &match missing {
             Some(bytes) => format!(
                 "REFUSED: needs {}, {} over the limit",
-                error::needed(memory.total_bytes),
-                error::needed(bytes)
+                error::size_rounded_up(memory.total_bytes),
+                error::size_rounded_up(bytes)
             ),
             None => format!("{} at most", size(memory.total_bytes)),
         },
@@ -189,13 +189,7 @@ fn run(sheet: &mut Sheet, memory: &MemoryForecast, limit: Option<&MemoryLimit>) 
 }
 
 /// The run as a part of a limit that is much larger.
-fn against(
-    sheet: &mut Sheet,
-    memory: &MemoryForecast,
-    limit: &MemoryLimit,
-    words: &str,
-    free: u64,
-) {
+fn against(sheet: &mut Sheet, memory: &RunMemory, limit: &MemoryLimit, words: &str, free: u64) {
     let width = WIDTH - 2.0 * MARGIN;
     let y = sheet.y + 6.0;
     let used = width * memory.total_bytes as f64 / limit.bytes.max(1) as f64;

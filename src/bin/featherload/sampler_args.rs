@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use featherload::options::cli;
-use featherload::plan::{IdentityProb, MultiScale, Weights};
+use featherload::plan::{IdentityProb, MultiScale, SampleWeights};
 use featherload::{Error, Result, Sampler};
 
 /// Which sample comes when.
@@ -166,7 +166,7 @@ impl SamplerArgs {
                 },
             },
             Order::Weighted => Sampler::Weighted {
-                weights: Weights::InverseClassFrequency,
+                weights: SampleWeights::InverseClassFrequency,
                 num_samples: self.num_samples,
             },
             Order::Repeated => Sampler::RepeatedAugmentation {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::measure::system::default_workers;
 use featherload::options::{self, SourceOptions};
-use featherload::{Error, Launch, LoaderBuilder, Result, Source};
+use featherload::{Error, LaunchMethod, LoaderBuilder, Result, Source};
 
 use crate::flags;
 use crate::loader_args::{How, LoaderArgs};
@@ -19,13 +19,13 @@ const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what norm
 pub struct Setup<'a> {
     args: &'a LoaderArgs,
     /// What flags and config say, as the library takes it.
-    pub options: options::Setup,
+    pub options: options::LoaderSetup,
 }
 
 impl<'a> Setup<'a> {
     /// Reads the config, if there is one.
     pub fn new(args: &'a LoaderArgs, source: &SourceOptions) -> Result<Self> {
-        let mut options = options::Setup::new(source.clone(), args.options.clone())?;
+        let mut options = options::LoaderSetup::new(source.clone(), args.options.clone())?;
         let of_config = options.training().map(|t| t.sampler);
         let sampler = args.sampler.sampler(of_config)?;
         options.loader.multi_scale = args.sampler.multi_scale(sampler)?;
@@ -90,8 +90,8 @@ impl<'a> Setup<'a> {
     /// The loader that all of it describes; workers and epochs are open.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let launch = match self.args.launch {
-            How::Exec => Launch::Exec,
-            How::Fork => Launch::Fork,
+            How::Exec => LaunchMethod::Exec,
+            How::Fork => LaunchMethod::Fork,
         };
         let mut b = self.options.builder(source)?.launch(launch);
         // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no

@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::data::index::lossy;
 
-use crate::data::shard::name;
+use crate::data::shard::member_name;
 
 /// Findings that are kept one by one; all are counted.
 const KEPT: usize = 100_000;
@@ -83,18 +83,18 @@ impl Serialize for FindingKind {
 /// The sample that a finding lies in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
-pub struct HurtSample {
+pub struct DamagedSample {
     /// In the cache; none where no manifest tells it.
     pub id: Option<u64>,
     /// Its members' names up to the first dot.
     pub key: String,
 }
 
-impl HurtSample {
+impl DamagedSample {
     /// The sample that the member `name` is of.
     pub(super) fn of_member(id: Option<u64>, name: &[u8]) -> Self {
         // A name without a key is the whole of what is known.
-        let key = name::split(name).map_or(name, |(key, _)| key);
+        let key = member_name::split(name).map_or(name, |(key, _)| key);
         Self {
             id,
             key: String::from_utf8_lossy(key).into_owned(),
@@ -105,7 +105,7 @@ impl HurtSample {
 /// One place that is hurt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
-pub struct Finding {
+pub struct VerifyFinding {
     /// Its name in the cache's folder.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
@@ -114,7 +114,7 @@ pub struct Finding {
     /// beginning of what the checksum is of. None for a file as a whole.
     pub offset: Option<u64>,
     pub kind: FindingKind,
-    pub sample: Option<HurtSample>,
+    pub sample: Option<DamagedSample>,
     pub message: String,
 }
 
@@ -147,7 +147,7 @@ pub struct VerifyReport {
     /// All findings.
     pub found: u64,
     /// The first 100,000 of them, by file and offset.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<VerifyFinding>,
 }
 
 impl VerifyReport {
@@ -160,20 +160,20 @@ impl VerifyReport {
 }
 
 /// Who wants to know how far it is.
-pub(super) type Watch<'a> = &'a (dyn Fn(VerifyProgress) + Sync);
+pub(super) type VerifyWatch<'a> = &'a (dyn Fn(VerifyProgress) + Sync);
 
 /// What all threads have found so far.
-pub(super) struct Found<'a> {
-    watch: Watch<'a>,
+pub(super) struct FindingLog<'a> {
+    watch: VerifyWatch<'a>,
     of: u64,
     bytes: AtomicU64,
     shards: AtomicU64,
     samples: AtomicU64,
-    all: Mutex<(u64, Vec<Finding>)>,
+    all: Mutex<(u64, Vec<VerifyFinding>)>,
 }
 
-impl<'a> Found<'a> {
-    pub(super) fn new(watch: Watch<'a>, of: u64) -> Self {
+impl<'a> FindingLog<'a> {
+    pub(super) fn new(watch: VerifyWatch<'a>, of: u64) -> Self {
         Self {
             watch,
             of,
@@ -200,7 +200,7 @@ impl<'a> Found<'a> {
         self.samples.fetch_add(samples, Ordering::Relaxed);
     }
 
-    pub(super) fn tell(&self, finding: Finding) {
+    pub(super) fn add(&self, finding: VerifyFinding) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.0 += 1;
         if all.1.len() < KEPT {
@@ -209,14 +209,14 @@ impl<'a> Found<'a> {
     }
 
     /// Of a file, not of a sample.
-    pub(super) fn file(
+    pub(super) fn add_file_finding(
         &self,
         name: impl Into<PathBuf>,
         kind: FindingKind,
         offset: Option<u64>,
         message: String,
     ) {
-        self.tell(Finding {
+        self.add(VerifyFinding {
             file: name.into(),
             offset,
             kind,
@@ -226,7 +226,7 @@ impl<'a> Found<'a> {
     }
 
     pub(super) fn missing(&self, name: &str) {
-        self.file(name, FindingKind::Missing, None, "is not there".into());
+        self.add_file_finding(name, FindingKind::Missing, None, "is not there".into());
     }
 
     pub(super) fn report(self, complete: bool, checksums: bool, took: Duration) -> VerifyReport {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::cache::layout::{INDEX, shard_name};
 use crate::cache::sample_members::label_member;
-use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
+use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, VerifyFinding};
 use crate::data::index::{Index, Label, shown};
 use crate::data::shard::manifest::{MemberEntry, ShardManifest};
 
@@ -20,7 +20,7 @@ pub(super) fn compare(
     index: &Index,
     number: u64,
     manifest: &ShardManifest,
-    found: &Found<'_>,
+    found: &FindingLog<'_>,
 ) -> Option<u64> {
     let name = shard_name(number);
     let in_shard = |id: u64| index.part(id).map_or(u64::MAX, |part| part.shard);
@@ -53,25 +53,25 @@ pub(super) fn compare(
             text(due)
         );
         let id = first.saturating_add(place as u64);
-        found.tell(Finding {
+        found.add(VerifyFinding {
             file: INDEX.into(),
             offset: Some(0),
             kind: FindingKind::IndexFile,
-            sample: Some(HurtSample::of_member(Some(id), picture.name.as_bytes())),
+            sample: Some(DamagedSample::of_member(Some(id), picture.name.as_bytes())),
             message,
         });
         return None;
     }
     if ids.next().is_some_and(|id| in_shard(id) == number) {
         let what = format!("has more samples in {name} than its manifest");
-        found.file(INDEX, FindingKind::IndexFile, Some(0), what);
+        found.add_file_finding(INDEX, FindingKind::IndexFile, Some(0), what);
         return None;
     }
     Some(first)
 }
 
 /// What a tar has of a sample's label.
-pub(super) enum InTar<'a> {
+pub(super) enum TarLabel<'a> {
     Nothing,
     /// It is reported already, or cannot be read.
     Damaged,
@@ -79,7 +79,7 @@ pub(super) enum InTar<'a> {
     Label(&'a MemberEntry, Vec<u8>),
 }
 
-impl InTar<'_> {
+impl TarLabel<'_> {
     /// How the index's label differs from it, in words.
     pub(super) fn differs_from(&self, label: Label<'_>) -> Option<String> {
         let due = label_member(label).ok()?;

@@ -11,19 +11,19 @@ use std::sync::Arc;
 
 use crate::cache::layout::{INDEX, ShardFile};
 use crate::cache::shard_ledger::idx_text;
-use crate::cache::verify::bytes::{Bytes, first_difference, read_whole};
-use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
-use crate::cache::verify::index::{InTar, MOST_LABEL, compare};
+use crate::cache::verify::file_window::{FileWindow, first_difference, read_whole};
+use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, VerifyFinding};
+use crate::cache::verify::index::{MOST_LABEL, TarLabel, compare};
 use crate::cache::verify::tar_headers;
 use crate::data::index::{Index, shown};
-use crate::data::shard::append::{END, encode_header, member_bytes};
-use crate::data::shard::manifest::{Hash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
+use crate::data::shard::manifest::{HexHash128, Manifest, MemberEntry, ShardEntry, ShardManifest};
+use crate::data::shard::shard_writer::{END, encode_header, member_bytes};
 
 /// Bytes of a tar that are checked by one thread in one go; a sample at least.
 const PIECE: u64 = 32 << 20;
 
 /// A shard whose manifest is good.
-struct Shard {
+struct CheckedShard {
     /// The tar's name.
     name: String,
     file: File,
@@ -36,7 +36,7 @@ struct Shard {
 
 /// What the rest of the cache says of a shard, as far as that is good.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct ShardExpectation<'a> {
     pub(super) entry: Option<&'a ShardEntry>,
     pub(super) stands_alone: bool,
     pub(super) source_samples: Option<u64>,
@@ -44,8 +44,8 @@ pub(super) struct Said<'a> {
 }
 
 /// Some samples of a shard.
-pub(super) struct Piece {
-    shard: Arc<Shard>,
+pub(super) struct ShardPiece {
+    shard: Arc<CheckedShard>,
     samples: Range<usize>,
 }
 
@@ -55,10 +55,10 @@ pub(super) fn begin(
     folder: &Path,
     number: u64,
     there: &[ShardFile],
-    said: Said<'_>,
-    found: &Found<'_>,
-) -> Vec<Piece> {
-    let Said {
+    said: ShardExpectation<'_>,
+    found: &FindingLog<'_>,
+) -> Vec<ShardPiece> {
+    let ShardExpectation {
         entry,
         stands_alone,
         ..
@@ -85,7 +85,7 @@ pub(super) fn begin(
     let (file, len) = match crate::data::shard::open(&path) {
         Ok(opened) => opened,
         Err(e) => {
-            found.file(&name, FindingKind::Unreadable, None, e.to_string());
+            found.add_file_finding(&name, FindingKind::Unreadable, None, e.to_string());
             return Vec::new();
         }
     };
@@ -93,9 +93,9 @@ pub(super) fn begin(
     if len != manifest.bytes {
         let message = format!("has {len} bytes, and its manifest says {}", manifest.bytes);
         let at = len.min(manifest.bytes);
-        found.file(&name, FindingKind::Length, Some(at), message);
+        found.add_file_finding(&name, FindingKind::Length, Some(at), message);
     }
-    let shard = Arc::new(Shard {
+    let shard = Arc::new(CheckedShard {
         name,
         file,
         len,
@@ -107,7 +107,7 @@ pub(super) fn begin(
     pieces
         .map(|samples| {
             let shard = Arc::clone(&shard);
-            Piece { shard, samples }
+            ShardPiece { shard, samples }
         })
         .collect()
 }
@@ -117,12 +117,12 @@ pub(super) fn begin(
 fn read_manifest(
     folder: &Path,
     number: u64,
-    said: Said<'_>,
-    found: &Found<'_>,
+    said: ShardExpectation<'_>,
+    found: &FindingLog<'_>,
 ) -> Option<(ShardManifest, Option<u64>)> {
     let entry = said.entry;
     let name = ShardFile::Manifest.name(number);
-    let tell = |kind, what: String| found.file(&name, kind, Some(0), what);
+    let tell = |kind, what: String| found.add_file_finding(&name, kind, Some(0), what);
     let path = ShardFile::Manifest.path(folder, number);
     let bytes = match read_whole(&path, ShardManifest::MOST_BYTES) {
         Ok(bytes) => bytes,
@@ -146,7 +146,7 @@ fn read_manifest(
     let Some(entry) = entry else {
         return Some((manifest, None));
     };
-    if entry.manifest != Hash128::of(&bytes) {
+    if entry.manifest != HexHash128::of(&bytes) {
         let what = "belongs to another shard or cache: its hash differs from the cache's manifest";
         tell(FindingKind::Manifest, what.into());
         return Some((manifest, None));
@@ -211,14 +211,14 @@ fn check_idx(
     number: u64,
     manifest: Option<&ShardManifest>,
     entry: Option<&ShardEntry>,
-    found: &Found<'_>,
+    found: &FindingLog<'_>,
 ) {
     let name = ShardFile::Idx.name(number);
     // It has less to say than the manifest.
     let path = ShardFile::Idx.path(folder, number);
     let bytes = match read_whole(&path, ShardManifest::MOST_BYTES) {
         Ok(bytes) => bytes,
-        Err(what) => return found.file(&name, FindingKind::Unreadable, None, what),
+        Err(what) => return found.add_file_finding(&name, FindingKind::Unreadable, None, what),
     };
     found.read(bytes.len() as u64);
     let hurt = match (manifest, entry) {
@@ -227,16 +227,16 @@ fn check_idx(
             // Names that no build writes.
             Err(_) => Some(0),
         },
-        (None, Some(entry)) => (entry.idx != Hash128::of(&bytes)).then_some(0),
+        (None, Some(entry)) => (entry.idx != HexHash128::of(&bytes)).then_some(0),
         (None, None) => None,
     };
     if let Some(at) = hurt {
         let what = "is not the index of this shard: a build writes it again";
-        found.file(&name, FindingKind::Index, Some(at), what.into());
+        found.add_file_finding(&name, FindingKind::Index, Some(at), what.into());
     }
 }
 
-impl Shard {
+impl CheckedShard {
     /// Runs of samples of about so many bytes; the last has the shard's end. One at
     /// least.
     fn pieces(&self) -> Vec<Range<usize>> {
@@ -256,10 +256,10 @@ impl Shard {
     }
 }
 
-impl Piece {
+impl ShardPiece {
     /// Reads all bytes of these samples, and compares their labels with the index.
-    pub(super) fn check(self, index: Option<&Index>, found: &Found<'_>) {
-        let Shard {
+    pub(super) fn check(self, index: Option<&Index>, found: &FindingLog<'_>) {
+        let CheckedShard {
             file,
             len,
             manifest,
@@ -269,7 +269,7 @@ impl Piece {
         let next = manifest.samples[self.samples.end..].iter();
         let next = next.flat_map(|s| s.members.first()).next();
         let end = next.map_or(manifest.bytes, |member| member.header_at);
-        let mut bytes = Bytes::new(file, end.min(*len), found);
+        let mut bytes = FileWindow::new(file, end.min(*len), found);
         for i in self.samples.clone() {
             self.check_sample(i, index, &mut bytes, found);
         }
@@ -285,11 +285,11 @@ impl Piece {
         &self,
         i: usize,
         index: Option<&Index>,
-        bytes: &mut Bytes<'_>,
-        found: &Found<'_>,
+        bytes: &mut FileWindow<'_>,
+        found: &FindingLog<'_>,
     ) {
         let (len, sample) = (self.shard.len, &self.shard.manifest.samples[i]);
-        let mut label = InTar::Nothing;
+        let mut label = TarLabel::Nothing;
         for (nth, member) in sample.members.iter().enumerate() {
             let data_end = member.data_at + member.size;
             let end = member.header_at + member_bytes(&member.name, member.size);
@@ -309,14 +309,14 @@ impl Piece {
             let hash = hash.map(|(hash, first)| {
                 let is_good = hash == member.hash.0;
                 label = match is_good {
-                    true if nth == 0 => InTar::Nothing,
-                    true => InTar::Label(member, first),
-                    false => InTar::Damaged,
+                    true if nth == 0 => TarLabel::Nothing,
+                    true => TarLabel::Label(member, first),
+                    false => TarLabel::Damaged,
                 };
                 (!is_good).then_some(member.data_at)
             });
             if hash.is_err() {
-                label = InTar::Damaged;
+                label = TarLabel::Damaged;
             }
             tell(FindingKind::Data, member.data_at, hash);
             tell(
@@ -330,11 +330,11 @@ impl Piece {
             && let Some(message) = label.differs_from(index.label(id))
             && let Some(picture) = sample.members.first()
         {
-            found.tell(Finding {
+            found.add(VerifyFinding {
                 file: INDEX.into(),
                 offset: Some(0),
                 kind: FindingKind::IndexFile,
-                sample: Some(HurtSample::of_member(Some(id), picture.name.as_bytes())),
+                sample: Some(DamagedSample::of_member(Some(id), picture.name.as_bytes())),
                 message: format!("'{}' {message}", shown(picture.name.as_bytes())),
             });
         }
@@ -343,7 +343,7 @@ impl Piece {
     /// Tells what a check of the bytes from `from` on has found.
     fn tell(
         &self,
-        found: &Found<'_>,
+        found: &FindingLog<'_>,
         kind: FindingKind,
         of: Option<(usize, &MemberEntry)>,
         from: u64,
@@ -363,9 +363,9 @@ impl Piece {
             let first = self.shard.manifest.first_id;
             // Of a shard that stands alone only the place is known, which the name has.
             let id = (!self.shard.stands_alone).then(|| first.saturating_add(i as u64));
-            HurtSample::of_member(id, member.name.as_bytes())
+            DamagedSample::of_member(id, member.name.as_bytes())
         });
-        found.tell(Finding {
+        found.add(VerifyFinding {
             file: self.shard.name.as_str().into(),
             offset: Some(at),
             kind,

@@ -10,17 +10,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::cache::layout::{INDEX, ShardFile, length, no_such, shard_file};
-use crate::cache::verify::bytes::read_whole;
-use crate::data::index::{Index, refuse_what_is_no_tar};
+use crate::cache::layout::{INDEX, ShardFile, length, no_such_path, shard_file};
+use crate::cache::verify::file_window::read_whole;
+use crate::data::index::{Index, check_is_tar};
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CacheManifest, Damage, Manifest, ShardEntry, ShardManifest, VERSION,
+    CACHE_MANIFEST, CacheManifest, Manifest, ManifestDamage, ShardEntry, ShardManifest, VERSION,
 };
-use crate::data::shard::walk::Walk;
+use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, Result};
 
 /// What is to be checked.
-pub(super) struct Subject {
+pub(super) struct VerifySubject {
     pub(super) folder: PathBuf,
     /// Its manifest, as far as that is good.
     pub(super) manifest: Option<CacheManifest>,
@@ -42,7 +42,7 @@ pub(super) struct Subject {
     pub(super) bytes: u64,
 }
 
-impl Subject {
+impl VerifySubject {
     pub(super) fn of(path: &Path) -> Result<Self> {
         let mut subject = Self {
             folder: path.to_owned(),
@@ -60,7 +60,7 @@ impl Subject {
         };
         let metadata = fs::metadata(path).map_err(|e| match e.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                Error::dataset(path, no_such("file or folder", path))
+                Error::dataset(path, no_such_path("file or folder", path))
             }
             _ => Error::io_at("look at", path, e),
         })?;
@@ -220,7 +220,7 @@ impl Subject {
 /// Bytes of a manifest of another version: it is not understood, and not damaged.
 fn refuse_version<M: Manifest>(path: &Path, bytes: &[u8]) -> Result<()> {
     match M::from_bytes(bytes) {
-        Err(damage @ Damage::Version { found }) if !was_version::<M>(bytes, found) => {
+        Err(damage @ ManifestDamage::Version { found }) if !was_version::<M>(bytes, found) => {
             Err(Error::dataset(path, damage.to_string()))
         }
         _ => Ok(()),
@@ -251,12 +251,12 @@ fn one_shard(path: &Path) -> Option<u64> {
 /// A file that does not even begin as a tar: it was named by mistake.
 fn refuse_what_is_none(path: &Path) -> Result<()> {
     let (file, len) = crate::data::shard::open(path)?;
-    let mut walk = Walk::new(&file, len);
+    let mut walk = HeaderWalk::new(&file, len);
     let first = walk.next().map_err(|e| Error::io_at("read", path, e))?;
     if first.is_some() {
         return Ok(());
     }
-    refuse_what_is_no_tar(path, &file, len, &walk.finish()).map_err(|e| match e {
+    check_is_tar(path, &file, len, &walk.finish()).map_err(|e| match e {
         Error::Dataset { path, line, what } => Error::Dataset {
             path,
             line,

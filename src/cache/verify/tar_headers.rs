@@ -8,20 +8,22 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use crate::cache::verify::bytes::Bytes;
-use crate::cache::verify::findings::{Finding, FindingKind, Found, HurtSample};
-use crate::data::shard::append::{END, encode_header, padding};
-use crate::data::shard::name;
-use crate::data::shard::walk::{Damage, Ending, Member, Walk, What};
+use crate::cache::verify::file_window::FileWindow;
+use crate::cache::verify::findings::{DamagedSample, FindingKind, FindingLog, VerifyFinding};
+use crate::data::shard::member_name;
+use crate::data::shard::shard_writer::{END, encode_header, padding};
+use crate::data::shard::walk::{DamageKind, HeaderWalk, ShardDamage, ShardEnding, ShardMember};
 
 /// Goes through the tar at `path`. `ours`: it is a cache's, and has so many bytes
 /// where that is known.
-pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &Found<'_>) {
+pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: &FindingLog<'_>) {
     let (file, len) = match crate::data::shard::open(path) {
         Ok(opened) => opened,
-        Err(e) => return found.file(name, FindingKind::Unreadable, None, e.to_string()),
+        Err(e) => {
+            return found.add_file_finding(name, FindingKind::Unreadable, None, e.to_string());
+        }
     };
-    let tar = Tar {
+    let tar = CheckedTar {
         name,
         file: &file,
         len,
@@ -30,30 +32,30 @@ pub(super) fn check(path: &Path, name: &Path, ours: Option<Option<u64>>, found: 
     };
     if let Some(due) = ours.flatten().filter(|due| *due != len) {
         let message = format!("has {len} bytes, and the cache's manifest says {due}");
-        found.file(name, FindingKind::Length, Some(len.min(due)), message);
+        found.add_file_finding(name, FindingKind::Length, Some(len.min(due)), message);
     }
     if let Err((at, e)) = tar.walk() {
         let message = format!("cannot be read: {e}");
-        found.file(name, FindingKind::Unreadable, Some(at), message);
+        found.add_file_finding(name, FindingKind::Unreadable, Some(at), message);
     }
 }
 
-struct Tar<'a> {
+struct CheckedTar<'a> {
     name: &'a Path,
     file: &'a File,
     len: u64,
     ours: bool,
-    found: &'a Found<'a>,
+    found: &'a FindingLog<'a>,
 }
 
-impl Tar<'_> {
+impl CheckedTar<'_> {
     fn walk(&self) -> Result<(), (u64, io::Error)> {
-        let mut walk = Walk::new(self.file, self.len);
+        let mut walk = HeaderWalk::new(self.file, self.len);
         let (mut samples, mut end) = (0, 0);
         let mut key: Vec<u8> = Vec::new();
-        let mut bytes = Bytes::new(self.file, self.len, self.found);
+        let mut bytes = FileWindow::new(self.file, self.len, self.found);
         while let Some(member) = walk.next().map_err(|e| (end, e))? {
-            let next = name::split(&member.name).map(|(key, _)| key);
+            let next = member_name::split(&member.name).map(|(key, _)| key);
             if let Some(next) = next.filter(|next| *next != key) {
                 key = next.to_vec();
                 samples += 1;
@@ -82,7 +84,7 @@ impl Tar<'_> {
         // A lone block ends those of others, too, and a record of zeros.
         let due = end.saturating_add(END);
         let is_short = self.ours && self.len < due;
-        let message = if walked.ending == Ending::NoBlocks || is_short {
+        let message = if walked.ending == ShardEnding::NoBlocks || is_short {
             "ends without two zero blocks: samples behind it may be missing".into()
         } else if self.ours && self.len > due {
             let more = self.len - due;
@@ -97,7 +99,7 @@ impl Tar<'_> {
     }
 
     /// Header and padding, which a writer of ours makes in one way alone.
-    fn check_member(&self, member: &Member, bytes: &mut Bytes<'_>) -> io::Result<()> {
+    fn check_member(&self, member: &ShardMember, bytes: &mut FileWindow<'_>) -> io::Result<()> {
         let data_end = member.data_at + member.size;
         let end = (data_end + padding(member.size)).min(self.len);
         let shown = String::from_utf8_lossy(&member.name);
@@ -118,21 +120,21 @@ impl Tar<'_> {
         Ok(())
     }
 
-    fn tell_damage(&self, damage: &Damage) {
+    fn tell_damage(&self, damage: &ShardDamage) {
         let kind = match damage.what {
-            What::Header(_) => FindingKind::Header,
-            What::Cut { .. } | What::CutHeader => FindingKind::Length,
-            What::BehindTheEnd | What::Zeros => FindingKind::EndBlocks,
+            DamageKind::Header(_) => FindingKind::Header,
+            DamageKind::Cut { .. } | DamageKind::CutHeader => FindingKind::Length,
+            DamageKind::BehindTheEnd | DamageKind::Zeros => FindingKind::EndBlocks,
         };
         self.tell(kind, damage.at, None, damage.to_string());
     }
 
-    fn tell(&self, kind: FindingKind, at: u64, member: Option<&Member>, message: String) {
-        self.found.tell(Finding {
+    fn tell(&self, kind: FindingKind, at: u64, member: Option<&ShardMember>, message: String) {
+        self.found.add(VerifyFinding {
             file: self.name.into(),
             offset: Some(at),
             kind,
-            sample: member.map(|member| HurtSample::of_member(None, &member.name)),
+            sample: member.map(|member| DamagedSample::of_member(None, &member.name)),
             message,
         });
     }

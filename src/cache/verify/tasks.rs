@@ -5,40 +5,40 @@ use std::path::{Path, PathBuf};
 use rayon::Scope;
 
 use crate::cache::layout::{INDEX, ShardFile, shard_name};
-use crate::cache::verify::bytes::read_whole;
-use crate::cache::verify::findings::{FindingKind, Found};
-use crate::cache::verify::shard::{self, Piece, Said};
-use crate::cache::verify::subject::Subject;
+use crate::cache::verify::file_window::read_whole;
+use crate::cache::verify::findings::{FindingKind, FindingLog};
+use crate::cache::verify::shard::{self, ShardExpectation, ShardPiece};
+use crate::cache::verify::subject::VerifySubject;
 use crate::cache::verify::tar_headers;
 use crate::data::index::Index;
-use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Hash128};
+use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, HexHash128};
 use crate::error::Error;
 use crate::sys::memory;
 
 /// A part of the work. Each gives more of it, or none.
 enum Task {
     Shard(u64),
-    Piece(Piece),
+    Piece(ShardPiece),
     Foreign(PathBuf),
 }
 
-impl Subject {
+impl VerifySubject {
     /// Does the whole work. A thread does what came last first: the pieces of a shard
     /// are done before it begins another, so few manifests are held at a time.
-    pub(super) fn begin<'s>(&'s self, scope: &Scope<'s>, found: &'s Found<'_>) {
+    pub(super) fn begin<'s>(&'s self, scope: &Scope<'s>, found: &'s FindingLog<'_>) {
         for task in self.tasks(found).into_iter().rev() {
-            scope.spawn(move |scope| self.go_on(scope, task, found));
+            scope.spawn(move |scope| self.run_all(scope, task, found));
         }
     }
 
-    fn go_on<'s>(&'s self, scope: &Scope<'s>, task: Task, found: &'s Found<'_>) {
+    fn run_all<'s>(&'s self, scope: &Scope<'s>, task: Task, found: &'s FindingLog<'_>) {
         for task in self.run(task, found).into_iter().rev() {
-            scope.spawn(move |scope| self.go_on(scope, task, found));
+            scope.spawn(move |scope| self.run_all(scope, task, found));
         }
     }
 
     /// The first tasks; tells what is wrong with the files as they lie there.
-    fn tasks(&self, found: &Found<'_>) -> Vec<Task> {
+    fn tasks(&self, found: &FindingLog<'_>) -> Vec<Task> {
         let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
         if !self.checksums {
             return tasks;
@@ -54,7 +54,12 @@ impl Subject {
         match (&self.manifest, &self.damaged) {
             (Some(_), _) => {}
             (None, Some(what)) => {
-                found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what.clone());
+                found.add_file_finding(
+                    CACHE_MANIFEST,
+                    FindingKind::Manifest,
+                    Some(0),
+                    what.clone(),
+                );
             }
             (None, None) => found.missing(CACHE_MANIFEST),
         }
@@ -70,7 +75,7 @@ impl Subject {
                 for (number, files) in self.there.range(due..) {
                     for file in files {
                         let what = format!("not a shard of this cache, which has {due}");
-                        found.file(file.name(*number), FindingKind::Extra, None, what);
+                        found.add_file_finding(file.name(*number), FindingKind::Extra, None, what);
                     }
                 }
                 (0..due).collect()
@@ -96,7 +101,7 @@ impl Subject {
 
     /// Shards that are missing in front of others, where no manifest says how many
     /// there are: any number may stand in a name, so each gap is told once.
-    fn tell_gaps(&self, found: &Found<'_>) {
+    fn tell_gaps(&self, found: &FindingLog<'_>) {
         let mut next = Some(0);
         for &number in self.there.keys() {
             let gap = next.filter(|&first| self.complete && first < number);
@@ -109,13 +114,13 @@ impl Subject {
                     ),
                 };
                 let name = ShardFile::Tar.name(first);
-                found.file(name, FindingKind::Missing, None, what);
+                found.add_file_finding(name, FindingKind::Missing, None, what);
             }
             next = number.checked_add(1);
         }
     }
 
-    fn run(&self, task: Task, found: &Found<'_>) -> Vec<Task> {
+    fn run(&self, task: Task, found: &FindingLog<'_>) -> Vec<Task> {
         match task {
             Task::Foreign(path) => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
@@ -127,10 +132,10 @@ impl Subject {
                 let name = shard_name(number);
                 if entry.is_some_and(|entry| entry.name != name) {
                     let what = format!("its shard {number} is not called {name}");
-                    found.file(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
+                    found.add_file_finding(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
                 }
-                let stand_alone = |m: &CacheManifest| m.options.stand_alone();
-                let said = Said {
+                let stand_alone = |m: &CacheManifest| m.options.has_independent_shards();
+                let said = ShardExpectation {
                     entry,
                     stands_alone: self.manifest.as_ref().is_some_and(stand_alone),
                     source_samples: self.manifest.as_ref().map(|m| m.source.samples),
@@ -147,17 +152,18 @@ impl Subject {
     /// The sealed index, by the manifest's hash of it, or else by its own checksum;
     /// and whether it can be loaded and agrees with the manifest. A good one is kept for the
     /// shards.
-    fn check_index(&self, found: &Found<'_>) {
+    fn check_index(&self, found: &FindingLog<'_>) {
         let path = self.folder.join(INDEX);
-        let tell = |what: String| found.file(INDEX, FindingKind::IndexFile, Some(0), what);
+        let tell =
+            |what: String| found.add_file_finding(INDEX, FindingKind::IndexFile, Some(0), what);
         let most = memory::available_bytes().map_or(u64::MAX, |bytes| bytes / 2);
         let bytes = match read_whole(&path, most) {
             Ok(bytes) => bytes,
-            Err(what) => return found.file(INDEX, FindingKind::Unreadable, None, what),
+            Err(what) => return found.add_file_finding(INDEX, FindingKind::Unreadable, None, what),
         };
         found.read(bytes.len() as u64);
         match self.manifest.as_ref().filter(|m| m.complete) {
-            Some(manifest) if manifest.index != Some(Hash128::of(&bytes)) => {
+            Some(manifest) if manifest.index != Some(HexHash128::of(&bytes)) => {
                 tell("damaged, or from another cache: its hash differs from the manifest".into());
             }
             manifest => {

@@ -8,18 +8,18 @@
 //! Source: nerfstudio, `cameras/camera_utils.py`, `fisheye624_project`; COLMAP,
 //! `sensor/models/thin_prism.h` (RAD_TAN_THIN_PRISM_FISHEYE). In every process.
 
-use super::plane::{self, Local};
-use super::radial::{bend, radially, series};
+use super::plane::{self, LocalDistortion};
+use super::radial::{distort_length, radially, series};
 
 /// The coefficients, as nerfstudio and COLMAP order them.
 #[derive(Debug, Clone, Copy)]
-pub struct Fisheye624 {
+pub struct Fisheye624Coefficients {
     pub k: [f64; 6],
     pub p: [f64; 2],
     pub s: [f64; 4],
 }
 
-impl Fisheye624 {
+impl Fisheye624Coefficients {
     /// Where the light of a ray with these angles arrives; none from `limit` on, and where
     /// the lens folds the image over.
     pub fn distort(&self, limit: f64, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
@@ -37,17 +37,17 @@ impl Fisheye624 {
         let bent = if self.p == [0.0; 2] && self.s == [0.0; 4] {
             point
         } else {
-            plane::unbend(|point| Some(self.tangential(point)), point, point)?
+            plane::undistort(|point| Some(self.tangential(point)), point, point)?
         };
-        radially(|t| bend(&self.k, t), limit, bent)
+        radially(|t| distort_length(&self.k, t), limit, bent)
     }
 
-    fn tangential(&self, [x, y]: [f64; 2]) -> Local {
+    fn tangential(&self, [x, y]: [f64; 2]) -> LocalDistortion {
         let [s0, s1, s2, s3] = self.s;
         let r2 = x * x + y * y;
         // Here the first coefficient belongs to x; in Brown's formula the second does.
         let [p0, p1] = self.p;
-        let mut local = plane::bend([x, y], (1.0, 0.0), [p1, p0], [s0, s2]);
+        let mut local = plane::distort([x, y], (1.0, 0.0), [p1, p0], [s0, s2]);
         for (row, s) in [s1, s3].into_iter().enumerate() {
             local.at[row] += s * r2 * r2;
             local.slope[row][0] += 4.0 * s * r2 * x;
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_derivatives_are_those_of_the_values() {
-        let lens = Fisheye624 {
+        let lens = Fisheye624Coefficients {
             k: [0.0; 6],
             p: [0.013, -0.021],
             s: [0.004, -0.017, 0.02, 0.003],

@@ -14,10 +14,10 @@
 //! - `radial`: how a lens bends lengths; `polynomial`: where that turns round.
 
 mod angle;
-pub(super) mod bending;
 pub(super) mod equirectangular;
 pub(super) mod fisheye624;
 pub(super) mod fov;
+pub(super) mod lens_coefficients;
 pub(super) mod orthographic;
 mod plane;
 mod polynomial;

@@ -7,13 +7,13 @@ use super::radial::TOLERANCE;
 
 /// Where a point of the plane goes, and the derivatives there.
 #[derive(Debug, Clone, Copy)]
-pub struct Local {
+pub struct LocalDistortion {
     pub at: [f64; 2],
     /// Row by row: `at` by x and by y.
     pub slope: [[f64; 2]; 2],
 }
 
-impl Local {
+impl LocalDistortion {
     /// How much the plane grows here. At or below 0 it is folded over.
     pub fn growth(&self) -> f64 {
         let [[a, b], [c, d]] = self.slope;
@@ -26,7 +26,12 @@ impl Local {
 ///
 /// COLMAP, `sensor/models/opencv.h` and `thin_prism.h` (`Distortion`); nerfstudio,
 /// `camera_utils.py`, `_compute_residual_and_jacobian`.
-pub fn bend([x, y]: [f64; 2], radial: (f64, f64), [p1, p2]: [f64; 2], s: [f64; 2]) -> Local {
+pub fn distort(
+    [x, y]: [f64; 2],
+    radial: (f64, f64),
+    [p1, p2]: [f64; 2],
+    s: [f64; 2],
+) -> LocalDistortion {
     let (d, by_r2) = radial;
     let r2 = x * x + y * y;
     let across = 2.0 * (by_r2 * x * y + p1 * x + p2 * y);
@@ -44,7 +49,7 @@ pub fn bend([x, y]: [f64; 2], radial: (f64, f64), [p1, p2]: [f64; 2], s: [f64; 2
             d + 2.0 * (by_r2 * y * y + p2 * x + 3.0 * p1 * y + s[1] * y),
         ],
     ];
-    Local { at, slope }
+    LocalDistortion { at, slope }
 }
 
 /// The point that `bend` takes to `wanted`, by Newton's method from `start`; `None` when it
@@ -52,13 +57,13 @@ pub fn bend([x, y]: [f64; 2], radial: (f64, f64), [p1, p2]: [f64; 2], s: [f64; 2
 /// the plane is folded over counts as outside too.
 ///
 /// A step that leads outside, or away, is halved until it does not.
-pub fn unbend(
-    bend: impl Fn([f64; 2]) -> Option<Local>,
+pub fn undistort(
+    bend: impl Fn([f64; 2]) -> Option<LocalDistortion>,
     start: [f64; 2],
     wanted: [f64; 2],
 ) -> Option<[f64; 2]> {
     let inside = |point| bend(point).filter(|local| local.growth() > 0.0);
-    let missing = |local: &Local| [wanted[0] - local.at[0], wanted[1] - local.at[1]];
+    let missing = |local: &LocalDistortion| [wanted[0] - local.at[0], wanted[1] - local.at[1]];
     let (mut point, mut here) = match inside(start) {
         Some(local) => (start, local),
         None => ([0.0; 2], inside([0.0; 2])?),
@@ -123,7 +128,7 @@ mod tests {
     #[test]
     fn the_derivatives_are_those_of_the_values() {
         let (k, p, s) = ([0.2, -0.07, 0.03, 0.01], [0.013, -0.021], [0.004, -0.017]);
-        let value = |x: f64, y: f64| bend([x, y], series(&k, x * x + y * y), p, s);
+        let value = |x: f64, y: f64| distort([x, y], series(&k, x * x + y * y), p, s);
         for (x, y) in [(0.0, 0.0), (0.3, -0.2), (-0.9, 0.4), (0.5, 1.1)] {
             let e = 1e-6;
             for row in 0..2 {
@@ -140,10 +145,10 @@ mod tests {
     fn what_lies_beyond_the_fold_has_no_answer() {
         let bent = |[x, y]: [f64; 2]| {
             let radial = series(&[-0.3], x * x + y * y);
-            Some(bend([x, y], radial, [0.01, 0.0], [0.0; 2]))
+            Some(distort([x, y], radial, [0.01, 0.0], [0.0; 2]))
         };
-        assert_eq!(unbend(bent, [1.5, 1.5], [1.5, 1.5]), None);
-        let inside = unbend(bent, [0.3, 0.2], [0.3, 0.2]).unwrap();
+        assert_eq!(undistort(bent, [1.5, 1.5], [1.5, 1.5]), None);
+        let inside = undistort(bent, [0.3, 0.2], [0.3, 0.2]).unwrap();
         let again = bent(inside).unwrap().at;
         assert!((again[0] - 0.3).abs() < 1e-15 && (again[1] - 0.2).abs() < 1e-15);
     }

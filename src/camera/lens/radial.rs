@@ -6,7 +6,7 @@ use super::polynomial::first_root;
 
 /// A length after the lens, and how fast it grows.
 #[derive(Debug, Clone, Copy)]
-pub struct Bent {
+pub struct BentLength {
     pub value: f64,
     pub slope: f64,
 }
@@ -22,10 +22,10 @@ pub fn series(k: &[f64], s: f64) -> (f64, f64) {
 }
 
 /// `t` behind the series.
-pub fn bend(k: &[f64], t: f64) -> Bent {
+pub fn distort_length(k: &[f64], t: f64) -> BentLength {
     let s = t * t;
     let (value, slope) = series(k, s);
-    Bent {
+    BentLength {
         value: t * value,
         slope: value + 2.0 * s * slope,
     }
@@ -44,7 +44,7 @@ pub fn turning(k: &[f64], most: f64) -> f64 {
 ///
 /// `curve` must grow on all of `[0, limit)`. Newton's method between bounds, which halves
 /// them where a step would leave them.
-pub fn straighten(curve: impl Fn(f64) -> Bent, bent: f64, limit: f64) -> Option<f64> {
+pub fn invert_curve(curve: impl Fn(f64) -> BentLength, bent: f64, limit: f64) -> Option<f64> {
     if bent == 0.0 {
         return Some(0.0);
     }
@@ -61,7 +61,7 @@ pub fn straighten(curve: impl Fn(f64) -> Bent, bent: f64, limit: f64) -> Option<
     }
     let mut t = bent.clamp(low, high);
     for _ in 0..STEPS {
-        let Bent { value, slope } = curve(t);
+        let BentLength { value, slope } = curve(t);
         let missing = bent - value;
         if missing == 0.0 {
             break;
@@ -87,12 +87,16 @@ pub fn straighten(curve: impl Fn(f64) -> Bent, bent: f64, limit: f64) -> Option<
 }
 
 /// The point whose length `curve` bends to that of `point`, in the same direction.
-pub fn radially(curve: impl Fn(f64) -> Bent, limit: f64, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
+pub fn radially(
+    curve: impl Fn(f64) -> BentLength,
+    limit: f64,
+    [x, y]: [f64; 2],
+) -> Option<[f64; 2]> {
     let bent = (x * x + y * y).sqrt();
     if bent == 0.0 {
         return Some([0.0; 2]);
     }
-    let scale = straighten(curve, bent, limit)? / bent;
+    let scale = invert_curve(curve, bent, limit)? / bent;
     Some([x * scale, y * scale])
 }
 
@@ -112,8 +116,9 @@ mod tests {
         let k = [0.2, -0.05, 0.03, -0.01, 0.002, 0.001];
         for i in 1..30 {
             let t = 0.05 * f64::from(i);
-            let by_difference = (bend(&k, t + 1e-6).value - bend(&k, t - 1e-6).value) / 2e-6;
-            assert!((bend(&k, t).slope - by_difference).abs() < 1e-8);
+            let by_difference =
+                (distort_length(&k, t + 1e-6).value - distort_length(&k, t - 1e-6).value) / 2e-6;
+            assert!((distort_length(&k, t).slope - by_difference).abs() < 1e-8);
         }
     }
 
@@ -128,16 +133,24 @@ mod tests {
             let limit = turning(&k, 1e3);
             for i in 0..1000 {
                 let t = limit.min(3.0) * f64::from(i) / 1000.0;
-                let back = straighten(|t| bend(&k, t), bend(&k, t).value, limit).unwrap();
-                let slope = bend(&k, t).slope;
+                let back = invert_curve(
+                    |t| distort_length(&k, t),
+                    distort_length(&k, t).value,
+                    limit,
+                )
+                .unwrap();
+                let slope = distort_length(&k, t).slope;
                 assert!(
                     (back - t).abs() * slope < 1e-12,
                     "{k:?} {t}: {back}, slope {slope}"
                 );
             }
             if limit < 1e3 {
-                let edge = bend(&k, limit).value;
-                assert_eq!(straighten(|t| bend(&k, t), edge * 1.0001, limit), None);
+                let edge = distort_length(&k, limit).value;
+                assert_eq!(
+                    invert_curve(|t| distort_length(&k, t), edge * 1.0001, limit),
+                    None
+                );
             }
         }
     }

@@ -5,7 +5,7 @@
 //! Source: COLMAP, `sensor/models/opencv.h` (FULL_OPENCV). In every process.
 
 use super::polynomial::first_root;
-use super::radial::{Bent, series};
+use super::radial::{BentLength, series};
 
 /// The radius at which the lens turns round, or its denominator is zero; infinite when
 /// neither happens.
@@ -27,9 +27,9 @@ pub fn limit(k: &[f64; 6]) -> f64 {
 }
 
 /// The length that `r` has behind the lens.
-pub fn curve(k: &[f64; 6], r: f64) -> Bent {
+pub fn curve(k: &[f64; 6], r: f64) -> BentLength {
     let (d, by_r2) = radial(k, r * r);
-    Bent {
+    BentLength {
         value: r * d,
         slope: d + 2.0 * r * r * by_r2,
     }

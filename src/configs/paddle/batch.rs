@@ -1,9 +1,9 @@
 //! PaddleClas' `batch_transform_ops` as what a recipe does to batches.
 
-use crate::configs::paddle::list::{items, one_name};
-use crate::configs::paddle::note::{Notes, Skipped};
-use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::file::{Key, Mistake, Node, Value, nearest};
+use crate::configs::paddle::note::{NoteList, SkippedOperation};
+use crate::configs::paddle::op_list::{name_and_params, operations_of};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::recipe::file::{MapKey, NodeValue, TextMistake, TreeNode, nearest};
 use crate::recipe::{MixChoice, MixOp, Mixing};
 
 const NAMES: [&str; 5] = [
@@ -15,7 +15,7 @@ const NAMES: [&str; 5] = [
 ];
 
 /// What holds for the whole list.
-pub(crate) struct Rules {
+pub(crate) struct BatchOpRules {
     /// `Arch.class_num`.
     pub(crate) class_num: Option<u32>,
     pub(crate) skip_unknown: bool,
@@ -24,22 +24,22 @@ pub(crate) struct Rules {
 /// What is done to batches, with the lines of the list and of each operation. None
 /// where there is nothing to do.
 pub(crate) fn translate(
-    list: &Node,
-    rules: &Rules,
-    notes: &mut Notes,
-    skipped: &mut Vec<Skipped>,
-) -> Read<Option<(Mixing, Vec<u64>)>> {
+    list: &TreeNode,
+    rules: &BatchOpRules,
+    notes: &mut NoteList,
+    skipped: &mut Vec<SkippedOperation>,
+) -> ConfigResult<Option<(Mixing, Vec<u64>)>> {
     let mut ops = Vec::new();
     let mut lines = vec![list.at.line as u64];
     let mut own_classes = None;
-    for item in items(list, "batch_transform_ops")? {
-        let (key, node) = one_name(item)?;
+    for item in operations_of(list, "batch_transform_ops")? {
+        let (key, node) = name_and_params(item)?;
         if !NAMES.contains(&key.name.as_str()) {
             let mistake = unknown(key);
             if !rules.skip_unknown {
                 return Err(mistake);
             }
-            skipped.push(Skipped::of(key));
+            skipped.push(SkippedOperation::of(key));
             continue;
         }
         let op = match key.name.as_str() {
@@ -54,9 +54,9 @@ pub(crate) fn translate(
                 }
             }
             _ => {
-                let mut params = Params::of(&key.name, key.at, node)?;
+                let mut params = ConfigParams::of(&key.name, key.at, node)?;
                 let op = one(&mut params, &mut own_classes)?;
-                params.done()?;
+                params.reject_unread()?;
                 op
             }
         };
@@ -74,7 +74,7 @@ pub(crate) fn translate(
     Ok(Some((Mixing { num_classes, ops }, lines)))
 }
 
-fn unknown(key: &Key) -> Mistake {
+fn unknown(key: &MapKey) -> TextMistake {
     let name = &key.name;
     let near = nearest(name, &NAMES).map(|near| format!("did you mean '{near}'? "));
     key.at.mistake(format!(
@@ -84,7 +84,7 @@ fn unknown(key: &Key) -> Mistake {
 }
 
 /// Any but OpSampler.
-fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
+fn one(params: &mut ConfigParams<'_>, own_classes: &mut Option<u32>) -> ConfigResult<MixOp> {
     // PaddleClas puts it in itself.
     params.ignore(&["class_num"]);
     Ok(match params.name {
@@ -93,7 +93,7 @@ fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
         },
         "FmixOperator" => {
             if params.flag("reformulate", false)? {
-                return Err(params.wrong("reformulate", "reformulate is true: use false"));
+                return Err(params.mistake_at("reformulate", "reformulate is true: use false"));
             }
             MixOp::Fmix {
                 alpha: alpha(params, "alpha", 1.0)?,
@@ -108,33 +108,33 @@ fn one(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
     })
 }
 
-fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp> {
+fn hybrid(params: &mut ConfigParams<'_>, own_classes: &mut Option<u32>) -> ConfigResult<MixOp> {
     params.choice("mode", &[("batch", ())])?;
     if params.node("cutmix_minmax").is_some() {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "cutmix_minmax",
             "cutmix_minmax is not served, and other boxes are drawn without it: train with \
              cutmix_alpha alone, and remove it",
         ));
     }
     if !params.flag("correct_lam", true)? {
-        return Err(params.wrong("correct_lam", "correct_lam is false: use true"));
+        return Err(params.mistake_at("correct_lam", "correct_lam is false: use true"));
     }
     *own_classes = Some(params.whole_or("num_classes", 4)?);
     let zero_or_more = |v: f64| v >= 0.0;
     let op = MixOp::MixupCutmix {
         mixup_alpha: params.number_or("mixup_alpha", 1.0)?,
         cutmix_alpha: params.number_or("cutmix_alpha", 0.0)?,
-        p: params.chance("prob", 1.0)?,
-        switch_p: params.chance("switch_prob", 0.5)?,
-        label_smoothing: params.chance("label_smoothing", 0.1)?,
+        p: params.probability("prob", 1.0)?,
+        switch_p: params.probability("switch_prob", 0.5)?,
+        label_smoothing: params.probability("label_smoothing", 0.1)?,
     };
     match op {
         MixOp::MixupCutmix {
             mixup_alpha: a,
             cutmix_alpha: b,
             ..
-        } if !zero_or_more(a) || !zero_or_more(b) || a + b == 0.0 => Err(params.wrong(
+        } if !zero_or_more(a) || !zero_or_more(b) || a + b == 0.0 => Err(params.mistake_at(
             "mixup_alpha",
             format_args!("mixup_alpha is {a} and cutmix_alpha {b}: use 0 or more, and one above 0"),
         )),
@@ -142,24 +142,24 @@ fn hybrid(params: &mut Params<'_>, own_classes: &mut Option<u32>) -> Read<MixOp>
     }
 }
 
-fn alpha(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<f64> {
+fn alpha(params: &mut ConfigParams<'_>, name: &'static str, default: f64) -> ConfigResult<f64> {
     let v = params.number_or(name, default)?;
     match v > 0.0 {
         true => Ok(v),
-        false => Err(params.wrong(name, format_args!("{name} is {v}: use more than 0"))),
+        false => Err(params.mistake_at(name, format_args!("{name} is {v}: use more than 0"))),
     }
 }
 
 /// At most one of several, in the order of the text. What is left out leaves its
 /// probability to nothing; none where nothing else is there.
 fn sampler(
-    key: &Key,
-    node: &Node,
-    rules: &Rules,
-    skipped: &mut Vec<Skipped>,
-) -> Read<Option<MixOp>> {
+    key: &MapKey,
+    node: &TreeNode,
+    rules: &BatchOpRules,
+    skipped: &mut Vec<SkippedOperation>,
+) -> ConfigResult<Option<MixOp>> {
     let entries = match &node.value {
-        Value::Map(entries) if !entries.is_empty() => entries,
+        NodeValue::Map(entries) if !entries.is_empty() => entries,
         _ => {
             return Err(key
                 .at
@@ -178,19 +178,19 @@ fn sampler(
             if !rules.skip_unknown {
                 return Err(unknown(key));
             }
-            skipped.push(Skipped::of(key));
+            skipped.push(SkippedOperation::of(key));
             continue;
         }
-        let mut params = Params::of(&key.name, key.at, node)?;
+        let mut params = ConfigParams::of(&key.name, key.at, node)?;
         let p = params.number_or("prob", 0.0)?;
         if !(0.0..=1.0).contains(&p) {
-            return Err(params.wrong("prob", format_args!("prob is {p}: use 0 to 1")));
+            return Err(params.mistake_at("prob", format_args!("prob is {p}: use 0 to 1")));
         }
         if key.name == "MixupCutmixHybrid" {
-            return Err(params.wrong("", "is not served in OpSampler: move it out"));
+            return Err(params.mistake_at("", "is not served in OpSampler: move it out"));
         }
         let op = one(&mut params, &mut None)?;
-        params.done()?;
+        params.reject_unread()?;
         sum += p;
         choices.push(MixChoice { p, op });
     }

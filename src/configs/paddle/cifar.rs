@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use super::dataset_form::{Dataset, Opened};
-use super::note::Notes;
-use super::params::{Params, Read};
+use super::dataset_config::{DatasetConfig, ImageOpener};
+use super::note::NoteList;
+use super::params::{ConfigParams, ConfigResult};
 use crate::data::index::{CifarClasses, CifarOptions, ListLabels, ListOptions};
 
 /// Lists of operations that give a sample several pictures.
@@ -17,12 +17,12 @@ const SEVERAL: [&str; 3] = [
 ];
 
 pub(crate) fn read<'a>(
-    params: &mut Params<'a>,
+    params: &mut ConfigParams<'a>,
     classes: CifarClasses,
-    notes: &mut Notes,
-) -> Read<Dataset<'a>> {
+    notes: &mut NoteList,
+) -> ConfigResult<DatasetConfig<'a>> {
     if let Some(name) = SEVERAL.into_iter().find(|name| params.given(&[name])) {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             name,
             format_args!(
                 "{name} gives each sample several pictures, and a sample gives one row: run one \
@@ -31,14 +31,14 @@ pub(crate) fn read<'a>(
         ));
     }
     let Some(transform_ops) = params.node("transform_ops") else {
-        return Err(params.wrong("transform_ops", "'transform_ops' is missing"));
+        return Err(params.mistake_at("transform_ops", "'transform_ops' is missing"));
     };
     params.ignore(&["download"]);
     // Of Cifar10 a picture is an array of floats when nothing is written.
     match (params.text("backend")?, classes) {
         (Some("pil"), _) | (None, CifarClasses::Hundred) => {}
         _ => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "backend",
                 "backend is cv2 (the default of Cifar10), which gives floats: write backend: pil",
             ));
@@ -57,13 +57,13 @@ pub(crate) fn read<'a>(
     let repeats = params.whole_above_zero("expand_labels")?.unwrap_or(1);
     if per_class.is_some() {
         notes.at(
-            params.at_of("sample_per_label"),
+            params.position_of("sample_per_label"),
             "sample_per_label: `Global.seed` chooses the samples of each class. PaddleClas chooses \
              others in each run",
         );
     }
-    Ok(Dataset {
-        opened: Opened::Pillow { is_picture: true },
+    Ok(DatasetConfig {
+        opener: ImageOpener::Pillow { is_picture: true },
         multi_scale: false,
         label_key: None,
         list: None,

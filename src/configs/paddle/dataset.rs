@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use crate::configs::paddle::cifar;
-use crate::configs::paddle::dataset_form::{Dataset, LabelKey, Opened};
-use crate::configs::paddle::note::Notes;
-use crate::configs::paddle::params::{Params, Read};
-use crate::data::index::{CifarClasses, Delimiter, ListLabels, ListOptions};
-use crate::recipe::file::{Mistake, Node, advice};
+use crate::configs::paddle::dataset_config::{DatasetConfig, ImageOpener, LabelKey};
+use crate::configs::paddle::note::NoteList;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::data::index::{CifarClasses, ListDelimiter, ListLabels, ListOptions};
+use crate::recipe::file::{TextMistake, TreeNode, advice};
 
 const SERVED: [&str; 11] = [
     "ImageNetDataset",
@@ -27,12 +27,15 @@ const SERVED: [&str; 11] = [
 /// Operations that give channels first.
 const TRANSPOSE: [&str; 2] = ["ToCHWImage", "ToTensor"];
 
-pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
-    let mut params = Params::of("dataset", node.at, node)?;
+pub(crate) fn read<'a>(
+    node: &'a TreeNode,
+    notes: &mut NoteList,
+) -> ConfigResult<DatasetConfig<'a>> {
+    let mut params = ConfigParams::of("dataset", node.at, node)?;
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
-        return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
+        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
     }
     let classes = match name {
         "Cifar10" => Some(CifarClasses::Ten),
@@ -42,14 +45,14 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     if let Some(classes) = classes {
         let dataset = cifar::read(&mut params, classes, notes)?;
         transposes_once(name, dataset.transform_ops)?;
-        params.done()?;
+        params.reject_unread()?;
         return Ok(dataset);
     }
     let names = names(name);
     let transform_ops = match params.node(names.ops) {
         Some(list) => list,
         None => {
-            return Err(params.wrong(names.ops, format_args!("'{}' is missing", names.ops)));
+            return Err(params.mistake_at(names.ops, format_args!("'{}' is missing", names.ops)));
         }
     };
     let batch_transform_ops = params.node("batch_transform_ops");
@@ -61,12 +64,12 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
     let relabel = params.flag("relabel", false)?;
     match (relabel, name) {
         (true, "ImageNetDataset") => notes.at(
-            params.at_of("relabel"),
+            params.position_of("relabel"),
             "relabel: labels are numbered in ascending order. PaddleClas uses the order of \
              Python's sets, which differs for some negative or distant labels",
         ),
         (true, _) => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "relabel",
                 format_args!(
                     "relabel is true, and {name} does not take it: use ImageNetDataset, \
@@ -76,8 +79,8 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         }
         (false, _) => {}
     }
-    let mut dataset = Dataset {
-        opened: Opened::No,
+    let mut dataset = DatasetConfig {
+        opener: ImageOpener::Undecoded,
         multi_scale: name == "MultiScaleDataset",
         label_key: None,
         list,
@@ -99,9 +102,9 @@ pub(crate) fn read<'a>(node: &'a Node, notes: &mut Notes) -> Read<Dataset<'a>> {
         transposes_once(name, transform_ops)?;
     }
     if dataset.list.is_none() && name != "Market1501" {
-        return Err(params.wrong(lists, format_args!("'{lists}' is missing: name the list")));
+        return Err(params.mistake_at(lists, format_args!("'{lists}' is missing: name the list")));
     }
-    params.done()?;
+    params.reject_unread()?;
     Ok(dataset)
 }
 
@@ -115,7 +118,7 @@ fn transposes(name: &str, backend: Option<&str>) -> bool {
 }
 
 /// Refuses what transposes before the data set does, which always does.
-fn transposes_once(dataset: &str, transform_ops: &Node) -> Read<()> {
+fn transposes_once(dataset: &str, transform_ops: &TreeNode) -> ConfigResult<()> {
     for item in transform_ops.items() {
         if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
             return Err(item.at.mistake(format!(
@@ -131,15 +134,15 @@ fn transposes_once(dataset: &str, transform_ops: &Node) -> Read<()> {
 fn special<'a>(
     name: &str,
     backend: Option<&str>,
-    dataset: &mut Dataset<'a>,
-    params: &mut Params<'a>,
-    notes: &mut Notes,
-) -> Read<()> {
+    dataset: &mut DatasetConfig<'a>,
+    params: &mut ConfigParams<'a>,
+    notes: &mut NoteList,
+) -> ConfigResult<()> {
     // PaddleClas compares with cv2, which it also takes where nothing is written.
     let is_pillow = backend.is_some_and(|backend| backend != "cv2");
     match name {
         "MultiLabelDataset" => {
-            dataset.options.delimiter = Delimiter::Byte(b'\t');
+            dataset.options.delimiter = ListDelimiter::Byte(b'\t');
             dataset.options.labels = ListLabels::Vector;
             if params.flag("label_ratio", false)? {
                 notes.general(
@@ -148,20 +151,20 @@ fn special<'a>(
                 );
             }
         }
-        "ICartoonDataset" => dataset.options.delimiter = Delimiter::Byte(b'\t'),
+        "ICartoonDataset" => dataset.options.delimiter = ListDelimiter::Byte(b'\t'),
         "VeriWild" => {
             dataset.options.labels = ListLabels::Second;
             if is_pillow {
-                dataset.opened = Opened::Pillow { is_picture: true };
+                dataset.opener = ImageOpener::Pillow { is_picture: true };
             }
             notes.general("VeriWild: lines are `path id [camera]`. Batches have no cameras");
         }
         "CompCars" => {
-            dataset.opened = Opened::Array;
+            dataset.opener = ImageOpener::Array;
             if params.flag("bbox_crop", false)? {
                 let folder = params.text("label_root")?.map(PathBuf::from);
                 if folder.is_none() {
-                    return Err(params.wrong(
+                    return Err(params.mistake_at(
                         "bbox_crop",
                         "bbox_crop is true, and 'label_root' is missing: name the folder of the \
                          box files",
@@ -169,7 +172,7 @@ fn special<'a>(
                 }
                 dataset.options.boxes = folder;
                 notes.at(
-                    params.at_of("bbox_crop"),
+                    params.position_of("bbox_crop"),
                     "bbox_crop: only a list has boxes of the config. A cache or a saved index \
                      has its own, and tar shards have none",
                 );
@@ -177,7 +180,7 @@ fn special<'a>(
             params.ignore(&["label_root"]);
         }
         "Market1501" => {
-            dataset.opened = Opened::Pillow {
+            dataset.opener = ImageOpener::Pillow {
                 is_picture: is_pillow,
             };
             // A folder, not a list.
@@ -192,7 +195,7 @@ fn special<'a>(
             // A line is a path, blanks and all.
             dataset.options.labels = ListLabels::None;
             if params.node("delimiter").is_some() {
-                return Err(params.wrong(
+                return Err(params.mistake_at(
                     "delimiter",
                     "delimiter cuts off the text after a path, which is not served here: write a \
                      list of paths alone",
@@ -203,9 +206,9 @@ fn special<'a>(
                 dataset.label_key = key.map(|name| LabelKey { name, at: node.at });
             }
         }
-        "AdaFaceDataset" => dataset.opened = Opened::Pillow { is_picture: true },
+        "AdaFaceDataset" => dataset.opener = ImageOpener::Pillow { is_picture: true },
         _ if is_pillow => {
-            dataset.opened = Opened::Pillow { is_picture: true };
+            dataset.opener = ImageOpener::Pillow { is_picture: true };
         }
         _ => {}
     }
@@ -213,24 +216,24 @@ fn special<'a>(
 }
 
 /// How a data set calls its parts.
-struct Names {
+struct DatasetKeys {
     list: &'static str,
     root: &'static str,
     ops: &'static str,
 }
 
-fn names(dataset: &str) -> Names {
-    let usual = Names {
+fn names(dataset: &str) -> DatasetKeys {
+    let usual = DatasetKeys {
         list: "cls_label_path",
         root: "image_root",
         ops: "transform_ops",
     };
     match dataset {
-        "CustomLabelDataset" => Names {
+        "CustomLabelDataset" => DatasetKeys {
             list: "sample_list_path",
             ..usual
         },
-        "AdaFaceDataset" => Names {
+        "AdaFaceDataset" => DatasetKeys {
             list: "label_path",
             root: "root_dir",
             ops: "transform",
@@ -239,14 +242,14 @@ fn names(dataset: &str) -> Names {
     }
 }
 
-fn delimiter(params: &mut Params<'_>) -> Read<Delimiter> {
+fn delimiter(params: &mut ConfigParams<'_>) -> ConfigResult<ListDelimiter> {
     Ok(match params.text("delimiter")?.map(str::as_bytes) {
-        None | Some(b" ") => Delimiter::Blanks,
-        Some(&[byte]) if !matches!(byte, b'\n' | b'\r' | b'"' | 0) => Delimiter::Byte(byte),
+        None | Some(b" ") => ListDelimiter::Blanks,
+        Some(&[byte]) if !matches!(byte, b'\n' | b'\r' | b'"' | 0) => ListDelimiter::Byte(byte),
         Some(_) => return Err(not_one_byte(params)),
     })
 }
 
-fn not_one_byte(params: &Params<'_>) -> Mistake {
-    params.wrong("delimiter", "delimiter must be one byte, such as \"\\t\"")
+fn not_one_byte(params: &ConfigParams<'_>) -> TextMistake {
+    params.mistake_at("delimiter", "delimiter must be one byte, such as \"\\t\"")
 }

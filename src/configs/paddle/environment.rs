@@ -12,13 +12,13 @@ const SELECTED: &str = "FLAGS_selected_gpus";
 /// Values of the launcher's variables; none where one is not set. The default has
 /// none, for callers who know rank and world without them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct LauncherEnvironment {
     pub trainer: Option<String>,
     pub trainers: Option<String>,
     pub selected_gpus: Option<String>,
 }
 
-impl Environment {
+impl LauncherEnvironment {
     /// This process's.
     pub fn of_process() -> Self {
         let read = |name| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
@@ -76,12 +76,12 @@ impl Environment {
 
 #[cfg(test)]
 mod tests {
-    use super::Environment;
+    use super::LauncherEnvironment;
     use crate::plan::Rank;
 
-    fn of(trainer: &str, trainers: &str, gpus: &str) -> Environment {
+    fn of(trainer: &str, trainers: &str, gpus: &str) -> LauncherEnvironment {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Environment {
+        LauncherEnvironment {
             trainer: some(trainer),
             trainers: some(trainers),
             selected_gpus: some(gpus),

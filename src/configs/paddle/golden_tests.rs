@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::configs::paddle::{Environment, Options, Training};
+use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use crate::data::index::ListOptions;
 use crate::loader::Source;
 use crate::tests_support::unpack_goldens;
@@ -51,12 +51,12 @@ fn made(case: &Case, scratch: &Path) -> Vec<f32> {
     let (file, list) = (scratch.join("c.yaml"), scratch.join("list.txt"));
     fs::write(&file, config).unwrap();
     fs::write(&list, format!("{} 0\n", case.input)).unwrap();
-    let options = Options {
+    let options = ConfigOptions {
         skip_unknown_ops: false,
-        environment: Environment::default(),
+        environment: LauncherEnvironment::default(),
         usable_cpus: 1,
     };
-    let training = Training::read(&file, "train", &options).unwrap();
+    let training = TrainingConfig::read(&file, "train", &options).unwrap();
     let source = Source::List(
         list,
         ListOptions {

@@ -15,13 +15,13 @@
 mod batch;
 mod cifar;
 mod dataset;
-mod dataset_form;
+mod dataset_config;
 mod environment;
 #[cfg(all(test, feature = "codecs"))]
 mod golden_tests;
-mod list;
 mod note;
 mod number;
+mod op_list;
 mod ops;
 mod options;
 mod params;
@@ -31,7 +31,7 @@ mod tests;
 mod training;
 mod tree;
 
-pub use environment::Environment;
-pub use note::{Note, Skipped};
-pub use options::Options;
-pub use training::Training;
+pub use environment::LauncherEnvironment;
+pub use note::{ConfigNote, SkippedOperation};
+pub use options::ConfigOptions;
+pub use training::TrainingConfig;

@@ -21,7 +21,7 @@ pub(crate) fn arithmetic(text: &str) -> Result<f64, String> {
             text.len()
         ));
     }
-    let mut rest = Rest {
+    let mut rest = ArithmeticParser {
         text: text.as_bytes(),
         at: 0,
     };
@@ -33,12 +33,12 @@ pub(crate) fn arithmetic(text: &str) -> Result<f64, String> {
     }
 }
 
-struct Rest<'a> {
+struct ArithmeticParser<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Rest<'_> {
+impl ArithmeticParser<'_> {
     /// The next byte that is no blank.
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at) == Some(&b' ') {

@@ -2,32 +2,32 @@
 //! nobody asked for is a mistake with its line and the name that was meant.
 
 use crate::configs::paddle::number::arithmetic;
-use crate::recipe::file::{Key, Mistake, Node, Position, Value, no_parameter};
+use crate::recipe::file::{MapKey, NodeValue, TextMistake, TextPosition, TreeNode, no_parameter};
 use crate::recipe::{PerChannel, Size, Span};
 
-pub(crate) type Read<T> = Result<T, Mistake>;
+pub(crate) type ConfigResult<T> = Result<T, TextMistake>;
 
 /// The largest side of a size; recipes ask again, for less.
 const MOST: f64 = u32::MAX as f64;
 
-pub(crate) struct Params<'a> {
+pub(crate) struct ConfigParams<'a> {
     /// What they are parameters of.
     pub(crate) name: &'a str,
     /// Where that is written.
-    pub(crate) at: Position,
-    entries: &'a [(Key, Node)],
+    pub(crate) at: TextPosition,
+    entries: &'a [(MapKey, TreeNode)],
     asked: Vec<&'a str>,
 }
 
-impl<'a> Params<'a> {
+impl<'a> ConfigParams<'a> {
     /// `node`: a map, or nothing.
-    pub(crate) fn of(name: &'a str, at: Position, node: &'a Node) -> Read<Self> {
-        let entries: &[(Key, Node)] = match &node.value {
-            Value::Map(entries) => entries,
-            Value::Null => &[],
+    pub(crate) fn of(name: &'a str, at: TextPosition, node: &'a TreeNode) -> ConfigResult<Self> {
+        let entries: &[(MapKey, TreeNode)] = match &node.value {
+            NodeValue::Map(entries) => entries,
+            NodeValue::Null => &[],
             _ => {
                 let expected = format!("parameters of {name} (name: value)");
-                return Err(Mistake::expected(node.at, &expected, &node.described()));
+                return Err(TextMistake::expected(node.at, &expected, &node.describe()));
             }
         };
         Ok(Self {
@@ -39,10 +39,10 @@ impl<'a> Params<'a> {
     }
 
     /// A parameter as it is written; none where it is absent or null.
-    pub(crate) fn node(&mut self, name: &'static str) -> Option<&'a Node> {
+    pub(crate) fn node(&mut self, name: &'static str) -> Option<&'a TreeNode> {
         self.asked.push(name);
         let (_, node) = self.entries.iter().find(|(key, _)| key.name == name)?;
-        (node.value != Value::Null).then_some(node)
+        (node.value != NodeValue::Null).then_some(node)
     }
 
     /// Reads what has a meaning to others, and none here.
@@ -51,61 +51,62 @@ impl<'a> Params<'a> {
     }
 
     /// Reads what is left, whatever it is, as meaning nothing. Gives the names.
-    pub(crate) fn drop_rest(&mut self) -> Vec<&'a str> {
-        let names: Vec<&str> = self.left().map(|key| key.name.as_str()).collect();
+    pub(crate) fn ignore_unread(&mut self) -> Vec<&'a str> {
+        let names: Vec<&str> = self.unread_keys().map(|key| key.name.as_str()).collect();
         self.asked.extend(&names);
         names
     }
 
     /// The mistake that `text` is, at a parameter.
-    pub(crate) fn wrong(&self, name: &str, text: impl std::fmt::Display) -> Mistake {
-        self.at_of(name).mistake(format!("{}: {text}", self.name))
+    pub(crate) fn mistake_at(&self, name: &str, text: impl std::fmt::Display) -> TextMistake {
+        self.position_of(name)
+            .mistake(format!("{}: {text}", self.name))
     }
 
     /// The mistake of an operation that cannot stand here; `text` follows its name.
-    pub(crate) fn misplaced(&self, text: impl std::fmt::Display) -> Mistake {
+    pub(crate) fn misplaced(&self, text: impl std::fmt::Display) -> TextMistake {
         self.at.mistake(format!("{} {text}", self.name))
     }
 
     /// The mistake of a parameter that is not written.
-    pub(crate) fn missing(&self, name: &str) -> Mistake {
-        self.wrong(
+    pub(crate) fn missing(&self, name: &str) -> TextMistake {
+        self.mistake_at(
             name,
             format_args!("'{name}' is missing, and it has no default: write it"),
         )
     }
 
     /// Where a parameter is written, if it is.
-    pub(crate) fn at_of(&self, name: &str) -> Position {
+    pub(crate) fn position_of(&self, name: &str) -> TextPosition {
         let written = self.entries.iter().find(|(key, _)| key.name == name);
         written.map_or(self.at, |(key, _)| key.at)
     }
 
-    pub(crate) fn number(&mut self, name: &'static str) -> Read<Option<f64>> {
+    pub(crate) fn number(&mut self, name: &'static str) -> ConfigResult<Option<f64>> {
         let node = self.node(name);
         node.map(|node| self.number_of(name, node)).transpose()
     }
 
-    pub(crate) fn number_or(&mut self, name: &'static str, default: f64) -> Read<f64> {
+    pub(crate) fn number_or(&mut self, name: &'static str, default: f64) -> ConfigResult<f64> {
         Ok(self.number(name)?.unwrap_or(default))
     }
 
     /// A number in 0 to 1, and what is above 1 is 1: drawn numbers lie below it.
-    pub(crate) fn chance(&mut self, name: &'static str, default: f64) -> Read<f64> {
+    pub(crate) fn probability(&mut self, name: &'static str, default: f64) -> ConfigResult<f64> {
         let p = self.number_or(name, default)?;
         if p < 0.0 {
-            return Err(self.wrong(name, format_args!("{name} is {p}: use at least 0")));
+            return Err(self.mistake_at(name, format_args!("{name} is {p}: use at least 0")));
         }
         Ok(p.min(1.0))
     }
 
-    pub(crate) fn whole(&mut self, name: &'static str) -> Read<Option<u32>> {
+    pub(crate) fn whole(&mut self, name: &'static str) -> ConfigResult<Option<u32>> {
         let Some(v) = self.number(name)? else {
             return Ok(None);
         };
         match pixels(v) {
             Some(v) => Ok(Some(v)),
-            None => Err(self.wrong(
+            None => Err(self.mistake_at(
                 name,
                 format_args!("{name} is {v}: use a whole number of 0 or more"),
             )),
@@ -113,29 +114,29 @@ impl<'a> Params<'a> {
     }
 
     /// None where it is 0 or less.
-    pub(crate) fn whole_above_zero(&mut self, name: &'static str) -> Read<Option<u32>> {
+    pub(crate) fn whole_above_zero(&mut self, name: &'static str) -> ConfigResult<Option<u32>> {
         match self.number(name)? {
             Some(v) if v > 0.0 => self.whole(name),
             _ => Ok(None),
         }
     }
 
-    pub(crate) fn whole_or(&mut self, name: &'static str, default: u32) -> Read<u32> {
+    pub(crate) fn whole_or(&mut self, name: &'static str, default: u32) -> ConfigResult<u32> {
         Ok(self.whole(name)?.unwrap_or(default))
     }
 
-    pub(crate) fn flag(&mut self, name: &'static str, default: bool) -> Read<bool> {
+    pub(crate) fn flag(&mut self, name: &'static str, default: bool) -> ConfigResult<bool> {
         match self.node(name).map(|node| (&node.value, node)) {
             None => Ok(default),
-            Some((Value::Bool(v), _)) => Ok(*v),
+            Some((NodeValue::Bool(v), _)) => Ok(*v),
             Some((_, node)) => Err(self.expected(name, "true or false", node)),
         }
     }
 
-    pub(crate) fn text(&mut self, name: &'static str) -> Read<Option<&'a str>> {
+    pub(crate) fn text(&mut self, name: &'static str) -> ConfigResult<Option<&'a str>> {
         match self.node(name).map(|node| (&node.value, node)) {
             None => Ok(None),
-            Some((Value::Str(v), _)) => Ok(Some(v)),
+            Some((NodeValue::Str(v), _)) => Ok(Some(v)),
             Some((_, node)) => Err(self.expected(name, "text", node)),
         }
     }
@@ -145,7 +146,7 @@ impl<'a> Params<'a> {
         &mut self,
         name: &'static str,
         words: &[(&str, T)],
-    ) -> Read<Option<T>> {
+    ) -> ConfigResult<Option<T>> {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
@@ -157,7 +158,7 @@ impl<'a> Params<'a> {
             [words @ .., last] if !words.is_empty() => format!("{} or {last}", words.join(", ")),
             words => words.concat(),
         };
-        Err(self.wrong(name, format_args!("{name} is '{text}': use {served}")))
+        Err(self.mistake_at(name, format_args!("{name} is '{text}': use {served}")))
     }
 
     /// Whether one of these is written, null or not.
@@ -169,14 +170,14 @@ impl<'a> Params<'a> {
     /// Whether it is written as a list.
     pub(crate) fn is_list(&self, name: &str) -> bool {
         let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
-        of_name.any(|(_, node)| matches!(node.value, Value::List(_)))
+        of_name.any(|(_, node)| matches!(node.value, NodeValue::List(_)))
     }
 
     /// Whether it is written as Python's `None`, which is a text in YAML; it is read then.
     pub(crate) fn is_python_none(&mut self, name: &'static str) -> bool {
         let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
         let is_none =
-            of_name.any(|(_, node)| matches!(&node.value, Value::Str(text) if text == "None"));
+            of_name.any(|(_, node)| matches!(&node.value, NodeValue::Str(text) if text == "None"));
         if is_none {
             self.ignore(&[name]);
         }
@@ -184,70 +185,72 @@ impl<'a> Params<'a> {
     }
 
     /// Numbers: a list of them, or one.
-    pub(crate) fn numbers(&mut self, name: &'static str) -> Read<Option<Vec<f64>>> {
+    pub(crate) fn numbers(&mut self, name: &'static str) -> ConfigResult<Option<Vec<f64>>> {
         let Some(node) = self.node(name) else {
             return Ok(None);
         };
         match &node.value {
-            Value::List(items) => {
+            NodeValue::List(items) => {
                 let all = items.iter().map(|item| self.number_of(name, item));
-                all.collect::<Read<_>>().map(Some)
+                all.collect::<ConfigResult<_>>().map(Some)
             }
             _ => Ok(Some(vec![self.number_of(name, node)?])),
         }
     }
 
     /// One number for all channels, or three.
-    pub(crate) fn colour(&mut self, name: &'static str) -> Read<Option<[f64; 3]>> {
+    pub(crate) fn colour(&mut self, name: &'static str) -> ConfigResult<Option<[f64; 3]>> {
         Ok(match self.numbers(name)?.as_deref() {
             None => None,
             Some(&[v]) => Some([v; 3]),
             Some(&[a, b, c]) => Some([a, b, c]),
             Some(other) => {
                 let n = other.len();
-                return Err(self.wrong(name, format_args!("{name} has {n} numbers: use 1 or 3")));
+                return Err(
+                    self.mistake_at(name, format_args!("{name} has {n} numbers: use 1 or 3"))
+                );
             }
         })
     }
 
     /// Lowest and highest.
-    pub(crate) fn span(&mut self, name: &'static str) -> Read<Option<Span>> {
+    pub(crate) fn span(&mut self, name: &'static str) -> ConfigResult<Option<Span>> {
         Ok(match self.numbers(name)?.as_deref() {
             None => None,
             Some(&[low, high]) => Some(Span(low, high)),
             Some(_) => {
-                return Err(self.wrong(name, format_args!("{name} must be [lowest, highest]")));
+                return Err(self.mistake_at(name, format_args!("{name} must be [lowest, highest]")));
             }
         })
     }
 
     /// One side, or width and height.
-    pub(crate) fn width_first(&mut self, name: &'static str) -> Read<Option<Size>> {
+    pub(crate) fn width_first(&mut self, name: &'static str) -> ConfigResult<Option<Size>> {
         let pair = self.pair(name)?;
         Ok(pair.map(|(width, height)| Size { height, width }))
     }
 
     /// One side, or height and width.
-    pub(crate) fn height_first(&mut self, name: &'static str) -> Read<Option<Size>> {
+    pub(crate) fn height_first(&mut self, name: &'static str) -> ConfigResult<Option<Size>> {
         let pair = self.pair(name)?;
         Ok(pair.map(|(height, width)| Size { height, width }))
     }
 
-    fn pair(&mut self, name: &'static str) -> Read<Option<(u32, u32)>> {
+    fn pair(&mut self, name: &'static str) -> ConfigResult<Option<(u32, u32)>> {
         let Some(values) = self.numbers(name)? else {
             return Ok(None);
         };
         let whole: Option<Vec<u32>> = values.iter().copied().map(pixels).collect();
         match whole.as_deref() {
             Some(&[side]) if !self.is_list(name) => Ok(Some((side, side))),
-            Some(&[side]) => Err(self.wrong(
+            Some(&[side]) => Err(self.mistake_at(
                 name,
                 format_args!(
                     "{name} is [{side}], and a list has two sides: write {side} without []"
                 ),
             )),
             Some(&[first, second]) => Ok(Some((first, second))),
-            _ => Err(self.wrong(
+            _ => Err(self.mistake_at(
                 name,
                 format_args!("{name} must be a whole number of pixels or two of them"),
             )),
@@ -255,8 +258,8 @@ impl<'a> Params<'a> {
     }
 
     /// Refuses what nobody asked for.
-    pub(crate) fn done(self) -> Read<()> {
-        let left = |key: &&(Key, Node)| !self.asked.contains(&key.0.name.as_str());
+    pub(crate) fn reject_unread(self) -> ConfigResult<()> {
+        let left = |key: &&(MapKey, TreeNode)| !self.asked.contains(&key.0.name.as_str());
         let Some((key, _)) = self.entries.iter().find(left) else {
             return Ok(());
         };
@@ -265,35 +268,35 @@ impl<'a> Params<'a> {
     }
 
     /// The entries that nobody asked for, of a map whose other names mean nothing.
-    pub(crate) fn left(&self) -> impl Iterator<Item = &'a Key> {
+    pub(crate) fn unread_keys(&self) -> impl Iterator<Item = &'a MapKey> {
         let keys = self.entries.iter().map(|(key, _)| key);
         keys.filter(|key| !self.asked.contains(&key.name.as_str()))
     }
 
-    fn number_of(&self, name: &str, node: &Node) -> Read<f64> {
+    fn number_of(&self, name: &str, node: &TreeNode) -> ConfigResult<f64> {
         let finite = |v: f64| match v.is_finite() {
             true => Ok(v),
             false => Err(self.at_value(node, format_args!("{name} is {v}: use a finite number"))),
         };
         match &node.value {
-            Value::Int(v) => Ok(*v as f64),
-            Value::Float(v) => finite(*v),
-            Value::Str(text) => {
+            NodeValue::Int(v) => Ok(*v as f64),
+            NodeValue::Float(v) => finite(*v),
+            NodeValue::Str(text) => {
                 arithmetic(text).map_err(|e| self.at_value(node, format_args!("{name}: {e}")))
             }
             _ => Err(self.expected(name, "a number", node)),
         }
     }
 
-    fn expected(&self, name: &str, expected: &str, node: &Node) -> Mistake {
-        let found = node.described();
+    fn expected(&self, name: &str, expected: &str, node: &TreeNode) -> TextMistake {
+        let found = node.describe();
         self.at_value(
             node,
             format_args!("{name}: expected {expected}, found {found}"),
         )
     }
 
-    fn at_value(&self, node: &Node, text: std::fmt::Arguments<'_>) -> Mistake {
+    fn at_value(&self, node: &TreeNode, text: std::fmt::Arguments<'_>) -> TextMistake {
         node.at.mistake(format!("{}: {text}", self.name))
     }
 }

@@ -1,24 +1,24 @@
 //! A `sampler` and a `loader` of a config: the order of an epoch, the rows of its
 //! batches, and how many workers fill them.
 
-use crate::configs::paddle::note::Notes;
-use crate::configs::paddle::params::{Params, Read};
-use crate::plan::{EpochLength, IdentityProb, IdentityRatio, MultiScale, Sampler, Tail};
-use crate::recipe::file::{Node, Value, advice};
+use crate::configs::paddle::note::NoteList;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::plan::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Sampler};
+use crate::recipe::file::{NodeValue, TreeNode, advice};
 
 /// What follows from a `sampler`.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Order {
+pub(crate) struct SamplerConfig {
     pub(crate) sampler: Sampler,
     pub(crate) batch: u32,
-    pub(crate) tail: Tail,
+    pub(crate) tail: EpochTail,
     pub(crate) multi_scale: Option<MultiScale>,
     pub(crate) ratios: Vec<IdentityRatio>,
     pub(crate) length: EpochLength,
 }
 
-impl Order {
-    fn new(sampler: Sampler, batch: u32, tail: Tail) -> Self {
+impl SamplerConfig {
+    fn new(sampler: Sampler, batch: u32, tail: EpochTail) -> Self {
         Self {
             sampler,
             batch,
@@ -41,15 +41,19 @@ const SERVED: [&str; 8] = [
     "MultiScaleSampler",
 ];
 
-pub(crate) fn read(node: &Node, multi_scale: bool, notes: &mut Notes) -> Read<Order> {
-    let mut params = Params::of("sampler", node.at, node)?;
+pub(crate) fn read(
+    node: &TreeNode,
+    multi_scale: bool,
+    notes: &mut NoteList,
+) -> ConfigResult<SamplerConfig> {
+    let mut params = ConfigParams::of("sampler", node.at, node)?;
     let name = params.text("name")?.unwrap_or("DistributedBatchSampler");
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
-        return Err(params.wrong("name", format_args!("'{name}' is not served: {advice}")));
+        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
     }
     if multi_scale != (name == "MultiScaleSampler") {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "name",
             format_args!("{name}: MultiScaleSampler and MultiScaleDataset go together"),
         ));
@@ -62,10 +66,10 @@ pub(crate) fn read(node: &Node, multi_scale: bool, notes: &mut Notes) -> Read<Or
         "MultiScaleSampler" => scales(&mut params, notes)?,
         _ => plain(&mut params)?,
     };
-    params.done()?;
+    params.reject_unread()?;
     if order.batch == 0 {
-        return Err(Params::of("sampler", node.at, node)?
-            .wrong("batch_size", "batch_size is 0: use at least 1"));
+        return Err(ConfigParams::of("sampler", node.at, node)?
+            .mistake_at("batch_size", "batch_size is 0: use at least 1"));
     }
     Ok(order)
 }
@@ -77,22 +81,22 @@ fn shuffled(shuffle: bool) -> Sampler {
     }
 }
 
-fn dropped(drop: bool) -> Tail {
+fn dropped(drop: bool) -> EpochTail {
     match drop {
-        true => Tail::Drop,
-        false => Tail::Short,
+        true => EpochTail::Drop,
+        false => EpochTail::Short,
     }
 }
 
-fn batch_size(params: &mut Params<'_>) -> Read<u32> {
+fn batch_size(params: &mut ConfigParams<'_>) -> ConfigResult<u32> {
     let rows = params.whole("batch_size")?;
     rows.ok_or_else(|| params.missing("batch_size"))
 }
 
-fn plain(params: &mut Params<'_>) -> Read<Order> {
+fn plain(params: &mut ConfigParams<'_>) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let sampler = shuffled(params.flag("shuffle", false)?);
-    Ok(Order::new(
+    Ok(SamplerConfig::new(
         sampler,
         batch,
         dropped(params.flag("drop_last", false)?),
@@ -101,11 +105,11 @@ fn plain(params: &mut Params<'_>) -> Read<Order> {
 
 /// DeiT's: each sample several times in a row over all ranks, so that each has its own
 /// augmentation of it, and an epoch no longer than without.
-fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
+fn repeated(params: &mut ConfigParams<'_>, is_ra: bool) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let tail = dropped(params.flag("drop_last", false)?);
     if !params.flag("shuffle", false)? {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "shuffle",
             "shuffle is false, so every epoch would have the same first samples of the list: \
              write shuffle: True",
@@ -113,7 +117,7 @@ fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
     }
     let repeats = params.whole_or("num_repeats", 3)?;
     if repeats == 0 {
-        return Err(params.wrong("num_repeats", "num_repeats is 0: use at least 1"));
+        return Err(params.mistake_at("num_repeats", "num_repeats is 0: use at least 1"));
     }
     // RASampler has no such parameter; RepeatedAugSampler is what it became.
     let round = match is_ra {
@@ -121,17 +125,17 @@ fn repeated(params: &mut Params<'_>, is_ra: bool) -> Read<Order> {
         false => params.whole_or("selected_round", 256)?,
     };
     if round == 0 {
-        return Err(params.wrong("selected_round", "selected_round is 0: use at least 1"));
+        return Err(params.mistake_at("selected_round", "selected_round is 0: use at least 1"));
     }
     // Ranks are the launcher's.
     params.ignore(&["num_replicas", "rank"]);
-    Ok(Order {
+    Ok(SamplerConfig {
         length: EpochLength::MultipleOf(u64::from(round)),
-        ..Order::new(Sampler::RepeatedAugmentation { repeats }, batch, tail)
+        ..SamplerConfig::new(Sampler::RepeatedAugmentation { repeats }, batch, tail)
     })
 }
 
-fn pk(params: &mut Params<'_>) -> Read<Order> {
+fn pk(params: &mut ConfigParams<'_>) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let per_id = per_identity(params, "sample_per_id")?;
     // Its batches are full either way, and always drawn.
@@ -143,21 +147,21 @@ fn pk(params: &mut Params<'_>) -> Read<Order> {
     ];
     let prob = params.choice("sample_method", &methods)?;
     let prob = prob.unwrap_or(IdentityProb::SampleAvg);
-    Ok(Order {
+    Ok(SamplerConfig {
         ratios,
         ..identity(params, "sample_per_id", per_id, prob, batch)?
     })
 }
 
 /// Pictures of an identity in a batch.
-fn per_identity(params: &mut Params<'_>, name: &'static str) -> Read<u32> {
+fn per_identity(params: &mut ConfigParams<'_>, name: &'static str) -> ConfigResult<u32> {
     let count = params.whole(name)?.filter(|count| *count > 0);
-    count.ok_or_else(|| params.wrong(name, format_args!("'{name}' must be 1 or more")))
+    count.ok_or_else(|| params.mistake_at(name, format_args!("'{name}' must be 1 or more")))
 }
 
 /// Ranges of identities, and how much likelier each is. PaddleClas goes by both
 /// together or by none.
-fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
+fn ratios(params: &mut ConfigParams<'_>) -> ConfigResult<Vec<IdentityRatio>> {
     let (list, ratio) = (params.numbers("id_list")?, params.numbers("ratio")?);
     let (Some(list), Some(ratio)) = (list, ratio) else {
         return Ok(Vec::new());
@@ -169,7 +173,7 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
         |v: f64| (v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)).then_some(v);
     let (ranges, rest) = list.as_chunks::<2>();
     if !rest.is_empty() || ranges.len() != ratio.len() {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "id_list",
             format_args!(
                 "id_list has {} numbers and ratio {}: write id_list as [first, last, first, \
@@ -183,7 +187,7 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
     for ([first, last], ratio) in ranges.iter().zip(ratio) {
         let range = whole(*first).zip(whole(*last)).filter(|(a, b)| a <= b);
         let Some((first, last)) = range else {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "id_list",
                 format_args!(
                     "id_list has {first} to {last}: use whole numbers of 0 or more, the lower first"
@@ -191,7 +195,7 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
             ));
         };
         let Some(ratio) = whole(ratio).filter(|ratio| *ratio > 0.0) else {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "ratio",
                 format_args!("ratio has {ratio}: use whole numbers of 1 or more"),
             ));
@@ -205,14 +209,17 @@ fn ratios(params: &mut Params<'_>) -> Read<Vec<IdentityRatio>> {
     Ok(ratios)
 }
 
-fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+fn random_identity(
+    params: &mut ConfigParams<'_>,
+    notes: &mut NoteList,
+) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let per_id = per_identity(params, "num_instances")?;
     params.ignore(&["shuffle", "drop_last"]);
     // With it PaddleClas draws identities by how many of their groups are left.
     let (prob, law, length) = match params.whole("max_iters")? {
         None => (IdentityProb::IdAvg, "id_avg_prob", EpochLength::Samples),
-        Some(0) => return Err(params.wrong("max_iters", "max_iters is 0: use at least 1")),
+        Some(0) => return Err(params.mistake_at("max_iters", "max_iters is 0: use at least 1")),
         Some(n) => (
             IdentityProb::SampleAvg,
             "sample_avg_prob",
@@ -226,13 +233,16 @@ fn random_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
              with {law}). PaddleClas gives each identity's pictures once an epoch"
         ),
     );
-    Ok(Order {
+    Ok(SamplerConfig {
         length,
         ..identity(params, "num_instances", per_id, prob, batch)?
     })
 }
 
-fn naive_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+fn naive_identity(
+    params: &mut ConfigParams<'_>,
+    notes: &mut NoteList,
+) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let per_id = per_identity(params, "num_instances")?;
     params.ignore(&["shuffle", "drop_last"]);
@@ -242,33 +252,33 @@ fn naive_identity(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
          id_avg_prob). PaddleClas gives each identity's pictures once an epoch. Epochs have the \
          same length, on every rank",
     );
-    Ok(Order {
+    Ok(SamplerConfig {
         length: EpochLength::IdentityGroups,
         ..identity(params, "num_instances", per_id, IdentityProb::IdAvg, batch)?
     })
 }
 
 fn identity(
-    params: &Params<'_>,
+    params: &ConfigParams<'_>,
     name: &str,
     per_id: u32,
     prob: IdentityProb,
     batch: u32,
-) -> Read<Order> {
+) -> ConfigResult<SamplerConfig> {
     if !batch.is_multiple_of(per_id) {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             name,
             format_args!("batch_size {batch} is not a multiple of {name} {per_id}"),
         ));
     }
-    Ok(Order::new(
+    Ok(SamplerConfig::new(
         Sampler::Identity { per_id, prob },
         batch,
-        Tail::Drop,
+        EpochTail::Drop,
     ))
 }
 
-fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
+fn scales(params: &mut ConfigParams<'_>, notes: &mut NoteList) -> ConfigResult<SamplerConfig> {
     let Some(batch) = params.whole("first_bs")? else {
         return Err(params.missing("first_bs"));
     };
@@ -279,11 +289,11 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     let drop_last = params.flag("drop_last", false)?;
     params.ignore(&["seed"]);
     let mut sizes = Vec::new();
-    let list: &[Node] = params.node("scales").map_or(&[], Node::items);
+    let list: &[TreeNode] = params.node("scales").map_or(&[], TreeNode::items);
     for item in list {
         sizes.push(match &item.value {
-            Value::Int(side) => u32::try_from(*side).ok().map(|side| (side, side)),
-            Value::List(pair) => match pair.as_slice() {
+            NodeValue::Int(side) => u32::try_from(*side).ok().map(|side| (side, side)),
+            NodeValue::List(pair) => match pair.as_slice() {
                 // Width, height.
                 [w, h] => side(h).zip(side(w)),
                 _ => None,
@@ -293,7 +303,7 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
     }
     let sizes: Option<Vec<(u32, u32)>> = sizes.into_iter().collect();
     let Some(mut sizes) = sizes.filter(|sizes| !sizes.is_empty()) else {
-        return Err(params.wrong("scales", "scales must be sides, or [width, height] each"));
+        return Err(params.mistake_at("scales", "scales must be sides, or [width, height] each"));
     };
     if !is_training {
         sizes.truncate(1);
@@ -305,31 +315,35 @@ fn scales(params: &mut Params<'_>, notes: &mut Notes) -> Read<Order> {
              independently",
         );
     }
-    Ok(Order {
+    Ok(SamplerConfig {
         multi_scale: Some(MultiScale {
             divided_by,
             ..MultiScale::new(sizes)
         }),
-        ..Order::new(shuffled(shuffle), batch, dropped(drop_last))
+        ..SamplerConfig::new(shuffled(shuffle), batch, dropped(drop_last))
     })
 }
 
-fn side(node: &Node) -> Option<u32> {
+fn side(node: &TreeNode) -> Option<u32> {
     match node.value {
-        Value::Int(v) => u32::try_from(v).ok(),
+        NodeValue::Int(v) => u32::try_from(v).ok(),
         _ => None,
     }
 }
 
 /// Workers of a `loader`: as many as it says, but no more than `usable` CPUs.
-pub(crate) fn workers(node: Option<&Node>, usable: usize, notes: &mut Notes) -> Read<usize> {
+pub(crate) fn workers(
+    node: Option<&TreeNode>,
+    usable: usize,
+    notes: &mut NoteList,
+) -> ConfigResult<usize> {
     let Some(node) = node else {
         return Ok(usable);
     };
-    let mut params = Params::of("loader", node.at, node)?;
+    let mut params = ConfigParams::of("loader", node.at, node)?;
     let written = params.whole("num_workers")?;
     params.flag("use_shared_memory", true)?;
-    for key in params.left() {
+    for key in params.unread_keys() {
         notes.at(key.at, format!("loader: '{}' means nothing here", key.name));
     }
     let Some(written) = written.map(|n| n as usize) else {

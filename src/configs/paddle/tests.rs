@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::configs::paddle::{Environment, Options, Training};
-use crate::data::index::{CifarClasses, CifarOptions, Delimiter, ListLabels};
-use crate::plan::{EpochLength, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler, Tail};
-use crate::recipe::{MixChoice, MixOp, Mixing, Op, Reorder, Upright};
+use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
+use crate::data::index::{CifarClasses, CifarOptions, ListDelimiter, ListLabels};
+use crate::plan::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler};
+use crate::recipe::{MixChoice, MixOp, Mixing, Op, OrientationMode, ReorderMode};
 
 const CONFIG: &str = "\
 Global:
@@ -47,21 +47,21 @@ DataLoader:
       loader: {num_workers: 0, prefetch_factor: 2}
 ";
 
-fn options() -> Options {
-    Options {
+fn options() -> ConfigOptions {
+    ConfigOptions {
         skip_unknown_ops: false,
-        environment: Environment::default(),
+        environment: LauncherEnvironment::default(),
         usable_cpus: 2,
     }
 }
 
-fn read(text: &str, mode: &str) -> Training {
-    Training::from_text(text, "dir/mine.yaml", mode, &options())
+fn read(text: &str, mode: &str) -> TrainingConfig {
+    TrainingConfig::from_text(text, "dir/mine.yaml", mode, &options())
         .unwrap_or_else(|e| panic!("{mode}: {e}"))
 }
 
 fn error(text: &str, mode: &str) -> String {
-    let e = Training::from_text(text, "mine.yaml", mode, &options()).unwrap_err();
+    let e = TrainingConfig::from_text(text, "mine.yaml", mode, &options()).unwrap_err();
     assert!(e.is_usage(), "{e}");
     let text = e.to_string();
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -69,7 +69,7 @@ fn error(text: &str, mode: &str) -> String {
     text
 }
 
-fn notes(training: &Training) -> String {
+fn notes(training: &TrainingConfig) -> String {
     let all: Vec<String> = training.notes.iter().map(ToString::to_string).collect();
     all.join("\n")
 }
@@ -78,11 +78,11 @@ fn notes(training: &Training) -> String {
 fn a_config_becomes_what_a_loader_takes() {
     let t = read(CONFIG, "train");
     assert_eq!(t.recipe.name, "mine");
-    assert_eq!(t.recipe.reorder, Some(Reorder::Exact));
+    assert_eq!(t.recipe.reorder, Some(ReorderMode::Exact));
     assert_eq!(t.recipe.mixing, None);
     assert_eq!(
         (t.sampler, t.batch, t.tail),
-        (Sampler::Shuffle, 64, Tail::Short)
+        (Sampler::Shuffle, 64, EpochTail::Short)
     );
     assert_eq!((t.epochs, t.seed, t.class_num), (Some(120), 7, Some(10)));
     assert_eq!((t.rank, t.multi_scale.as_ref()), (Rank::default(), None));
@@ -93,7 +93,7 @@ fn a_config_becomes_what_a_loader_takes() {
     // As they are written: relative to the working directory.
     assert_eq!(t.list.as_deref(), Some(Path::new("./train.txt")));
     assert_eq!(t.list_options.root, Some(PathBuf::from("./images/")));
-    assert_eq!(t.list_options.delimiter, Delimiter::Blanks);
+    assert_eq!(t.list_options.delimiter, ListDelimiter::Blanks);
     assert_eq!(t.list_options.labels, ListLabels::Second);
     assert!(t.source().is_ok());
 }
@@ -107,12 +107,12 @@ fn trees_have_names_in_any_case_and_may_be_nested() {
     let g = read(CONFIG, "EVAL.GALLERY");
     assert_eq!(g.workers, 0);
     assert_eq!(g.list_options.labels, ListLabels::Vector);
-    assert_eq!(g.list_options.delimiter, Delimiter::Byte(b'\t'));
+    assert_eq!(g.list_options.delimiter, ListDelimiter::Byte(b'\t'));
     assert!(notes(&g).contains("label_ratio"));
     assert!(notes(&g).contains("'prefetch_factor' means nothing"));
     let prob = IdentityProb::SampleAvg;
     assert_eq!(g.sampler, Sampler::Identity { per_id: 4, prob });
-    assert_eq!(g.tail, Tail::Drop);
+    assert_eq!(g.tail, EpochTail::Drop);
     for mode in ["eval", "test", "eval.train", "train.dataset", "", "."] {
         let e = error(CONFIG, mode);
         assert!(
@@ -139,14 +139,14 @@ fn ranks_come_from_the_launcher() {
     let mut options = options();
     options.environment.trainer = Some("1".into());
     options.environment.trainers = Some("2".into());
-    let t = Training::from_text(CONFIG, "m.yaml", "train", &options).unwrap();
+    let t = TrainingConfig::from_text(CONFIG, "m.yaml", "train", &options).unwrap();
     assert_eq!(t.rank, Rank::default());
     assert!(notes(&t).contains("without FLAGS_selected_gpus"));
     options.environment.selected_gpus = Some("1".into());
-    let t = Training::from_text(CONFIG, "m.yaml", "train", &options).unwrap();
+    let t = TrainingConfig::from_text(CONFIG, "m.yaml", "train", &options).unwrap();
     assert_eq!(t.rank, Rank::new(1, 2));
     options.environment.trainers = Some("1".into());
-    let e = Training::from_text(CONFIG, "m.yaml", "train", &options).unwrap_err();
+    let e = TrainingConfig::from_text(CONFIG, "m.yaml", "train", &options).unwrap_err();
     // No line of the config is at fault.
     let e = e.to_string();
     assert!(
@@ -171,10 +171,10 @@ fn changed(dataset: &str, sampler: &str) -> String {
 #[test]
 fn data_sets() {
     let of = |dataset: &str| read(&changed(dataset, ""), "train");
-    let tab = Delimiter::Byte(b'\t');
+    let tab = ListDelimiter::Byte(b'\t');
     assert_eq!(
         of("name: ImageNetDataset").list_options.delimiter,
-        Delimiter::Blanks
+        ListDelimiter::Blanks
     );
     let t = of("name: ImageNetDataset\n      delimiter: \"\\t\"").list_options;
     assert_eq!((t.delimiter, t.labels), (tab, ListLabels::Second));
@@ -323,7 +323,7 @@ fn veri_wild_hands_on_pictures_unless_its_backend_is_cv2() {
         let Some(Op::Decode(decode)) = t.recipe.ops.first() else {
             panic!("{:?}", t.recipe.ops)
         };
-        assert_eq!(decode.orientation, Upright::Stored);
+        assert_eq!(decode.orientation, OrientationMode::Stored);
         // By Pillow of its pictures.
         let Some(Op::Resize(resize)) = t.recipe.ops.get(1) else {
             panic!("{:?}", t.recipe.ops)
@@ -401,9 +401,12 @@ fn samplers() {
     let plain = of("batch_size: 5");
     assert_eq!(
         (plain.sampler, plain.batch, plain.tail),
-        (Sampler::Sequential, 5, Tail::Short)
+        (Sampler::Sequential, 5, EpochTail::Short)
     );
-    assert_eq!(of("batch_size: 5\n      drop_last: True").tail, Tail::Drop);
+    assert_eq!(
+        of("batch_size: 5\n      drop_last: True").tail,
+        EpochTail::Drop
+    );
     let pk = "name: PKSampler\n      batch_size: 8\n      sample_per_id: 2";
     let pk = of(&format!(
         "{pk}\n      sample_method: id_avg_prob\n      shuffle: False"
@@ -512,14 +515,14 @@ fn samplers_with_epochs_of_their_own_length() {
     let sampler = |repeats| Sampler::RepeatedAugmentation { repeats };
     assert_eq!(
         repeated("RASampler", "drop_last: True"),
-        (sampler(3), EpochLength::MultipleOf(256), Tail::Drop)
+        (sampler(3), EpochLength::MultipleOf(256), EpochTail::Drop)
     );
     assert_eq!(
         repeated(
             "RepeatedAugSampler",
             "num_repeats: 2\n      selected_round: 10"
         ),
-        (sampler(2), EpochLength::MultipleOf(10), Tail::Short)
+        (sampler(2), EpochLength::MultipleOf(10), EpochTail::Short)
     );
 }
 
@@ -630,14 +633,14 @@ fn batch_operations() {
     let mut skip = options();
     skip.skip_unknown_ops = true;
     let text = mixed("        - Unheard: {a: 1}");
-    let t = Training::from_text(&text, "m.yaml", "train", &skip).unwrap();
+    let t = TrainingConfig::from_text(&text, "m.yaml", "train", &skip).unwrap();
     assert_eq!((t.recipe.mixing, t.skipped[0].line), (None, 13));
     // Its probability goes to nothing; with nothing else the whole is left out.
     let text = mixed(
         "        - OpSampler:\n            Unheard: {prob: 0.5}\n            MixupOperator: {prob: \
          0.5}\n        - OpSampler:\n            Unheard: {prob: 1}",
     );
-    let t = Training::from_text(&text, "m.yaml", "train", &skip).unwrap();
+    let t = TrainingConfig::from_text(&text, "m.yaml", "train", &skip).unwrap();
     let choice = MixChoice {
         p: 0.5,
         op: MixOp::Mixup { alpha: 1.0 },
@@ -675,7 +678,7 @@ fn a_recipe_that_cannot_work_is_refused_at_the_line_of_its_operation() {
         "        - RandCropImage:\n            size: 224\n",
         "        - ResizeImage: {size: 8}\n        - RandomCropImage: {size: 9}\n",
     );
-    let t = Training::from_text(&text, "mine.yaml", "train", &options()).unwrap();
+    let t = TrainingConfig::from_text(&text, "mine.yaml", "train", &options()).unwrap();
     let e = t.check().unwrap_err().to_string();
     assert!(e.starts_with("mine.yaml:18: "), "{e}");
 }
@@ -697,7 +700,7 @@ fn turned(key: &str, op: &str) -> String {
 #[test]
 fn labels_of_a_custom_label_dataset_are_drawn() {
     let op = "        - RandomRot90:\n";
-    let turns = |t: &Training| {
+    let turns = |t: &TrainingConfig| {
         let turns = t.recipe.ops.iter().filter_map(|op| match op {
             Op::RandomRotate90(o) => Some(o.label),
             _ => None,

@@ -4,26 +4,26 @@
 
 use std::path::{Path, PathBuf};
 
-use super::note::{Note, Notes, Skipped};
-use super::options::Options;
-use super::params::{Params, Read};
+use super::note::{ConfigNote, NoteList, SkippedOperation};
+use super::options::ConfigOptions;
+use super::params::{ConfigParams, ConfigResult};
 use super::{batch, dataset, ops, sampler, tree};
 use crate::data::index::{CifarOptions, ListOptions};
 use crate::error::{Error, Result};
 use crate::loader::{LoaderBuilder, OnError, Source};
-use crate::plan::{EpochLength, IdentityRatio, MultiScale, Rank, Sampler, Tail};
-use crate::recipe::file::{self, Node, Value};
-use crate::recipe::{Recipe, RecipeFormat, Reorder, SampleProgram};
+use crate::plan::{EpochLength, EpochTail, IdentityRatio, MultiScale, Rank, Sampler};
+use crate::recipe::file::{self, NodeValue, TreeNode};
+use crate::recipe::{Recipe, RecipeFormat, ReorderMode, SampleProgram};
 
 /// One tree of a config: what it says of a loader.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Training {
+pub struct TrainingConfig {
     pub recipe: Recipe,
     pub sampler: Sampler,
     /// Rows of a batch; of the first size where there are several.
     pub batch: u32,
-    pub tail: Tail,
+    pub tail: EpochTail,
     pub multi_scale: Option<MultiScale>,
     /// PKSampler's `id_list` and `ratio`.
     pub identity_ratios: Vec<IdentityRatio>,
@@ -36,8 +36,8 @@ pub struct Training {
     pub epochs: Option<u64>,
     /// `Arch.class_num`.
     pub class_num: Option<u32>,
-    pub notes: Vec<Note>,
-    pub skipped: Vec<Skipped>,
+    pub notes: Vec<ConfigNote>,
+    pub skipped: Vec<SkippedOperation>,
     /// The list of the data set, if its form has one.
     pub list: Option<PathBuf>,
     /// How that list is read; paths are relative to the working directory.
@@ -51,14 +51,14 @@ pub struct Training {
     lines: Vec<u64>,
 }
 
-impl Training {
+impl TrainingConfig {
     /// Whether a file is a config: YAML with `DataLoader` and without `featherload`.
     /// False also for what cannot be read: whoever reads it as something else says why.
     pub fn is_config(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         matches!(RecipeFormat::of(path), Ok(RecipeFormat::Yaml))
-            && file::text_of(path)
-                .and_then(|text| file::tree_of(&text, RecipeFormat::Yaml, path))
+            && file::read_text(path)
+                .and_then(|text| file::parse_tree(&text, RecipeFormat::Yaml, path))
                 .is_ok_and(|root| tree::is_config(&root))
     }
 
@@ -68,9 +68,9 @@ impl Training {
     /// # Errors
     /// One line that names the file, the line, what is wrong and what would be right;
     /// or the variable of the environment that has no rank in it.
-    pub fn read(path: impl AsRef<Path>, mode: &str, options: &Options) -> Result<Self> {
+    pub fn read(path: impl AsRef<Path>, mode: &str, options: &ConfigOptions) -> Result<Self> {
         let path = path.as_ref();
-        Self::from_text(&file::text_of(path)?, path, mode, options)
+        Self::from_text(&file::read_text(path)?, path, mode, options)
     }
 
     /// Reads a text; `origin` is what errors call it, and without its extension the
@@ -82,17 +82,17 @@ impl Training {
         text: &str,
         origin: impl AsRef<Path>,
         mode: &str,
-        options: &Options,
+        options: &ConfigOptions,
     ) -> Result<Self> {
         let origin = origin.as_ref();
-        let root = file::tree_of(text, RecipeFormat::Yaml, origin)?;
+        let root = file::parse_tree(text, RecipeFormat::Yaml, origin)?;
         let mut training = translate(&root, origin, mode, options)
             .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))?;
         let (rank, note) = options.environment.rank()?;
         training.rank = rank;
         training
             .notes
-            .extend(note.map(|text| Note { line: None, text }));
+            .extend(note.map(|text| ConfigNote { line: None, text }));
         Ok(training)
     }
 
@@ -157,13 +157,18 @@ impl Training {
     }
 }
 
-fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<Training> {
+fn translate(
+    root: &TreeNode,
+    origin: &Path,
+    mode: &str,
+    options: &ConfigOptions,
+) -> ConfigResult<TrainingConfig> {
     if !tree::is_config(root) {
         return Err(root
             .at
             .mistake("is not a PaddleClas config: one has 'DataLoader', and no 'featherload'"));
     }
-    let mut notes = Notes::default();
+    let mut notes = NoteList::default();
     let mut skipped = Vec::new();
     let tree = tree::find(root, mode)?;
     let global = section(root, "Global")?;
@@ -173,7 +178,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         None => (0, None, false),
         Some(mut global) => {
             if let Some(node) = global.node("use_dali")
-                && node.value == Value::Bool(true)
+                && node.value == NodeValue::Bool(true)
             {
                 notes.at(
                     node.at,
@@ -188,7 +193,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
             )
         }
     };
-    let part = |name: &str| tree.get(name).filter(|node| node.value != Value::Null);
+    let part = |name: &str| tree.get(name).filter(|node| node.value != NodeValue::Null);
     let missing = |name: &str| tree.at.mistake(format!("'{name}' is missing in the tree"));
     let dataset = dataset::read(
         part("dataset").ok_or_else(|| missing("dataset"))?,
@@ -200,14 +205,14 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
         &mut notes,
     )?;
     let workers = sampler::workers(part("loader"), options.usable_cpus, &mut notes)?;
-    let rules = ops::Rules {
-        opened: dataset.opened,
+    let rules = ops::OpListRules {
+        opener: dataset.opener,
         multi_scale: dataset.multi_scale,
         label_key: dataset.label_key,
         skip_unknown: options.skip_unknown_ops,
         progressive: is_progressive && mode.eq_ignore_ascii_case("train"),
     };
-    let ops::Translated {
+    let ops::TranslatedOps {
         ops,
         mut lines,
         stages,
@@ -229,7 +234,7 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
     let mixing = match dataset.batch_transform_ops {
         None => None,
         Some(list) => {
-            let rules = batch::Rules {
+            let rules = batch::BatchOpRules {
                 class_num,
                 skip_unknown: options.skip_unknown_ops,
             };
@@ -246,10 +251,10 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
          changes it)",
     );
     let stem = origin.file_stem().unwrap_or_default();
-    Ok(Training {
+    Ok(TrainingConfig {
         recipe: Recipe {
             name: stem.to_string_lossy().into(),
-            reorder: Some(Reorder::Exact),
+            reorder: Some(ReorderMode::Exact),
             ops,
             mixing,
         },
@@ -276,7 +281,8 @@ fn translate(root: &Node, origin: &Path, mode: &str, options: &Options) -> Read<
 }
 
 /// A section at the top; other names in it are for others.
-fn section<'a>(root: &'a Node, name: &'a str) -> Read<Option<Params<'a>>> {
+fn section<'a>(root: &'a TreeNode, name: &'a str) -> ConfigResult<Option<ConfigParams<'a>>> {
     let node = root.get(name);
-    node.map(|node| Params::of(name, node.at, node)).transpose()
+    node.map(|node| ConfigParams::of(name, node.at, node))
+        .transpose()
 }

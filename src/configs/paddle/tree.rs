@@ -1,16 +1,16 @@
 //! Which part of a config: `DataLoader` makes a text one, and below it stand the
 //! trees, `Train`, `Eval`, or `Query` and `Gallery` in `Eval`.
 
-use crate::configs::paddle::params::Read;
-use crate::recipe::file::{Mistake, Node, Value};
+use crate::configs::paddle::params::ConfigResult;
+use crate::recipe::file::{NodeValue, TextMistake, TreeNode};
 
 /// Whether a text is a config of PaddleClas rather than a recipe.
-pub(crate) fn is_config(root: &Node) -> bool {
+pub(crate) fn is_config(root: &TreeNode) -> bool {
     root.get("DataLoader").is_some() && root.get("featherload").is_none()
 }
 
 /// The tree that `mode` names, such as `train` or `eval.query`; case means nothing.
-pub(crate) fn find<'a>(root: &'a Node, mode: &str) -> Read<&'a Node> {
+pub(crate) fn find<'a>(root: &'a TreeNode, mode: &str) -> ConfigResult<&'a TreeNode> {
     let Some(loader) = root.get("DataLoader") else {
         return Err(root.at.mistake("'DataLoader' is missing"));
     };
@@ -29,18 +29,18 @@ pub(crate) fn find<'a>(root: &'a Node, mode: &str) -> Read<&'a Node> {
 }
 
 /// The maps in a map.
-fn children(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
+fn children(node: &TreeNode) -> impl Iterator<Item = (&str, &TreeNode)> {
     let entries: &[_] = match &node.value {
-        Value::Map(entries) => entries,
+        NodeValue::Map(entries) => entries,
         _ => &[],
     };
     let maps = entries
         .iter()
-        .filter(|(_, child)| matches!(child.value, Value::Map(_)));
+        .filter(|(_, child)| matches!(child.value, NodeValue::Map(_)));
     maps.map(|(key, child)| (key.name.as_str(), child))
 }
 
-fn absent(loader: &Node, mode: &str) -> Mistake {
+fn absent(loader: &TreeNode, mode: &str) -> TextMistake {
     let mut there = Vec::new();
     for (name, child) in children(loader) {
         if child.get("dataset").is_some() {

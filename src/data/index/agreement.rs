@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::data::index::Index;
-use crate::data::index::sealed::ShardExtent;
+use crate::data::index::binary_form::ShardExtent;
 use crate::data::shard::manifest::{CacheManifest, ShardEntry, shard_name};
 
 impl Index {

@@ -9,12 +9,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use crate::data::index::binary_form::IndexContent;
 use crate::data::index::names::shown;
-use crate::data::index::sealed::Content;
 use crate::error::{Error, Result};
 use crate::picture::PixelBox;
-use crate::sys::regular;
-use crate::sys::text_file::{self, Refused};
+use crate::sys::regular_file;
+use crate::sys::text_file::{self, TextReadError};
 use crate::sys::threads::each;
 
 /// Longer is no box file.
@@ -37,7 +37,7 @@ pub(crate) fn read(
     folder: &Path,
     list: &Path,
     lines: &[u64],
-    content: &Content,
+    content: &IndexContent,
 ) -> Result<Vec<PixelBox>> {
     if !folder.is_dir() {
         return Err(Error::dataset(
@@ -72,13 +72,13 @@ fn one(path: &Path, list: &Path, line: u64) -> Result<PixelBox> {
         let file = path.display();
         Error::dataset_line(list, line, format!("the box file {file} {what}"))
     };
-    let (file, _) = regular::open(path).map_err(|e| match e.kind() {
+    let (file, _) = regular_file::open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => of_list("is missing: write it, or remove the line or `boxes`"),
         ErrorKind::InvalidInput => of_list("is not a regular file"),
         _ => Error::io_at("open", path, e),
     })?;
     let text = text_file::read(file, MAX_BYTES).map_err(|refused| match refused {
-        Refused::Read(e) => Error::io_at("read", path, e),
+        TextReadError::Read(e) => Error::io_at("read", path, e),
         refused => Error::dataset(path, format!("is not a box file: {refused}. Check `boxes`")),
     })?;
     let numbered = (1..).zip(text.split(|&b| b == b'\n'));

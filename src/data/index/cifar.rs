@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_64;
 
-use self::pickle::{Packed, Pickle, Value};
+use self::pickle::{PickleBytes, PickleDocument, PickleValue};
+use crate::data::index::binary_form::{IndexContent, IndexLabels};
 use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
-use crate::data::index::sealed::{Content, Labels};
-use crate::data::packed::{Codec, PLANAR_BYTES, PackedPage};
+use crate::data::packed_page::{PLANAR_BYTES, PackedPage, PageCodec};
 use crate::error::{Error, Result};
-use crate::sys::regular::{self, Stamp};
+use crate::sys::regular_file::{self, FileStamp};
 
 /// Which samples of an archive are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ const MOST_BYTES: u64 = 1 << 30;
 const PICTURE: u64 = 3072;
 
 /// A sample: which batch, where its bytes lie, and its label.
-struct Sample {
+struct CifarSample {
     batch: usize,
     page: PackedPage,
     row: usize,
@@ -100,11 +100,11 @@ pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, Scan
     let mut stamps = Vec::new();
     for (number, path) in batches.iter().enumerate() {
         // Before it is read, so that a change meanwhile is noticed.
-        stamps.push(Stamp::of(path).map_err(|e| Error::io_at("look at", path, e))?);
+        stamps.push(FileStamp::of(path).map_err(|e| Error::io_at("look at", path, e))?);
         read(path, number, options, &mut samples)?;
     }
     let kept = keep(&samples, folder, options)?;
-    let mut content = Content::default();
+    let mut content = IndexContent::default();
     let (mut labels, mut of_pages) = (Vec::new(), Vec::new());
     for _ in 0..options.per_class.map_or(1, |_| options.repeats) {
         for sample in kept.iter().filter_map(|at| samples.get(*at)) {
@@ -119,7 +119,7 @@ pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, Scan
             labels.push(sample.label);
         }
     }
-    content.labels = Labels::Class(labels);
+    content.labels = IndexLabels::Class(labels);
     let report = ScanReport {
         samples: content.samples() as u64,
         ..ScanReport::default()
@@ -178,9 +178,14 @@ fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }
 
-fn read(path: &Path, batch: usize, options: &CifarOptions, to: &mut Vec<Sample>) -> Result<()> {
+fn read(
+    path: &Path,
+    batch: usize,
+    options: &CifarOptions,
+    to: &mut Vec<CifarSample>,
+) -> Result<()> {
     let wrong = |what: String| Error::dataset(path, what);
-    let (file, length) = regular::open(path).map_err(|e| Error::io_at("open", path, e))?;
+    let (file, length) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
     if length > MOST_BYTES {
         return Err(wrong(format!(
             "has {length} bytes, and a batch of CIFAR at most {MOST_BYTES}: give the folder that \
@@ -188,7 +193,7 @@ fn read(path: &Path, batch: usize, options: &CifarOptions, to: &mut Vec<Sample>)
         )));
     }
     let bytes = whole(file, length).map_err(|e| Error::io_at("read", path, e))?;
-    let pickle = Pickle::read(&bytes)
+    let pickle = PickleDocument::read(&bytes)
         .map_err(|what| wrong(format!("{what}. Give CIFAR's archive for Python, unpacked")))?;
     let (data, labels) = sections(&pickle, &bytes).map_err(wrong)?;
     let pages = pages(data, &bytes, labels.len()).map_err(wrong)?;
@@ -200,7 +205,7 @@ fn read(path: &Path, batch: usize, options: &CifarOptions, to: &mut Vec<Sample>)
                 options.classes.number()
             )));
         }
-        to.push(Sample {
+        to.push(CifarSample {
             batch,
             page,
             row,
@@ -219,30 +224,30 @@ fn whole(file: File, length: u64) -> std::io::Result<Vec<u8>> {
 
 /// The bytes of all pictures, and the label of each.
 fn sections<'a>(
-    pickle: &'a Pickle,
+    pickle: &'a PickleDocument,
     bytes: &[u8],
-) -> std::result::Result<(&'a pickle::Array, Vec<i64>), String> {
-    let Value::Dictionary(entries) = pickle.top() else {
+) -> std::result::Result<(&'a pickle::PickleArray, Vec<i64>), String> {
+    let PickleValue::Dictionary(entries) = pickle.top() else {
         return Err("holds no dictionary: give CIFAR's archive for Python, unpacked".into());
     };
     let entry = |name: &str| {
         let is_named = |key| match pickle.get(key) {
-            Value::Bytes(text) => bytes.get(text.at.clone()) == Some(name.as_bytes()),
+            PickleValue::Bytes(text) => bytes.get(text.at.clone()) == Some(name.as_bytes()),
             _ => false,
         };
         let found = entries.iter().rev().find(|(key, _)| is_named(*key));
         found.map(|(_, value)| pickle.get(*value))
     };
-    let Some(Value::Array(Some(data))) = entry("data") else {
+    let Some(PickleValue::Array(Some(data))) = entry("data") else {
         return Err("has no array 'data': give CIFAR's archive for Python, unpacked".into());
     };
-    let Some(Value::List(labels)) = entry("labels").or_else(|| entry("fine_labels")) else {
+    let Some(PickleValue::List(labels)) = entry("labels").or_else(|| entry("fine_labels")) else {
         return Err(
             "has no list 'labels' or 'fine_labels': give CIFAR's archive for Python".into(),
         );
     };
-    let number = |id: &pickle::Id| match pickle.get(*id) {
-        Value::Number(label) => Ok(*label),
+    let number = |id: &pickle::ValueId| match pickle.get(*id) {
+        PickleValue::Number(label) => Ok(*label),
         _ => Err("has a label that is no whole number".to_owned()),
     };
     let labels: std::result::Result<Vec<i64>, String> = labels.iter().map(number).collect();
@@ -251,7 +256,7 @@ fn sections<'a>(
 
 /// Where each picture lies.
 fn pages(
-    data: &pickle::Array,
+    data: &pickle::PickleArray,
     bytes: &[u8],
     rows: usize,
 ) -> std::result::Result<Vec<PackedPage>, String> {
@@ -261,14 +266,14 @@ fn pages(
             data.shape
         ));
     }
-    let Packed { at, is_text } = &data.data;
+    let PickleBytes { at, is_text } = &data.data;
     let text = bytes.get(at.clone()).unwrap_or_default();
     let mut from = 0;
     let mut pages = Vec::with_capacity(rows);
     for _ in 0..rows {
         let (codec, length) = match is_text {
-            false => (Codec::Planar, PICTURE as usize),
-            true => (Codec::PlanarText, text_bytes(&text[from..])),
+            false => (PageCodec::Planar, PICTURE as usize),
+            true => (PageCodec::PlanarText, text_bytes(&text[from..])),
         };
         let end = from + length;
         if length == 0 || end > text.len() {
@@ -297,7 +302,7 @@ fn text_bytes(text: &[u8]) -> usize {
 }
 
 /// Places of the samples that are kept, in their order.
-fn keep(samples: &[Sample], folder: &Path, options: &CifarOptions) -> Result<Vec<usize>> {
+fn keep(samples: &[CifarSample], folder: &Path, options: &CifarOptions) -> Result<Vec<usize>> {
     let Some(count) = options.per_class else {
         return Ok((0..samples.len()).collect());
     };

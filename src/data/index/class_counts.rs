@@ -70,16 +70,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::data::index::Classes;
-    use crate::data::index::sealed::{Content, Labels};
+    use crate::data::index::ClassList;
+    use crate::data::index::binary_form::{IndexContent, IndexLabels};
 
-    fn index(names: &[&str], labels: Labels, samples: usize) -> Index {
-        let mut content = Content::default();
+    fn index(names: &[&str], labels: IndexLabels, samples: usize) -> Index {
+        let mut content = IndexContent::default();
         for i in 0..samples {
             content.push_path(format!("{i}.jpg").as_bytes());
         }
         content.labels = labels;
-        content.classes = Classes::new(names).unwrap();
+        content.classes = ClassList::new(names).unwrap();
         Index::seal(Path::new("/"), content).unwrap()
     }
 
@@ -89,20 +89,24 @@ mod tests {
 
     #[test]
     fn classes_are_those_with_a_name_and_those_that_samples_have() {
-        let named = index(&["a", "none", "b\u{1b}"], Labels::Class(vec![2, 0, 2]), 3);
+        let named = index(
+            &["a", "none", "b\u{1b}"],
+            IndexLabels::Class(vec![2, 0, 2]),
+            3,
+        );
         assert_eq!(text(&named), ["a (1)", "none (0)", "b\\u{1b} (2)"]);
-        let numbers = index(&[], Labels::Class(vec![7, 3, 7, -1]), 4);
+        let numbers = index(&[], IndexLabels::Class(vec![7, 3, 7, -1]), 4);
         assert_eq!(text(&numbers), ["number 3 (1)", "number 7 (2)"]);
-        let flat = index(&[], Labels::Class(vec![-1; 2]), 2);
+        let flat = index(&[], IndexLabels::Class(vec![-1; 2]), 2);
         assert_eq!(flat.class_counts(), []);
-        assert_eq!(index(&[], Labels::None, 2).class_counts(), []);
+        assert_eq!(index(&[], IndexLabels::None, 2).class_counts(), []);
     }
 
     #[test]
     fn of_several_the_first_is_named() {
         let all = index(
             &["a", "b", "c", "d"],
-            Labels::Class(vec![0, 1, 1, 2, 3, 3]),
+            IndexLabels::Class(vec![0, 1, 1, 2, 3, 3]),
             6,
         );
         let counts = all.class_counts();

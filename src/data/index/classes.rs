@@ -8,14 +8,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use crate::data::index::lines::{BOM, Lines};
+use crate::data::index::lines::{BOM, TextLines};
 use crate::data::index::names::shown;
 use crate::error::{Error, Result};
-use crate::sys::replace::replace_by;
+use crate::sys::atomic_file::replace_by;
 
 /// Distinct names in a fixed order; a name's number is its position, from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Classes {
+pub struct ClassList {
     names: Vec<OsString>,
     /// Positions in `names`, sorted by the bytes of the name.
     by_name: Vec<u32>,
@@ -23,12 +23,12 @@ pub struct Classes {
 
 /// Two positions that hold the same name, the smaller first.
 #[derive(Debug)]
-pub(crate) struct Duplicate {
+pub(crate) struct DuplicateName {
     pub(crate) first: usize,
     pub(crate) second: usize,
 }
 
-impl Classes {
+impl ClassList {
     /// Classes in the order of `names`; the same name twice is an error.
     pub fn new(names: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self> {
         let names: Vec<OsString> = names.into_iter().map(Into::into).collect();
@@ -52,14 +52,14 @@ impl Classes {
     }
 
     /// Gives the names back when one of them stands twice.
-    pub(crate) fn distinct(names: Vec<OsString>) -> Result<Self, (Vec<OsString>, Duplicate)> {
+    pub(crate) fn distinct(names: Vec<OsString>) -> Result<Self, (Vec<OsString>, DuplicateName)> {
         let bytes = |at: u32| names[at as usize].as_bytes();
         let mut by_name: Vec<u32> = (0..).take(names.len()).collect();
         by_name.sort_unstable_by(|&a, &b| bytes(a).cmp(bytes(b)).then(a.cmp(&b)));
         let twice = by_name
             .windows(2)
             .filter(|pair| bytes(pair[0]) == bytes(pair[1]))
-            .map(|pair| Duplicate {
+            .map(|pair| DuplicateName {
                 first: pair[0] as usize,
                 second: pair[1] as usize,
             })
@@ -74,7 +74,7 @@ impl Classes {
     /// too; a blank line or a name that stands twice is an error.
     pub fn read(file: &Path) -> Result<Self> {
         let mut names = Vec::new();
-        let mut lines = Lines::open(file)?;
+        let mut lines = TextLines::open(file)?;
         while let Some((number, line)) = lines.next_line()? {
             if line.trim_ascii().is_empty() {
                 return Err(Error::dataset_line(
@@ -155,16 +155,16 @@ impl Classes {
 mod tests {
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Classes> {
+    fn read(text: &[u8]) -> Result<ClassList> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("classes.txt");
         std::fs::write(&path, text).unwrap();
-        Classes::read(&path)
+        ClassList::read(&path)
     }
 
     #[test]
     fn numbers_are_positions() {
-        let classes = Classes::new(["zebra", "ant", "cat"]).unwrap();
+        let classes = ClassList::new(["zebra", "ant", "cat"]).unwrap();
         assert_eq!(classes.len(), 3);
         assert_eq!(classes.get("zebra"), Some(0));
         assert_eq!(classes.get("ant"), Some(1));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_same_name_twice_is_refused() {
-        let e = Classes::new(["a", "b", "c", "b", "a"]).unwrap_err();
+        let e = ClassList::new(["a", "b", "c", "b", "a"]).unwrap_err();
         assert_eq!(e.to_string(), "class 'b' has two numbers, 1 and 3");
     }
 
@@ -187,16 +187,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("classes.txt");
         let odd = OsString::from_vec(b" \xff b ".to_vec());
-        let classes = Classes::new([OsString::from("n2"), odd, "n1".into()]).unwrap();
+        let classes = ClassList::new([OsString::from("n2"), odd, "n1".into()]).unwrap();
         classes.write(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"n2\n \xff b \nn1\n");
-        assert_eq!(Classes::read(&path).unwrap(), classes);
+        assert_eq!(ClassList::read(&path).unwrap(), classes);
     }
 
     #[test]
     fn a_file_from_elsewhere_is_read() {
         let classes = read(b"\xef\xbb\xbfa\r\nb c\r\nd").unwrap();
-        assert_eq!(classes, Classes::new(["a", "b c", "d"]).unwrap());
+        assert_eq!(classes, ClassList::new(["a", "b c", "d"]).unwrap());
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("classes.txt");
         for name in ["a\nb", "a\r", "a\rb", " ", "\u{feff}a"] {
-            let e = Classes::new([name]).unwrap().write(&path).unwrap_err();
+            let e = ClassList::new([name]).unwrap().write(&path).unwrap_err();
             assert!(e.to_string().contains("rename its folder"), "{e}");
             assert!(!path.exists());
         }

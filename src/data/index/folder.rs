@@ -28,16 +28,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::Classes;
-use crate::data::index::beyond::Beyond;
-use crate::data::index::foreign;
+use crate::data::index::ClassList;
+use crate::data::index::binary_form::{IndexContent, IndexLabels};
+use crate::data::index::foreign_data;
+use crate::data::index::link_targets::LinkTargets;
 use crate::data::index::names::{
     IMAGE_EXTENSIONS, OWN_PREFIX, has_image_extension, is_hidden, is_system_folder,
 };
 use crate::data::index::open_cache;
 use crate::data::index::report::{ScanReport, SkipReason};
-use crate::data::index::sealed::{Content, Labels};
-use crate::data::relinked::Relinked;
+use crate::data::linked_folders::LinkedFolders;
 use crate::error::{Error, Result};
 use crate::sys::threads;
 
@@ -48,7 +48,7 @@ pub struct FolderOptions {
     /// Which class name has which number, as
     /// [`Classes::read`] gives it; without it the class folders are numbered in
     /// the order of their names' bytes.
-    pub classes: Option<Classes>,
+    pub classes: Option<ClassList>,
 }
 
 /// Where labels come from.
@@ -70,7 +70,10 @@ const MAX_THREADS: usize = 8;
 /// Fewer folders than this are scanned by the caller alone.
 const MIN_PARALLEL: usize = 8;
 
-pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Content, ScanReport)> {
+pub(crate) fn scan(
+    root: &Path,
+    options: &FolderOptions,
+) -> Result<(PathBuf, IndexContent, ScanReport)> {
     let root = std::path::absolute(root)
         .map_err(|_| Error::config("the folder of samples has an empty name"))?;
     if options.labels == FolderLabels::None && options.classes.is_some() {
@@ -83,7 +86,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
 
     let mut report = top.report;
     let mut beyond = top.beyond;
-    let mut content = Content::default();
+    let mut content = IndexContent::default();
     let mut warning = None;
     match options.labels {
         FolderLabels::None => {
@@ -98,9 +101,9 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                      the folder that holds the class folders",
                 ));
             }
-            foreign::refuse_unread_labels(&root, top.images.len() > 0)?;
+            foreign_data::check_unread_labels(&root, top.images.len() > 0)?;
             merge(&mut content, &top.images, &[], Vec::new(), &mut report);
-            content.labels = Labels::Class(vec![-1; content.samples()]);
+            content.labels = IndexLabels::Class(vec![-1; content.samples()]);
         }
         FolderLabels::FromFolders => {
             if let Some(image) = top.images.iter().next() {
@@ -116,11 +119,11 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 ));
             }
             if options.classes.is_none() {
-                warning = foreign::refuse_what_are_no_classes(&root, &top.folders)?;
+                warning = foreign_data::check_class_folders(&root, &top.folders)?;
             }
             let classes = match &options.classes {
                 Some(table) => table.clone(),
-                None => Classes::new(top.folders.iter().cloned().map(OsString::from_vec))?,
+                None => ClassList::new(top.folders.iter().cloned().map(OsString::from_vec))?,
             };
             let numbers = class_numbers(&root, &classes, &top.folders)?;
             let chunks = scan_folders(&root, &top.folders, &top.links, &above, &mut beyond)?;
@@ -136,7 +139,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
                 let number = numbers.get(folder).copied().unwrap_or(-1);
                 labels.extend(std::iter::repeat_n(number, count));
             }
-            content.labels = Labels::Class(labels);
+            content.labels = IndexLabels::Class(labels);
             content.classes = classes;
         }
     }
@@ -151,7 +154,7 @@ pub(crate) fn scan(root: &Path, options: &FolderOptions) -> Result<(PathBuf, Con
     Ok((root, content, report))
 }
 
-fn class_numbers(root: &Path, classes: &Classes, folders: &[Vec<u8>]) -> Result<Vec<i64>> {
+fn class_numbers(root: &Path, classes: &ClassList, folders: &[Vec<u8>]) -> Result<Vec<i64>> {
     folders
         .iter()
         .map(|folder| {
@@ -172,10 +175,10 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
         return e;
     }
     let mut what = String::from("no images found");
-    let mut foreign = foreign::of_folder(root);
+    let mut foreign = foreign_data::of_folder(root);
     for skipped in report.skipped.values() {
         for example in &skipped.examples {
-            let is = || foreign::of_file(&root.join(example));
+            let is = || foreign_data::of_file(&root.join(example));
             foreign = foreign.or_else(|| Some(format!("{} {}", example.display(), is()?)));
         }
     }
@@ -210,11 +213,11 @@ fn tar_in(root: &Path) -> Option<OsString> {
 }
 
 /// Identities of folders, outermost first: what a link must not lead back to.
-type Above = Vec<(u64, u64)>;
+type FolderIdentities = Vec<(u64, u64)>;
 
 /// The folders above the root, as links and `..` resolve. The root itself is
 /// added when it is listed.
-fn above(root: &Path) -> Result<Above> {
+fn above(root: &Path) -> Result<FolderIdentities> {
     let kind = fs::metadata(root).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::dataset(root, "no such folder: check the path"),
         _ => unreadable(root, e),
@@ -284,23 +287,27 @@ impl Images {
 }
 
 /// What one folder holds itself.
-struct Listing {
+struct FolderListing {
     images: Images,
     /// Folders to enter, by name, sorted by bytes.
     folders: Vec<Vec<u8>>,
     /// Those of them that are links.
     links: HashSet<Vec<u8>>,
     report: ScanReport,
-    beyond: Beyond,
+    beyond: LinkTargets,
 }
 
 /// Lists the top folder and adds it to `above`.
-fn list_folder(path: &Path, relative: &[u8], above: &mut Above) -> Result<Listing> {
-    let mut chunk = Chunk::default();
+fn list_folder(
+    path: &Path,
+    relative: &[u8],
+    above: &mut FolderIdentities,
+) -> Result<FolderListing> {
+    let mut chunk = FolderChunk::default();
     let folders = read_folder(path, relative, above, &mut chunk)?;
     chunk.images.sort();
     let links = folders.iter().filter(|folder| folder.is_link);
-    Ok(Listing {
+    Ok(FolderListing {
         images: chunk.images,
         links: links.map(|folder| folder.name.clone()).collect(),
         folders: folders.into_iter().map(|folder| folder.name).collect(),
@@ -310,7 +317,7 @@ fn list_folder(path: &Path, relative: &[u8], above: &mut Above) -> Result<Listin
 }
 
 /// A folder to enter.
-struct Folder {
+struct ChildFolder {
     name: Vec<u8>,
     is_link: bool,
 }
@@ -321,9 +328,9 @@ struct Folder {
 fn read_folder(
     path: &Path,
     relative: &[u8],
-    above: &mut Above,
-    chunk: &mut Chunk,
-) -> Result<Vec<Folder>> {
+    above: &mut FolderIdentities,
+    chunk: &mut FolderChunk,
+) -> Result<Vec<ChildFolder>> {
     let failed = |e| unreadable(path, e);
     let own = fs::metadata(path).map_err(failed)?;
     above.push((own.dev(), own.ino()));
@@ -341,20 +348,20 @@ fn read_folder(
             false => of_file(&name),
         };
         match what {
-            What::Sample => {
+            EntryKind::Sample => {
                 chunk.images.push(relative, &name);
                 if kind.is_symlink() {
                     chunk.beyond.link(&path);
                 }
             }
-            What::Folder => {
+            EntryKind::Folder => {
                 if kind.is_symlink() {
                     chunk.beyond.folder(&path);
                 }
                 let is_link = kind.is_symlink();
-                folders.push(Folder { name, is_link });
+                folders.push(ChildFolder { name, is_link });
             }
-            What::LeftOut(reason) => {
+            EntryKind::LeftOut(reason) => {
                 let mut skipped = relative.to_vec();
                 skipped.extend_from_slice(&name);
                 let skipped = OsString::from_vec(skipped).into();
@@ -367,7 +374,7 @@ fn read_folder(
 }
 
 /// What an entry of a folder is for a data set.
-enum What {
+enum EntryKind {
     Sample,
     /// To be entered.
     Folder,
@@ -375,61 +382,66 @@ enum What {
 }
 
 /// By its name: that of no folder.
-fn of_file(name: &[u8]) -> What {
+fn of_file(name: &[u8]) -> EntryKind {
     if is_hidden(name) {
-        What::LeftOut(SkipReason::Hidden)
+        EntryKind::LeftOut(SkipReason::Hidden)
     } else if has_image_extension(name) {
-        What::Sample
+        EntryKind::Sample
     } else {
-        What::LeftOut(SkipReason::NotAnImageName)
+        EntryKind::LeftOut(SkipReason::NotAnImageName)
     }
 }
 
 /// A folder, or what a link leads to.
-fn folder_or_link(path: &Path, name: &[u8], above: &Above) -> Result<What> {
+fn folder_or_link(path: &Path, name: &[u8], above: &FolderIdentities) -> Result<EntryKind> {
     let target = match fs::metadata(path) {
         Ok(target) => target,
         // The run says what is wrong with a picture that it cannot open.
-        Err(_) if matches!(of_file(name), What::Sample) => return Ok(What::Sample),
-        Err(_) if is_hidden(name) => return Ok(What::LeftOut(SkipReason::Hidden)),
+        Err(_) if matches!(of_file(name), EntryKind::Sample) => return Ok(EntryKind::Sample),
+        Err(_) if is_hidden(name) => return Ok(EntryKind::LeftOut(SkipReason::Hidden)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(What::LeftOut(SkipReason::DanglingLink));
+            return Ok(EntryKind::LeftOut(SkipReason::DanglingLink));
         }
         // A link that leads to itself.
         Err(e) if e.raw_os_error() == Some(libc::ELOOP) => {
-            return Ok(What::LeftOut(SkipReason::LinkLoop));
+            return Ok(EntryKind::LeftOut(SkipReason::LinkLoop));
         }
         Err(e) => return Err(unreadable(path, e)),
     };
     Ok(if !target.is_dir() {
         of_file(name)
     } else if is_hidden(name) {
-        What::LeftOut(SkipReason::HiddenFolder)
+        EntryKind::LeftOut(SkipReason::HiddenFolder)
     } else if is_system_folder(name) {
-        What::LeftOut(SkipReason::SystemFolder)
+        EntryKind::LeftOut(SkipReason::SystemFolder)
     } else if above.contains(&(target.dev(), target.ino())) {
-        What::LeftOut(SkipReason::LinkLoop)
+        EntryKind::LeftOut(SkipReason::LinkLoop)
     } else {
-        What::Folder
+        EntryKind::Folder
     })
 }
 
 /// All that lies under one folder of the root.
 #[derive(Default)]
-struct Chunk {
+struct FolderChunk {
     images: Images,
     report: ScanReport,
-    beyond: Beyond,
+    beyond: LinkTargets,
 }
 
 /// What the folders of one scan share.
-struct Scan<'a> {
+struct FolderScan<'a> {
     root: &'a Path,
-    relinked: Relinked,
+    relinked: LinkedFolders,
 }
 
-fn scan_folder(scan: &Scan<'_>, name: &[u8], is_link: bool, above: &Above) -> Result<Chunk> {
-    let mut chunk = Chunk::default();
+fn scan_folder(
+    scan: &FolderScan<'_>,
+    name: &[u8],
+    is_link: bool,
+    above: &FolderIdentities,
+) -> Result<FolderChunk> {
+    let mut chunk = FolderChunk::default();
     let mut relative = name.to_vec();
     relative.push(b'/');
     let mut above = above.clone();
@@ -441,11 +453,11 @@ fn scan_folder(scan: &Scan<'_>, name: &[u8], is_link: bool, above: &Above) -> Re
 
 /// `depth`: folders below the root; `linked`: whether one of them is a link.
 fn descend(
-    scan: &Scan<'_>,
+    scan: &FolderScan<'_>,
     relative: &mut Vec<u8>,
-    above: &mut Above,
+    above: &mut FolderIdentities,
     (depth, linked): (usize, bool),
-    chunk: &mut Chunk,
+    chunk: &mut FolderChunk,
 ) -> Result<()> {
     let name = relative.strip_suffix(b"/").unwrap_or(relative);
     let path = scan.root.join(OsStr::from_bytes(name));
@@ -477,12 +489,12 @@ fn scan_folders(
     root: &Path,
     folders: &[Vec<u8>],
     links: &HashSet<Vec<u8>>,
-    above: &Above,
-    beyond: &mut Beyond,
-) -> Result<Vec<Chunk>> {
-    let scan = Scan {
+    above: &FolderIdentities,
+    beyond: &mut LinkTargets,
+) -> Result<Vec<FolderChunk>> {
+    let scan = FolderScan {
         root,
-        relinked: Relinked::default(),
+        relinked: LinkedFolders::default(),
     };
     let threads = match folders.len() < MIN_PARALLEL {
         true => 1,
@@ -503,13 +515,13 @@ fn scan_folders(
 /// name `a` comes before `a-b`. Gives each chunk's folder and number of samples
 /// in that order.
 fn merge(
-    content: &mut Content,
+    content: &mut IndexContent,
     images: &Images,
     folders: &[Vec<u8>],
-    chunks: Vec<Chunk>,
+    chunks: Vec<FolderChunk>,
     report: &mut ScanReport,
 ) -> Vec<(usize, usize)> {
-    let mut order: Vec<(usize, &Vec<u8>, Chunk)> = folders
+    let mut order: Vec<(usize, &Vec<u8>, FolderChunk)> = folders
         .iter()
         .enumerate()
         .zip(chunks)

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 
 /// A path or a name, as JSON has it.
-pub(crate) struct Lossy<'a>(pub(crate) &'a OsStr);
+pub(crate) struct LossyPath<'a>(pub(crate) &'a OsStr);
 
-impl Serialize for Lossy<'_> {
+impl Serialize for LossyPath<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(&self.0.display())
     }
@@ -19,12 +19,12 @@ impl Serialize for Lossy<'_> {
 
 /// For a path that is a field of what is derived.
 pub(crate) fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
-    Lossy(path.as_os_str()).serialize(s)
+    LossyPath(path.as_os_str()).serialize(s)
 }
 
 /// The same of a path that may be missing.
 pub(crate) fn lossy_option<S: Serializer>(path: &Option<PathBuf>, s: S) -> Result<S::Ok, S::Error> {
     path.as_ref()
-        .map(|path| Lossy(path.as_os_str()))
+        .map(|path| LossyPath(path.as_os_str()))
         .serialize(s)
 }

@@ -16,13 +16,13 @@ use crate::data::index::names::shown;
 
 /// Why a text has no structure.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct JsonFault {
     what: String,
     /// The byte, from 0.
     pub(crate) at: usize,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for JsonFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, at byte {}", self.what, self.at)
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Fault {
 ///
 /// # Errors
 /// No structure; a key on the way that has two values.
-pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>, Fault> {
+pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>, JsonFault> {
     let mut value = whole(text)?;
     if pointer.is_empty() {
         return Ok(Some(value));
@@ -60,8 +60,8 @@ pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>
 pub(crate) fn members<'a>(
     text: &'a [u8],
     mut each: impl FnMut(Cow<'a, str>, &'a [u8]),
-) -> Result<(), Fault> {
-    let mut scan = Scan::new(text);
+) -> Result<(), JsonFault> {
+    let mut scan = JsonScanner::new(text);
     if scan.peek() != Some(b'{') {
         let what = match scan.peek() {
             None => "it is empty",
@@ -88,7 +88,7 @@ pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, St
         let found = members(value, |key, _| {
             keys.insert(key.into_owned(), Json::Null);
         });
-        let failed = |fault: Fault| format!("has no JSON object at {}: {fault}", place());
+        let failed = |fault: JsonFault| format!("has no JSON object at {}: {fault}", place());
         return found.map(|()| Json::Object(keys)).map_err(failed);
     }
     let Ok(text) = std::str::from_utf8(value) else {
@@ -135,14 +135,14 @@ fn too_large(text: &str, place: String) -> String {
 }
 
 /// The one value that a text is.
-fn whole(text: &[u8]) -> Result<&[u8], Fault> {
-    let mut scan = Scan::new(text);
+fn whole(text: &[u8]) -> Result<&[u8], JsonFault> {
+    let mut scan = JsonScanner::new(text);
     let value = scan.value()?;
     scan.end()?;
     Ok(value)
 }
 
-fn member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Fault> {
+fn member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, JsonFault> {
     let mut found: Option<&[u8]> = None;
     let mut has_two = false;
     members(object, |key, value| {
@@ -152,24 +152,24 @@ fn member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Fault> {
     })?;
     match has_two {
         false => Ok(found),
-        true => Err(Fault {
-            what: twice(name),
+        true => Err(JsonFault {
+            what: duplicate_key_text(name),
             at: 0,
         }),
     }
 }
 
 /// A key that has two values.
-pub(crate) fn twice(name: &str) -> String {
+pub(crate) fn duplicate_key_text(name: &str) -> String {
     format!("'{}' stands in it twice", shown(name.as_bytes()))
 }
 
-fn element<'a>(array: &'a [u8], token: &str) -> Result<Option<&'a [u8]>, Fault> {
+fn element<'a>(array: &'a [u8], token: &str) -> Result<Option<&'a [u8]>, JsonFault> {
     let is_number = token == "0" || !token.starts_with(['0', '+']);
     let Some(wanted) = token.parse::<usize>().ok().filter(|_| is_number) else {
         return Ok(None);
     };
-    let mut scan = Scan::new(array);
+    let mut scan = JsonScanner::new(array);
     scan.at += 1;
     let mut ends = scan.is_closed(b']');
     for at in 0.. {
@@ -196,12 +196,12 @@ fn key_text(raw: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(raw)
 }
 
-struct Scan<'a> {
+struct JsonScanner<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScanner<'a> {
     /// At the first byte that counts.
     fn new(text: &'a [u8]) -> Self {
         let at = if text.starts_with(BOM) { BOM.len() } else { 0 };
@@ -219,15 +219,15 @@ impl<'a> Scan<'a> {
         self.at += self.text[self.at..].iter().take_while(is_blank).count();
     }
 
-    fn fault(&self, what: impl Into<String>) -> Fault {
-        Fault {
+    fn fault(&self, what: impl Into<String>) -> JsonFault {
+        JsonFault {
             what: what.into(),
             at: self.at,
         }
     }
 
     /// One value, whatever it is; then the blanks after it.
-    fn value(&mut self) -> Result<&'a [u8], Fault> {
+    fn value(&mut self) -> Result<&'a [u8], JsonFault> {
         self.pass_blanks();
         let start = self.at;
         let mut open: Vec<u8> = Vec::new();
@@ -276,7 +276,7 @@ impl<'a> Scan<'a> {
     }
 
     /// After a value in brackets: true at their end, false after a comma.
-    fn pass_comma_or(&mut self, close: u8) -> Result<bool, Fault> {
+    fn pass_comma_or(&mut self, close: u8) -> Result<bool, JsonFault> {
         self.pass_blanks();
         let inside = if close == b'}' {
             "an object"
@@ -297,7 +297,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A key without its quotes, and the colon after it.
-    fn key(&mut self) -> Result<&'a [u8], Fault> {
+    fn key(&mut self) -> Result<&'a [u8], JsonFault> {
         self.pass_blanks();
         match self.peek() {
             Some(b'"') => {}
@@ -318,7 +318,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn pass_string(&mut self) -> Result<(), Fault> {
+    fn pass_string(&mut self) -> Result<(), JsonFault> {
         self.at += 1;
         while let Some(byte) = self.peek() {
             self.at += match byte {
@@ -334,7 +334,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A number, or a word such as `true` and `NaN`.
-    fn pass_word(&mut self) -> Result<(), Fault> {
+    fn pass_word(&mut self) -> Result<(), JsonFault> {
         let is_part = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
         let bytes = self.text[self.at..].iter().take_while(is_part).count();
         if bytes == 0 {
@@ -347,7 +347,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self) -> Result<(), JsonFault> {
         self.pass_blanks();
         match self.peek() {
             None => Ok(()),

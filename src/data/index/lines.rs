@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::data::index::encoding::{self, Encoding};
+use crate::data::index::text_encoding::{self, TextEncoding};
 use crate::error::{self, Error, Result};
 
 /// Longer is no text file: a picture or an archive was passed by mistake.
@@ -17,7 +17,7 @@ pub(crate) const MAX_LINE: usize = 1 << 20;
 
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
-pub(crate) struct Lines<'a> {
+pub(crate) struct TextLines<'a> {
     path: &'a Path,
     reader: BufReader<File>,
     line: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct Lines<'a> {
     ends_at_returns: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     pub(crate) fn open(path: &'a Path) -> Result<Self> {
         Ok(Self {
             path,
@@ -115,10 +115,10 @@ pub(crate) fn open(path: &Path) -> Result<File> {
             "is a folder, not a text file: give the file",
         ));
     }
-    let mut head = [0; encoding::HEAD];
+    let mut head = [0; text_encoding::HEAD];
     // What cannot be read is an error of the first line.
     let read = file.read_at(&mut head, 0).unwrap_or(0);
-    if let Some(encoding) = Encoding::of(&head[..read]) {
+    if let Some(encoding) = TextEncoding::of(&head[..read]) {
         return Err(Error::dataset(path, encoding.text(path)));
     }
     Ok(file)
@@ -132,7 +132,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t");
         std::fs::write(&path, text).unwrap();
-        let mut lines = Lines::open(&path)?;
+        let mut lines = TextLines::open(&path)?;
         let mut all = Vec::new();
         while let Some((number, line)) = lines.next_line()? {
             all.push(line.to_vec());
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn a_missing_file_and_a_folder_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        let e = Lines::open(dir.path()).err().unwrap();
+        let e = TextLines::open(dir.path()).err().unwrap();
         assert!(e.is_usage() && e.to_string().contains("a folder"), "{e}");
-        let e = Lines::open(&dir.path().join("no")).err().unwrap();
+        let e = TextLines::open(&dir.path().join("no")).err().unwrap();
         assert!(
             e.is_usage() && e.to_string().contains("no such file"),
             "{e}"

@@ -22,33 +22,36 @@ mod options;
 
 use std::path::{Path, PathBuf};
 
+use crate::data::index::binary_form::{IndexContent, IndexLabels};
 use crate::data::index::boxes;
-use crate::data::index::foreign;
-use crate::data::index::lines::Lines;
+use crate::data::index::foreign_data;
+use crate::data::index::lines::TextLines;
+use crate::data::index::list_root::ListRoot;
 use crate::data::index::names::{has_image_extension, shown};
 use crate::data::index::numbers;
 use crate::data::index::report::ScanReport;
-use crate::data::index::roots::Roots;
-use crate::data::index::sealed::{Content, Labels};
 use crate::error::{Error, Result};
 
-use line_fault::{Bad, Kind};
-pub use options::{Delimiter, ListLabels, ListOptions};
+use line_fault::{LineFault, ListLabelKind};
+pub use options::{ListDelimiter, ListLabels, ListOptions};
 
-pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Content, ScanReport)> {
-    if let Delimiter::Byte(byte @ (b'\n' | b'\r' | b'"' | 0)) = options.delimiter {
+pub(crate) fn read(
+    file: &Path,
+    options: &ListOptions,
+) -> Result<(PathBuf, IndexContent, ScanReport)> {
+    if let ListDelimiter::Byte(byte @ (b'\n' | b'\r' | b'"' | 0)) = options.delimiter {
         return Err(Error::config(format!(
             "`delimiter` {:?} cannot separate path and label: use another byte",
             char::from(byte)
         )));
     }
-    let mut lines = Lines::open(file)?;
-    if let Some(what) = foreign::of_file(file) {
+    let mut lines = TextLines::open(file)?;
+    if let Some(what) = foreign_data::of_file(file) {
         return Err(Error::dataset(file, what));
     }
-    let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
-    let mut content = Content::default();
-    let mut labels = Gathered::default();
+    let roots = ListRoot::new(file, options.root.as_deref(), options.allow_outside)?;
+    let mut content = IndexContent::default();
+    let mut labels = ListLabelCollector::default();
     let mut path = Vec::new();
     let mut values = Vec::new();
     // Where each sample stands: for errors of its box.
@@ -93,8 +96,8 @@ pub(crate) fn read(file: &Path, options: &ListOptions) -> Result<(PathBuf, Conte
 }
 
 /// From 0 and without gaps, in ascending order.
-pub(super) fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
-    let Labels::Class(all) = labels else {
+pub(super) fn relabel(labels: &mut IndexLabels, file: &Path) -> Result<()> {
+    let IndexLabels::Class(all) = labels else {
         return Err(Error::dataset(
             file,
             "relabel needs whole-number labels, and here are others or none",
@@ -110,7 +113,7 @@ pub(super) fn relabel(labels: &mut Labels, file: &Path) -> Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Parsed {
+enum ListLabel {
     None,
     Scalar(i64),
     /// The numbers are in the buffer that was passed.
@@ -119,31 +122,31 @@ enum Parsed {
 
 /// The labels so far, all of the first one's kind.
 #[derive(Default)]
-struct Gathered {
-    first: Option<(u64, Kind)>,
-    labels: Labels,
+struct ListLabelCollector {
+    first: Option<(u64, ListLabelKind)>,
+    labels: IndexLabels,
 }
 
-impl Gathered {
-    fn add(&mut self, number: u64, label: Parsed, vector: &[f32]) -> Result<(), Bad> {
+impl ListLabelCollector {
+    fn add(&mut self, number: u64, label: ListLabel, vector: &[f32]) -> Result<(), LineFault> {
         let this = match label {
-            Parsed::None => Kind::None,
-            Parsed::Scalar(_) => Kind::Scalar,
-            Parsed::Vector => Kind::Vector {
+            ListLabel::None => ListLabelKind::None,
+            ListLabel::Scalar(_) => ListLabelKind::Scalar,
+            ListLabel::Vector => ListLabelKind::Vector {
                 width: vector.len(),
             },
         };
         match self.first {
             Some((line, first)) if first != this => {
-                return Err(Bad::Unlike { this, first, line });
+                return Err(LineFault::Unlike { this, first, line });
             }
             Some(_) => {}
             None => {
                 self.first = Some((number, this));
                 self.labels = match this {
-                    Kind::None => Labels::None,
-                    Kind::Scalar => Labels::Class(Vec::new()),
-                    Kind::Vector { width } => Labels::Vector {
+                    ListLabelKind::None => IndexLabels::None,
+                    ListLabelKind::Scalar => IndexLabels::Class(Vec::new()),
+                    ListLabelKind::Vector { width } => IndexLabels::Vector {
                         width,
                         values: Vec::new(),
                     },
@@ -151,8 +154,10 @@ impl Gathered {
             }
         }
         match (&mut self.labels, label) {
-            (Labels::Class(all), Parsed::Scalar(value)) => all.push(value),
-            (Labels::Vector { values, .. }, Parsed::Vector) => values.extend_from_slice(vector),
+            (IndexLabels::Class(all), ListLabel::Scalar(value)) => all.push(value),
+            (IndexLabels::Vector { values, .. }, ListLabel::Vector) => {
+                values.extend_from_slice(vector)
+            }
             _ => {}
         }
         Ok(())
@@ -166,7 +171,7 @@ fn parse(
     options: &ListOptions,
     path: &mut Vec<u8>,
     values: &mut Vec<f32>,
-) -> Result<Parsed, Bad> {
+) -> Result<ListLabel, LineFault> {
     path.clear();
     values.clear();
     let delimiter = options.delimiter;
@@ -174,16 +179,16 @@ fn parse(
         let rest = unquote(line, path)?;
         let label = match delimiter {
             _ if rest.is_empty() => rest,
-            Delimiter::Blanks if is_blank(rest[0]) => rest.trim_ascii(),
-            Delimiter::Byte(byte) => match rest.trim_ascii_start().strip_prefix(&[byte]) {
+            ListDelimiter::Blanks if is_blank(rest[0]) => rest.trim_ascii(),
+            ListDelimiter::Byte(byte) => match rest.trim_ascii_start().strip_prefix(&[byte]) {
                 Some(label) => label.trim_ascii(),
                 // The delimiter may be a blank itself.
                 None => match rest.strip_prefix(&[byte]) {
                     Some(label) => label.trim_ascii(),
-                    None => return Err(Bad::BehindQuote),
+                    None => return Err(LineFault::BehindQuote),
                 },
             },
-            Delimiter::Blanks => return Err(Bad::BehindQuote),
+            ListDelimiter::Blanks => return Err(LineFault::BehindQuote),
         };
         parse_label(label, options, values)?
     } else {
@@ -192,10 +197,10 @@ fn parse(
         label
     };
     if path.is_empty() {
-        return Err(Bad::NoPath);
+        return Err(LineFault::NoPath);
     }
     if path.contains(&0) {
-        return Err(Bad::Nul);
+        return Err(LineFault::Nul);
     }
     Ok(label)
 }
@@ -205,11 +210,11 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Reads a quoted path into `path`; gives what stands behind it.
-fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], Bad> {
+fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], LineFault> {
     let mut at = 1;
     loop {
         match (line.get(at), line.get(at + 1)) {
-            (None, _) => return Err(Bad::OpenQuote),
+            (None, _) => return Err(LineFault::OpenQuote),
             (Some(b'"'), Some(b'"')) | (Some(b'\\'), Some(b'"')) => {
                 path.push(b'"');
                 at += 2;
@@ -228,19 +233,19 @@ fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], Bad> {
 }
 
 /// The last field of a line and what stands before its delimiter.
-fn last_field(line: &[u8], delimiter: Delimiter) -> Option<(&[u8], &[u8])> {
+fn last_field(line: &[u8], delimiter: ListDelimiter) -> Option<(&[u8], &[u8])> {
     let at = match delimiter {
-        Delimiter::Blanks => line.iter().rposition(|&b| is_blank(b)),
-        Delimiter::Byte(byte) => line.iter().rposition(|&b| b == byte),
+        ListDelimiter::Blanks => line.iter().rposition(|&b| is_blank(b)),
+        ListDelimiter::Byte(byte) => line.iter().rposition(|&b| b == byte),
     }?;
     Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
 }
 
 /// The first field of a line and what stands behind its delimiter.
-fn first_field(line: &[u8], delimiter: Delimiter) -> (&[u8], &[u8]) {
+fn first_field(line: &[u8], delimiter: ListDelimiter) -> (&[u8], &[u8]) {
     let at = match delimiter {
-        Delimiter::Blanks => line.iter().position(|&b| is_blank(b)),
-        Delimiter::Byte(byte) => line.iter().position(|&b| b == byte),
+        ListDelimiter::Blanks => line.iter().position(|&b| is_blank(b)),
+        ListDelimiter::Byte(byte) => line.iter().position(|&b| b == byte),
     };
     match at {
         Some(at) => (line[..at].trim_ascii(), line[at + 1..].trim_ascii()),
@@ -251,9 +256,9 @@ fn first_field(line: &[u8], delimiter: Delimiter) -> (&[u8], &[u8]) {
 /// The last field and every number before it; gives what is left of the line.
 fn trailing_numbers<'a>(
     line: &'a [u8],
-    delimiter: Delimiter,
+    delimiter: ListDelimiter,
     values: &mut Vec<f32>,
-) -> Result<&'a [u8], Bad> {
+) -> Result<&'a [u8], LineFault> {
     let mut rest = line;
     while let Some((before, field)) = last_field(rest, delimiter) {
         if before.is_empty() || number(field).is_none() {
@@ -263,7 +268,7 @@ fn trailing_numbers<'a>(
     }
     // Forwards again, now that it is known where the label begins.
     let mut label = line[rest.len()..].trim_ascii();
-    if let Delimiter::Byte(byte) = delimiter {
+    if let ListDelimiter::Byte(byte) = delimiter {
         label = label.strip_prefix(&[byte]).unwrap_or(label);
     }
     if !label.is_empty() {
@@ -277,105 +282,113 @@ fn split<'a>(
     line: &'a [u8],
     options: &ListOptions,
     values: &mut Vec<f32>,
-) -> Result<(&'a [u8], Parsed), Bad> {
+) -> Result<(&'a [u8], ListLabel), LineFault> {
     if options.labels == ListLabels::None {
-        return Ok((line, Parsed::None));
+        return Ok((line, ListLabel::None));
     }
     if options.labels == ListLabels::Second {
         let (path, behind) = first_field(line, options.delimiter);
         return match first_field(behind, options.delimiter).0 {
-            [] => Err(Bad::NoLabel),
-            label => Ok((path, Parsed::Scalar(whole(label)?))),
+            [] => Err(LineFault::NoLabel),
+            label => Ok((path, ListLabel::Scalar(whole(label)?))),
         };
     }
     let Some((before, last)) = last_field(line, options.delimiter) else {
         return match options.labels {
-            ListLabels::Auto if has_image_extension(line) => Ok((line, Parsed::None)),
-            _ => Err(Bad::NoLabel),
+            ListLabels::Auto if has_image_extension(line) => Ok((line, ListLabel::None)),
+            _ => Err(LineFault::NoLabel),
         };
     };
     if options.labels == ListLabels::Scalar {
-        return Ok((before, Parsed::Scalar(whole(last)?)));
+        return Ok((before, ListLabel::Scalar(whole(last)?)));
     }
     if last.contains(&b',')
         && number(last.split(|&b| b == b',').next_back().unwrap_or(last)).is_some()
     {
         check_commas(last, options)?;
-        push_numbers(last, Delimiter::Byte(b','), values)?;
-        return Ok((before, Parsed::Vector));
+        push_numbers(last, ListDelimiter::Byte(b','), values)?;
+        return Ok((before, ListLabel::Vector));
     }
     let rest = trailing_numbers(line, options.delimiter, values)?;
     match (options.labels, values.len()) {
-        (ListLabels::Auto, 0) if has_image_extension(line) => Ok((line, Parsed::None)),
-        (ListLabels::Auto, 0 | 1) => Ok((before, Parsed::Scalar(whole(last)?))),
-        (_, 0) => Err(Bad::NotNumber(shown(last))),
-        _ => Ok((rest, Parsed::Vector)),
+        (ListLabels::Auto, 0) if has_image_extension(line) => Ok((line, ListLabel::None)),
+        (ListLabels::Auto, 0 | 1) => Ok((before, ListLabel::Scalar(whole(last)?))),
+        (_, 0) => Err(LineFault::NotNumber(shown(last))),
+        _ => Ok((rest, ListLabel::Vector)),
     }
 }
 
 /// The label behind a quoted path: what it is cannot be mistaken.
-fn parse_label(label: &[u8], options: &ListOptions, values: &mut Vec<f32>) -> Result<Parsed, Bad> {
+fn parse_label(
+    label: &[u8],
+    options: &ListOptions,
+    values: &mut Vec<f32>,
+) -> Result<ListLabel, LineFault> {
     match options.labels {
-        ListLabels::None | ListLabels::Auto if label.is_empty() => Ok(Parsed::None),
-        _ if label.is_empty() => Err(Bad::NoLabel),
+        ListLabels::None | ListLabels::Auto if label.is_empty() => Ok(ListLabel::None),
+        _ if label.is_empty() => Err(LineFault::NoLabel),
         // A column that the caller does not want.
-        ListLabels::None => Ok(Parsed::None),
-        ListLabels::Scalar => Ok(Parsed::Scalar(whole(label)?)),
+        ListLabels::None => Ok(ListLabel::None),
+        ListLabels::Scalar => Ok(ListLabel::Scalar(whole(label)?)),
         ListLabels::Second => {
             let label = first_field(label, options.delimiter).0;
-            Ok(Parsed::Scalar(whole(label)?))
+            Ok(ListLabel::Scalar(whole(label)?))
         }
         kind => {
             let delimiter = if label.contains(&b',') {
                 check_commas(label, options)?;
-                Delimiter::Byte(b',')
+                ListDelimiter::Byte(b',')
             } else {
                 options.delimiter
             };
             if kind == ListLabels::Auto && last_field(label, delimiter).is_none() {
-                return Ok(Parsed::Scalar(whole(label)?));
+                return Ok(ListLabel::Scalar(whole(label)?));
             }
             push_numbers(label, delimiter, values)?;
-            Ok(Parsed::Vector)
+            Ok(ListLabel::Vector)
         }
     }
 }
 
 /// Refuses what may be one number, unless vectors are asked for.
-fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), Bad> {
-    let is_list = options.delimiter == Delimiter::Byte(b',');
+fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), LineFault> {
+    let is_list = options.delimiter == ListDelimiter::Byte(b',');
     match std::str::from_utf8(label) {
         // Spreadsheets write semicolons where the comma is a decimal one, as in tables.
         Ok(label)
             if options.labels == ListLabels::Auto
-                && options.delimiter == Delimiter::Byte(b';')
+                && options.delimiter == ListDelimiter::Byte(b';')
                 && numbers::is_comma_pair(label) =>
         {
-            Err(Bad::Ambiguous(numbers::two_meanings(label)))
+            Err(LineFault::Ambiguous(numbers::ambiguity_text(label)))
         }
         Ok(label) if options.labels == ListLabels::Auto && !is_list => {
             let checked = numbers::vector(label).map(|_| ());
-            checked.map_err(Bad::Ambiguous)
+            checked.map_err(LineFault::Ambiguous)
         }
         _ => Ok(()),
     }
 }
 
 /// Reads the numbers of a vector.
-fn push_numbers(label: &[u8], delimiter: Delimiter, values: &mut Vec<f32>) -> Result<(), Bad> {
+fn push_numbers(
+    label: &[u8],
+    delimiter: ListDelimiter,
+    values: &mut Vec<f32>,
+) -> Result<(), LineFault> {
     let separates = |&b: &u8| match delimiter {
-        Delimiter::Blanks => is_blank(b),
-        Delimiter::Byte(byte) => b == byte,
+        ListDelimiter::Blanks => is_blank(b),
+        ListDelimiter::Byte(byte) => b == byte,
     };
     for field in label.split(separates) {
         let field = field.trim_ascii();
         // Blanks come in runs, other delimiters do not.
-        if field.is_empty() && delimiter == Delimiter::Blanks {
+        if field.is_empty() && delimiter == ListDelimiter::Blanks {
             continue;
         }
-        let value = number(field).ok_or_else(|| Bad::NotNumber(shown(field)))?;
+        let value = number(field).ok_or_else(|| LineFault::NotNumber(shown(field)))?;
         if !value.is_finite() {
-            return Err(Bad::NotFinite(shown(field)));
+            return Err(LineFault::NotFinite(shown(field)));
         }
         values.push(value);
     }
@@ -386,11 +399,11 @@ fn number(field: &[u8]) -> Option<f32> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-fn whole(label: &[u8]) -> Result<i64, Bad> {
+fn whole(label: &[u8]) -> Result<i64, LineFault> {
     std::str::from_utf8(label)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| Bad::NotWhole(shown(label)))
+        .ok_or_else(|| LineFault::NotWhole(shown(label)))
 }
 
 #[cfg(test)]

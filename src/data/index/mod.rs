@@ -40,60 +40,62 @@
 //! ```
 
 mod agreement;
-mod beyond;
+mod binary_form;
 mod boxes;
-mod chosen;
+mod cached_samples;
 mod cifar;
 mod class_counts;
 mod classes;
 mod column_names;
-mod coming;
-mod encoding;
+mod constructors;
 mod folder;
-mod foreign;
+mod foreign_data;
+mod index_cache;
+mod index_file;
 mod json;
-mod kept;
+mod label_value;
 mod lenient_json;
 mod lines;
+mod link_targets;
 mod list;
+mod list_root;
+mod location;
 mod names;
 mod numbers;
-mod of_cache;
 mod open_cache;
-mod opening;
 mod parquet;
-mod place;
-mod reach;
 mod record_keys;
+mod remote_index;
 mod report;
-mod roots;
 mod samples;
-mod save;
-mod sealed;
+mod sandbox_roots;
 mod shards;
+mod subset;
 mod table;
-mod value;
+mod text_encoding;
 
 pub use crate::picture::PixelBox;
+pub(crate) use binary_form::SampleLocation;
+pub use binary_form::{Label, LabelVector};
+pub(crate) use cached_samples::CachedSamples;
 pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
-pub use classes::Classes;
-#[cfg(feature = "stores")]
-pub(crate) use coming::is_kept_index;
-#[cfg(feature = "stores")]
-pub(crate) use coming::kept_hashes;
-pub(crate) use coming::{ComingShards, one_for_each, one_for_some, open_kept};
+pub use classes::ClassList;
 pub use folder::{FolderLabels, FolderOptions};
 pub(crate) use json::{lossy, lossy_option};
-pub use list::{Delimiter, ListLabels, ListOptions};
+pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;
 pub use names::{ARRAY_EXTENSION, IMAGE_EXTENSIONS, OWN_PREFIX};
-pub(crate) use of_cache::CachedSamples;
 pub use parquet::{ParquetLabels, ParquetOptions};
-pub use report::{DamagedShard, ScanReport, SkipReason, Skipped, TableColumns};
+#[cfg(feature = "stores")]
+pub(crate) use remote_index::is_index_file;
+#[cfg(feature = "stores")]
+pub(crate) use remote_index::stored_hashes;
+pub(crate) use remote_index::{
+    RemoteIndexBuilder, open_stored, placeholder_index, placeholder_subset,
+};
+pub use report::{DamagedShard, ScanReport, SkipCount, SkipReason, TableColumns};
 pub use samples::Index;
-pub(crate) use sealed::Part;
-pub use sealed::{Label, LabelVector};
-pub(crate) use shards::refuse_what_is_no_tar;
+pub(crate) use shards::check_is_tar;
 pub use shards::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 pub use table::{TableLabels, TableOptions};

@@ -3,14 +3,14 @@
 //! Used in the consumer. Works on names alone.
 
 use crate::error::pieces;
-use crate::sys::replace;
+use crate::sys::atomic_file;
 
 pub use crate::picture::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 
 /// How names begin that featherload itself gives to notes in a data set's
 /// folders, such as the manifest of the demo set. They are no part of the data,
 /// so a scan neither enters nor reports them.
-pub const OWN_PREFIX: &str = replace::OWN_PREFIX;
+pub const OWN_PREFIX: &str = atomic_file::OWN_PREFIX;
 
 /// True for a name, or a path, that ends in a known image extension. A name
 /// that is nothing but the extension, such as `.jpg`, has none.

@@ -10,7 +10,7 @@ use crate::data::index::names::shown;
 
 /// What stands between two numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Gap {
+enum NumberSeparator {
     Blanks,
     Comma,
     CommaAndBlanks,
@@ -51,7 +51,7 @@ pub(crate) fn is_comma_pair(text: &str) -> bool {
 }
 
 /// Why a text of this kind is refused.
-pub(crate) fn two_meanings(text: &str) -> String {
+pub(crate) fn ambiguity_text(text: &str) -> String {
     let text = text.trim_ascii();
     let (whole, fraction) = text.split_once(',').unwrap_or((text, ""));
     let second = match fraction.trim_start_matches('0') {
@@ -75,7 +75,7 @@ pub(crate) fn two_meanings(text: &str) -> String {
 
 fn check(text: &str, words: &[&str]) -> Result<(), String> {
     let text = text.trim_ascii();
-    let mut found: Option<Gap> = None;
+    let mut found: Option<NumberSeparator> = None;
     let mut rest = text;
     for (at, word) in words.iter().enumerate() {
         let (gap, after) = rest.split_once(word).unwrap_or((rest, ""));
@@ -83,9 +83,9 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
         let kind = match (at, gap.matches(',').count()) {
             (0, 0) => continue,
             (0, _) | (_, 2..) => return Err(without_number(text)),
-            (_, 0) => Gap::Blanks,
-            (_, 1) if gap.len() == 1 => Gap::Comma,
-            (_, 1) => Gap::CommaAndBlanks,
+            (_, 0) => NumberSeparator::Blanks,
+            (_, 1) if gap.len() == 1 => NumberSeparator::Comma,
+            (_, 1) => NumberSeparator::CommaAndBlanks,
         };
         if *found.get_or_insert(kind) != kind {
             return Err(format!(
@@ -101,7 +101,7 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     // One of two classes, or both: nobody writes a column of fractions so.
     let is_flags = words.iter().all(|word| matches!(*word, "0" | "1"));
     if is_comma_pair(text) && !is_flags {
-        return Err(two_meanings(text));
+        return Err(ambiguity_text(text));
     }
     let is_padded = |word: &&str| {
         let mut digits = unsigned(word).chars();

@@ -11,15 +11,15 @@ use std::path::Path;
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::index::Index;
-use crate::data::index::save;
-use crate::data::index::save::Unusable;
-use crate::data::index::sealed::Damage;
+use crate::data::index::binary_form::IndexDamage;
+use crate::data::index::index_file;
+use crate::data::index::index_file::LoadFailure;
 use crate::data::shard::manifest::{
-    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest, shard_name,
+    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, ShardManifest, shard_name,
 };
 use crate::error::{Error, Result};
-use crate::sys::regular;
-use crate::sys::regular::Stamp;
+use crate::sys::regular_file;
+use crate::sys::regular_file::FileStamp;
 
 /// How a manifest begins: whatever comes behind, the folder is a cache's.
 const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
@@ -37,7 +37,7 @@ pub(crate) fn is_shard_manifest(path: &Path) -> bool {
 
 fn begins_with(path: &Path, beginning: &[u8]) -> bool {
     let mut head = Vec::new();
-    let read = regular::open(path)
+    let read = regular_file::open(path)
         .and_then(|(file, _)| file.take(beginning.len() as u64).read_to_end(&mut head));
     read.is_ok() && head == beginning
 }
@@ -48,7 +48,7 @@ pub(crate) fn damaged_manifest(folder: &Path) -> Option<Error> {
     let manifest = folder.join(CACHE_MANIFEST);
     let is_there = manifest.symlink_metadata().is_ok();
     let has_shard = is_shard_manifest(&folder.join(format!("{}.json", shard_name(0))));
-    let has_index = || save::is_saved(&folder.join(CACHE_INDEX)).unwrap_or(false);
+    let has_index = || index_file::is_saved(&folder.join(CACHE_INDEX)).unwrap_or(false);
     match has_shard || (is_there && has_index()) {
         true if is_there => CacheManifest::read(&manifest).err(),
         true => Some(see_verify(
@@ -70,25 +70,25 @@ fn see_verify(folder: &Path, what: String) -> Error {
 /// one that it has the hash of, and that agrees with it.
 pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
     let path = folder.join(CACHE_INDEX);
-    let is_due = |hash: Hash128| manifest.is_none_or(|m| m.index == Some(hash));
-    let damaged = |damage: Damage| {
+    let is_due = |hash: HexHash128| manifest.is_none_or(|m| m.index == Some(hash));
+    let damaged = |damage: IndexDamage| {
         let again = "run the same `featherload cache build` again";
         Error::dataset(&path, format!("{damage}; {again}"))
     };
-    let index = save::open(&path).map_err(|unusable| match unusable {
-        Unusable::Failed(e) => match path.symlink_metadata() {
+    let index = index_file::open(&path).map_err(|unusable| match unusable {
+        LoadFailure::Failed(e) => match path.symlink_metadata() {
             Err(_) => see_verify(folder, format!("its {CACHE_INDEX} is missing")),
             Ok(_) => e,
         },
         // What is no file at all must not be read: a FIFO has no end.
-        Unusable::Damaged(damage @ Damage::NotAnIndex) => damaged(damage),
+        LoadFailure::Damaged(damage @ IndexDamage::NotAnIndex) => damaged(damage),
         // The very bytes that were written: they mean what they meant then.
-        Unusable::Damaged(_) if manifest.is_some() && file_hash(&path).is_some_and(is_due) => {
+        LoadFailure::Damaged(_) if manifest.is_some() && file_hash(&path).is_some_and(is_due) => {
             other_version(&path)
         }
-        Unusable::Damaged(damage) => damaged(damage),
+        LoadFailure::Damaged(damage) => damaged(damage),
     })?;
-    if !is_due(Hash128::of(index.sealed.bytes())) {
+    if !is_due(HexHash128::of(index.sealed.bytes())) {
         let what = format!("its {CACHE_INDEX} belongs to another cache");
         return Err(see_verify(folder, what));
     }
@@ -109,13 +109,13 @@ fn other_version(path: &Path) -> Error {
     )
 }
 
-pub(super) fn file_hash(path: &Path) -> Option<Hash128> {
-    let (mut file, _) = regular::open(path).ok()?;
+pub(super) fn file_hash(path: &Path) -> Option<HexHash128> {
+    let (mut file, _) = regular_file::open(path).ok()?;
     let mut hasher = Hasher::new();
     let mut piece = vec![0; 1 << 20];
     loop {
         match file.read(&mut piece) {
-            Ok(0) => return Some(Hash128(hasher.finish_128())),
+            Ok(0) => return Some(HexHash128(hasher.finish_128())),
             Ok(n) => hasher.write(&piece[..n]),
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(_) => return None,
@@ -125,10 +125,10 @@ pub(super) fn file_hash(path: &Path) -> Option<Hash128> {
 
 /// A cache whose shards come later, to this folder. Nothing is known of their files, so nothing
 /// of them is compared when they are opened.
-pub(crate) fn open_to_come(folder: &Path) -> Result<Index> {
+pub(crate) fn open_remote(folder: &Path) -> Result<Index> {
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
     let index = load(folder, Some(&manifest))?;
-    let unknown = vec![Stamp::default(); manifest.shards.len()];
+    let unknown = vec![FileStamp::default(); manifest.shards.len()];
     index.rebased(folder, &unknown)
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn open(folder: &Path) -> Result<Index> {
     let mut stamps = Vec::with_capacity(manifest.shards.len());
     for said in &manifest.shards {
         let path = root.join(format!("{}.tar", said.name));
-        let found = match Stamp::of(&path) {
+        let found = match FileStamp::of(&path) {
             Ok(found) => found,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Err(verify(format!("its shard {} is missing", said.name)));

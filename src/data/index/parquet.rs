@@ -26,18 +26,18 @@ mod columns;
 mod delta;
 #[cfg(feature = "parquet")]
 mod file;
+mod file_paths;
 #[cfg(feature = "parquet")]
 mod footer;
-mod found;
 #[cfg(feature = "parquet")]
 mod labels;
-#[cfg(feature = "parquet")]
-mod levels;
 mod options;
 #[cfg(feature = "parquet")]
 mod pages;
 #[cfg(feature = "parquet")]
 mod pictures;
+#[cfg(feature = "parquet")]
+mod rle;
 #[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]
@@ -49,7 +49,7 @@ use crate::data::index::report::ScanReport;
 use crate::data::index::samples::Index;
 use crate::error::Result;
 
-pub(crate) use found::{expand, is_named};
+pub(crate) use file_paths::{expand, is_named};
 pub use options::{ParquetLabels, ParquetOptions};
 
 /// The index of Parquet files, which says what they were like.

@@ -11,7 +11,7 @@ use crate::data::index::lenient_json;
 const NAMED: usize = 8;
 
 /// Such as `; at /info it has /info/label, /info/path`; nothing of a record that is no object.
-pub(crate) fn beside(line: &[u8], name: &str) -> String {
+pub(crate) fn list_keys(line: &[u8], name: &str) -> String {
     let value_at = |pointer: &str| {
         let value = lenient_json::find(line, pointer).ok().flatten();
         value.and_then(|value| lenient_json::parse(value, String::new).ok())
@@ -43,7 +43,7 @@ pub(crate) fn beside(line: &[u8], name: &str) -> String {
 }
 
 /// What to name in place of an object.
-pub(crate) fn inside(object: &Json, name: &str) -> Option<String> {
+pub(crate) fn list_inner_keys(object: &Json, name: &str) -> Option<String> {
     let name = match name {
         // The record itself.
         "" => String::new(),
@@ -100,13 +100,13 @@ mod tests {
             ("/tags/7", "; '/tags' has '/tags/0', '/tags/1'"),
             ("/n/x", "; '/n' has nothing inside"),
         ] {
-            assert_eq!(beside(line, name), says, "{name}");
+            assert_eq!(list_keys(line, name), says, "{name}");
         }
-        assert_eq!(beside(b"[1", "/a"), "");
+        assert_eq!(list_keys(b"[1", "/a"), "");
         let record: Json = serde_json::from_slice(line).unwrap();
         let says = "name a place in it, one of '/info/a~1b', '/info/label'";
-        assert_eq!(inside(&record["info"], "info").unwrap(), says);
-        assert_eq!(inside(&record["info"], "/info").unwrap(), says);
-        assert_eq!(inside(&record["tags"], "tags"), None);
+        assert_eq!(list_inner_keys(&record["info"], "info").unwrap(), says);
+        assert_eq!(list_inner_keys(&record["info"], "/info").unwrap(), says);
+        assert_eq!(list_inner_keys(&record["tags"], "tags"), None);
     }
 }

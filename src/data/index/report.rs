@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::data::index::json::{Lossy, lossy};
+use crate::data::index::json::{LossyPath, lossy};
 use crate::data::index::names::shown;
 use crate::error::printable;
 
@@ -28,7 +28,7 @@ use crate::error::printable;
 pub struct ScanReport {
     pub samples: u64,
     /// Entries that are no samples.
-    pub skipped: BTreeMap<SkipReason, Skipped>,
+    pub skipped: BTreeMap<SkipReason, SkipCount>,
     /// Class folders without one image. They count as classes all the same.
     pub empty_classes: Vec<OsString>,
     /// Shards of which something is lost, in the order of the shards.
@@ -124,7 +124,7 @@ impl fmt::Display for DamagedShard {
 /// How many entries were left out for one reason, and the first few of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkipCount {
     pub count: u64,
     /// Paths under the root: those that come first by their bytes.
     pub examples: Vec<PathBuf>,
@@ -249,10 +249,14 @@ impl Serialize for ScanReport {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let counts = self.skipped.iter().map(|(why, s)| (why.name(), s.count));
         let examples = self.skipped.iter().map(|(why, s)| {
-            let paths: Vec<_> = s.examples.iter().map(|p| Lossy(p.as_os_str())).collect();
+            let paths: Vec<_> = s
+                .examples
+                .iter()
+                .map(|p| LossyPath(p.as_os_str()))
+                .collect();
             (why.name(), paths)
         });
-        let empty: Vec<_> = self.empty_classes.iter().map(|n| Lossy(n)).collect();
+        let empty: Vec<_> = self.empty_classes.iter().map(|n| LossyPath(n)).collect();
         let is_table = usize::from(self.columns.is_some());
         let mut fields = s.serialize_struct("ScanReport", 6 + is_table)?;
         fields.serialize_field("skipped", &self.skipped_total())?;
@@ -268,7 +272,7 @@ impl Serialize for ScanReport {
     }
 }
 
-impl Skipped {
+impl SkipCount {
     fn keep(&mut self, path: PathBuf) {
         let key = path.as_os_str().as_bytes();
         let at = self

@@ -9,23 +9,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::beyond::Beyond;
-use crate::data::index::classes::Classes;
-use crate::data::index::sealed::Label;
-use crate::data::index::sealed::{Content, Damage, Layout};
+use crate::data::index::binary_form::Label;
+use crate::data::index::binary_form::{IndexContent, IndexDamage, IndexLayout};
+use crate::data::index::classes::ClassList;
+use crate::data::index::link_targets::LinkTargets;
 use crate::error::{Error, Result};
 use crate::picture::PixelBox;
-use crate::sys::regular::Stamp;
-use crate::sys::sealed::SealedBytes;
+use crate::sys::regular_file::FileStamp;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// The samples of a data set, in a fixed order. Immutable.
 #[derive(Debug)]
 pub struct Index {
     pub(super) sealed: SealedBytes,
-    pub(super) layout: Layout,
-    classes: Classes,
+    pub(super) layout: IndexLayout,
+    classes: ClassList,
     /// Where links lead, when the scan has seen them.
-    pub(super) beyond: Option<Beyond>,
+    pub(super) beyond: Option<LinkTargets>,
 }
 
 impl Index {
@@ -35,15 +35,15 @@ impl Index {
             .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
     }
 
-    pub(super) fn seal(root: &Path, mut content: Content) -> Result<Self> {
+    pub(super) fn seal(root: &Path, mut content: IndexContent) -> Result<Self> {
         let beyond = content.beyond.take();
         Self::open(content.encode(root)?)
             .map(|index| Self { beyond, ..index })
             .map_err(|damage| Error::protocol(format!("the index just made: {damage}")))
     }
 
-    pub(super) fn open(sealed: SealedBytes) -> Result<Self, Damage> {
-        let (layout, classes) = Layout::decode(sealed.bytes())?;
+    pub(super) fn open(sealed: SealedBytes) -> Result<Self, IndexDamage> {
+        let (layout, classes) = IndexLayout::decode(sealed.bytes())?;
         Ok(Self {
             sealed,
             layout,
@@ -54,7 +54,7 @@ impl Index {
 
     /// Files without labels, in this order, wherever they lie.
     pub(crate) fn of_files(files: &[PathBuf]) -> Result<Self> {
-        let mut content = Content::default();
+        let mut content = IndexContent::default();
         for file in files {
             let file = std::path::absolute(file).map_err(|e| Error::io_at("find", file, e))?;
             content.push_path(file.as_os_str().as_bytes());
@@ -96,7 +96,7 @@ impl Index {
     /// they are.
     #[cfg(test)]
     pub(crate) fn of_parts(root: &Path, shards: &[(&str, Vec<(u64, u64)>)]) -> Self {
-        let mut content = Content::default();
+        let mut content = IndexContent::default();
         for (path, parts) in shards {
             content.begin_shard(path.as_bytes());
             for (at, bytes) in parts {
@@ -108,7 +108,7 @@ impl Index {
 
     /// The same samples under another root, which must be absolute, with a stamp
     /// for each shard.
-    pub(super) fn rebased(&self, root: &Path, stamps: &[Stamp]) -> Result<Self> {
+    pub(super) fn rebased(&self, root: &Path, stamps: &[FileStamp]) -> Result<Self> {
         Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
             .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
     }
@@ -126,7 +126,7 @@ impl Index {
     /// The names of classes, which are those of folders or of labels in shards;
     /// empty where labels are numbers, or there are none. [`Index::class_counts`] has
     /// classes without a name too.
-    pub fn classes(&self) -> &Classes {
+    pub fn classes(&self) -> &ClassList {
         &self.classes
     }
 
@@ -167,14 +167,14 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     use super::*;
-    use crate::data::index::sealed::Labels;
+    use crate::data::index::binary_form::IndexLabels;
 
     fn small(root: &str) -> Index {
-        let mut content = Content::default();
+        let mut content = IndexContent::default();
         content.push_path(b"a/1.jpg");
         content.push_path(b"b/\xff\n.png");
         content.push_path(b"/else/where.jpg");
-        content.labels = Labels::Class(vec![0, 1, 1 << 40]);
+        content.labels = IndexLabels::Class(vec![0, 1, 1 << 40]);
         Index::seal(Path::new(root), content).unwrap()
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_part_is_located_in_its_shard() {
-        let mut content = Content::default();
+        let mut content = IndexContent::default();
         content.begin_shard(b"a.tar");
         content.push_part(b"x/1.jpg", 512, 100);
         content.begin_shard(b"/else/b.tar");
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(index.path(0), Path::new("/data/a.tar/x/1.jpg"));
         assert_eq!(index.file(0), Path::new("/data/a.tar"));
         assert_eq!(index.path(1), Path::new("/else/b.tar/2.jpg"));
-        let unknown = [Stamp::default(); 2];
+        let unknown = [FileStamp::default(); 2];
         let moved = index.rebased(Path::new("/moved"), &unknown).unwrap();
         assert_eq!(moved.path(0), Path::new("/moved/a.tar/x/1.jpg"));
         assert_eq!(moved.hash(), index.hash());
@@ -267,7 +267,7 @@ mod tests {
     fn the_hash_knows_the_content_and_not_the_root() {
         let index = small("/data");
         assert_eq!(index.hash(), small("/moved/elsewhere").hash());
-        let mut content = Content::default();
+        let mut content = IndexContent::default();
         content.push_path(b"a/1.jpg");
         let other = Index::seal(Path::new("/data"), content).unwrap();
         assert_ne!(index.hash(), other.hash());

@@ -24,36 +24,36 @@
 //! - `joined`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
-mod choices;
+mod common_fields;
 mod dali;
 mod fields;
-mod found;
 mod group;
-mod joined;
+mod label_join;
 mod member_order;
 mod options;
+mod shard_scan;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::index::kept::Kept;
+use crate::data::index::binary_form::IndexContent;
+use crate::data::index::index_cache::IndexCache;
 use crate::data::index::names::{IMAGE_EXTENSIONS, shown};
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::samples::Index;
-use crate::data::index::sealed::Content;
-use crate::data::shard::expand;
+use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 use crate::sys::threads;
 
 pub(crate) use dali::write_dali_index;
-use fields::{Counts, MOST_ALTERNATIVES};
-pub(super) use found::Found;
-use found::Raw;
-pub(crate) use group::refuse_what_is_no_tar;
+use fields::{FieldCounts, MOST_ALTERNATIVES};
+pub(crate) use group::check_is_tar;
 use group::relative;
-use joined::Joined;
+use label_join::LabelJoin;
 pub use options::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
+use shard_scan::RawLabel;
+pub(super) use shard_scan::ShardScan;
 
 /// A scan of a network file system waits more than it computes, so this does
 /// not follow the number of cores.
@@ -72,7 +72,7 @@ pub(crate) fn has_tar_extension(path: &Path) -> bool {
 }
 
 pub(crate) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index, ScanReport)> {
-    let mut opened = Opened::new(shards, options)?;
+    let mut opened = ShardIndex::new(shards, options)?;
     if !opened.is_kept {
         opened.keep()?;
     }
@@ -81,35 +81,38 @@ pub(crate) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index,
 
 /// What [`open_and_write_idx`] has: an index, and for each shard where DALI's is or
 /// why it has none.
-pub(crate) type WithIdx = (Index, ScanReport, Vec<Result<PathBuf>>);
+pub(crate) type IndexWithIdx = (Index, ScanReport, Vec<Result<PathBuf>>);
 
 /// As [`open`], and then writes DALI's index beside each shard that is whole.
-pub(crate) fn open_and_write_idx(shards: &[PathBuf], options: &ShardOptions) -> Result<WithIdx> {
-    let mut opened = Opened::new(shards, options)?;
+pub(crate) fn open_and_write_idx(
+    shards: &[PathBuf],
+    options: &ShardOptions,
+) -> Result<IndexWithIdx> {
+    let mut opened = ShardIndex::new(shards, options)?;
     let written: Vec<_> = shards.iter().map(|path| write_dali_index(path)).collect();
     // A kept index is one of shards that have these beside them.
     if let Some(kept) = &mut opened.kept {
-        kept.see_idx_again()?;
+        kept.refresh_idx_stamps()?;
     }
     opened.keep()?;
     Ok((opened.index, opened.report, written))
 }
 
 /// The index of shards, and where it is kept or would be.
-struct Opened {
+struct ShardIndex {
     index: Index,
     report: ScanReport,
-    kept: Option<Kept>,
+    kept: Option<IndexCache>,
     /// Whether it was read from there.
     is_kept: bool,
 }
 
-impl Opened {
+impl ShardIndex {
     fn new(shards: &[PathBuf], options: &ShardOptions) -> Result<Self> {
         check(options)?;
         let paths = absolute(shards)?;
-        let kept = Kept::find(&paths, options)?;
-        let whole = kept.as_ref().map(Kept::open).transpose()?.flatten();
+        let kept = IndexCache::find(&paths, options)?;
+        let whole = kept.as_ref().map(IndexCache::open).transpose()?.flatten();
         let is_kept = whole.is_some();
         let (index, report) = match whole {
             Some(whole) => whole,
@@ -189,7 +192,7 @@ fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
         return Err(Error::config("no shard is named: give a path or a pattern"));
     }
     let absolute = |path: &PathBuf| {
-        expand::must_be_a_file(path)?;
+        shard_patterns::check_is_file(path)?;
         std::path::absolute(path).map_err(|_| Error::config("a shard has an empty name"))
     };
     shards.iter().map(absolute).collect()
@@ -206,14 +209,14 @@ pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
 }
 
 /// Every shard; of several errors the first shard's.
-fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Vec<Found>> {
+fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Vec<ShardScan>> {
     threads::each("featherload-shards", MAX_THREADS, paths, |path| {
         read_one(path, root, options)
     })
 }
 
 /// One shard, which is in `root`.
-pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<Found> {
+pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<ShardScan> {
     let shown = path.strip_prefix(root).unwrap_or(path);
     let found = group::read(path, shown, options)?;
     member_order::refuse(path, &found)?;
@@ -224,21 +227,21 @@ pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Resu
 pub(super) fn join(
     root: &Path,
     paths: &[PathBuf],
-    mut found: Vec<Found>,
+    mut found: Vec<ShardScan>,
     options: &ShardOptions,
-) -> Result<(Content, ScanReport)> {
+) -> Result<(IndexContent, ScanReport)> {
     let at = match paths {
         [path] => path,
         _ => root,
     };
-    choices::settle(at, &mut found, options)?;
-    let mut without_picture = Counts::default();
+    common_fields::choose_common(at, &mut found, options)?;
+    let mut without_picture = FieldCounts::default();
     found
         .iter()
         .for_each(|f| without_picture.merge(&f.seen.fields));
     let mut report = ScanReport::default();
-    let mut content = Content::default();
-    let mut joined = Joined::new(&found, options.classes.as_ref())?;
+    let mut content = IndexContent::default();
+    let mut joined = LabelJoin::new(&found, options.classes.as_ref())?;
     let without_place = found.iter().find_map(|found| found.without_place.clone());
     let archive = found.iter().find_map(|found| found.archive.clone());
     for (path, mut found) in paths.iter().zip(found) {
@@ -250,10 +253,10 @@ pub(super) fn join(
         for i in 0..found.samples() {
             let raw = found.labels[i];
             let vector = match raw {
-                Raw::Vector(width) => vectors.split_off(..width as usize).unwrap_or_default(),
+                RawLabel::Vector(width) => vectors.split_off(..width as usize).unwrap_or_default(),
                 _ => &[],
             };
-            if raw == Raw::Absent && joined.is_labelled() && found.is_suspect(i) {
+            if raw == RawLabel::Absent && joined.is_labelled() && found.is_suspect(i) {
                 incomplete += 1;
                 continue;
             }
@@ -305,7 +308,7 @@ pub(super) fn join(
                 _ => format!(
                     "no sample has a label in a field '{field}'{}: name another field, or use \
                      `labels: none`",
-                    fields::beside(&report)
+                    fields::describe_other_fields(&report)
                 ),
             },
         ));
@@ -340,7 +343,7 @@ fn nothing_found(
     root: &Path,
     paths: &[PathBuf],
     report: &ScanReport,
-    without_picture: &Counts,
+    without_picture: &FieldCounts,
     options: &ShardOptions,
 ) -> Error {
     let mut what = no_samples(paths);

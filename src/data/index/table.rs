@@ -17,45 +17,48 @@
 mod columns;
 mod csv;
 mod fields;
-mod form;
 mod json;
 mod labels;
 mod options;
 mod records;
 mod row;
+mod table_format;
 
 use std::path::{Path, PathBuf};
 
-use crate::data::index::foreign;
+use crate::data::index::binary_form::IndexContent;
+use crate::data::index::foreign_data;
 use crate::data::index::list::relabel;
+use crate::data::index::list_root::{ListRoot, PathFault};
 use crate::data::index::report::ScanReport;
-use crate::data::index::roots::{Misplaced, Roots};
-use crate::data::index::sealed::Content;
 use crate::error::{Error, Result};
 
 use csv::CsvRows;
-use form::Form;
 use json::JsonRows;
-use labels::Gathered;
+use labels::TableLabelCollector;
 pub use options::{TableLabels, TableOptions};
-use row::{Row, Rows};
+use row::{TableReader, TableRow};
+use table_format::TableFormat;
 
 /// Whether a name ends as that of a table does.
 pub(crate) fn has_table_extension(path: &Path) -> bool {
-    Form::of(path).is_some()
+    TableFormat::of(path).is_some()
 }
 
-pub(crate) fn read(file: &Path, options: &TableOptions) -> Result<(PathBuf, Content, ScanReport)> {
+pub(crate) fn read(
+    file: &Path,
+    options: &TableOptions,
+) -> Result<(PathBuf, IndexContent, ScanReport)> {
     check(options)?;
     let mut rows = open(file, options)?;
-    let roots = Roots::new(file, options.root.as_deref(), options.allow_outside)?;
-    let mut content = Content::default();
-    let mut labels = Gathered::new(options.classes.as_ref());
-    let mut row = Row::default();
+    let roots = ListRoot::new(file, options.root.as_deref(), options.allow_outside)?;
+    let mut content = IndexContent::default();
+    let mut labels = TableLabelCollector::new(options.classes.as_ref());
+    let mut row = TableRow::default();
     while rows.next(&mut row)? {
         let failed = |what: String| Error::dataset_line(file, row.line, what);
         if row.path.is_empty() {
-            return Err(failed(Misplaced::Empty.text()));
+            return Err(failed(PathFault::Empty.text()));
         }
         if row.path.contains(&0) {
             return Err(failed(
@@ -87,21 +90,21 @@ pub(crate) fn read(file: &Path, options: &TableOptions) -> Result<(PathBuf, Cont
     Ok((roots.into_root(), content, report))
 }
 
-fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn Rows + 'a>> {
-    let form = Form::of(file).ok_or_else(|| {
-        let known = Form::EXTENSIONS.join(", ");
+fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn TableReader + 'a>> {
+    let form = TableFormat::of(file).ok_or_else(|| {
+        let known = TableFormat::EXTENSIONS.join(", ");
         Error::dataset(file, format!("is no table by its name: use one of {known}"))
     })?;
-    let rows: Box<dyn Rows> = match form {
-        Form::Csv | Form::Tsv => {
-            if let Some(what) = foreign::of_file(file) {
+    let rows: Box<dyn TableReader> = match form {
+        TableFormat::Csv | TableFormat::Tsv => {
+            if let Some(what) = foreign_data::of_file(file) {
                 return Err(Error::dataset(file, what));
             }
             Box::new(CsvRows::open(file, form, options)?)
         }
-        Form::JsonLines => {
+        TableFormat::JsonLines => {
             let rows = JsonRows::open(file, options)?;
-            if let Some(what) = foreign::of_file_of_json_lines(file) {
+            if let Some(what) = foreign_data::of_file_of_json_lines(file) {
                 return Err(Error::dataset(file, what));
             }
             Box::new(rows)

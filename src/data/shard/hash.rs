@@ -15,13 +15,13 @@ use crate::error::Result;
 
 /// A hash, 16 or 32 hexadecimal digits in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Hash64(pub(crate) u64);
+pub(crate) struct HexHash64(pub(crate) u64);
 
 /// As [`Hash64`], of 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Hash128(pub(crate) u128);
+pub(crate) struct HexHash128(pub(crate) u128);
 
-impl Hash128 {
+impl HexHash128 {
     /// The XXH3-128 of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(XxHash3_128::oneshot(bytes))
@@ -48,31 +48,31 @@ impl Hash128 {
     }
 }
 
-impl fmt::Display for Hash64 {
+impl fmt::Display for HexHash64 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-impl fmt::Display for Hash128 {
+impl fmt::Display for HexHash128 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-impl Serialize for Hash64 {
+impl Serialize for HexHash64 {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
-impl Serialize for Hash128 {
+impl Serialize for HexHash128 {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Hash64 {
+impl<'de> Deserialize<'de> for HexHash64 {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = String::deserialize(d)?;
         u64::from_str_radix(&text, 16)
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Hash64 {
     }
 }
 
-impl<'de> Deserialize<'de> for Hash128 {
+impl<'de> Deserialize<'de> for HexHash128 {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = String::deserialize(d)?;
         u128::from_str_radix(&text, 16)

@@ -9,7 +9,7 @@ use std::fmt;
 pub(crate) const BLOCK: u64 = 512;
 
 /// A header's bytes.
-pub(crate) type Block = [u8; BLOCK as usize];
+pub(crate) type TarBlock = [u8; BLOCK as usize];
 
 const NAME: std::ops::Range<usize> = 0..100;
 const SIZE: std::ops::Range<usize> = 124..136;
@@ -20,11 +20,11 @@ const PREFIX: std::ops::Range<usize> = 345..500;
 /// In GNU's old header of a sparse file: another block of the map follows.
 const SPARSE_FOLLOWS: usize = 482;
 /// In a block of such a map: yet another follows.
-pub(crate) const SPARSE_GOES_ON: usize = 504;
+pub(crate) const SPARSE_CONTINUES: usize = 504;
 
 /// What a header is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum HeaderKind {
     /// A regular file.
     File,
     /// GNU `L`: its data are the next member's name.
@@ -48,16 +48,16 @@ pub(crate) enum Kind {
 
 /// A header that passed its checks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Header<'a> {
-    block: &'a Block,
-    pub(crate) kind: Kind,
+pub(crate) struct TarHeader<'a> {
+    block: &'a TarBlock,
+    pub(crate) kind: HeaderKind,
     /// Bytes of data behind it, unless a pax header says another number.
     pub(crate) size: u64,
 }
 
 /// Why a block is no header, or what is wrong with what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum HeaderFault {
     /// The sum of its bytes is not what it says.
     Checksum,
     /// Its size is no number, or one that no file has.
@@ -70,7 +70,7 @@ pub(crate) enum Fault {
     Pax,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for HeaderFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Checksum => f.write_str("its checksum is wrong"),
@@ -84,28 +84,28 @@ impl fmt::Display for Fault {
     }
 }
 
-impl<'a> Header<'a> {
+impl<'a> TarHeader<'a> {
     /// `None` for a block of zeros, which ends an archive.
-    pub(crate) fn parse(block: &'a Block) -> Result<Option<Self>, Fault> {
+    pub(crate) fn parse(block: &'a TarBlock) -> Result<Option<Self>, HeaderFault> {
         if is_zero(block) {
             return Ok(None);
         }
         if !checksum_is_right(block) {
-            return Err(Fault::Checksum);
+            return Err(HeaderFault::Checksum);
         }
-        let size = number(&block[SIZE]).ok_or(Fault::Size)?;
+        let size = number(&block[SIZE]).ok_or(HeaderFault::Size)?;
         let kind = match block[FLAG] {
-            0 | b'0' | b'7' => Kind::File,
-            b'1' | b'2' => Kind::Link,
-            b'3'..=b'6' => Kind::Bare,
-            b'L' => Kind::LongName,
-            b'K' => Kind::LongLink,
-            b'x' | b'X' => Kind::Pax,
-            b'g' => Kind::PaxGlobal,
-            b'S' => Kind::Sparse {
+            0 | b'0' | b'7' => HeaderKind::File,
+            b'1' | b'2' => HeaderKind::Link,
+            b'3'..=b'6' => HeaderKind::Bare,
+            b'L' => HeaderKind::LongName,
+            b'K' => HeaderKind::LongLink,
+            b'x' | b'X' => HeaderKind::Pax,
+            b'g' => HeaderKind::PaxGlobal,
+            b'S' => HeaderKind::Sparse {
                 more_map: block[SPARSE_FOLLOWS] != 0,
             },
-            _ => Kind::Other,
+            _ => HeaderKind::Other,
         };
         Ok(Some(Self { block, kind, size }))
     }
@@ -141,17 +141,17 @@ impl<'a> Header<'a> {
 
 /// Whether a block that is no right header can have been one of a kind that says
 /// more of the next: by its flag, which the damage may have spared.
-pub(crate) fn may_describe_the_next(block: &Block) -> bool {
+pub(crate) fn may_extend_next(block: &TarBlock) -> bool {
     !matches!(block[FLAG], 0 | b'0'..=b'7')
 }
 
-pub(crate) fn is_zero(block: &Block) -> bool {
+pub(crate) fn is_zero(block: &TarBlock) -> bool {
     // Most blocks differ in the first byte.
     block[0] == 0 && block.iter().all(|&b| b == 0)
 }
 
 /// Writers of long ago summed signed bytes: both sums are right.
-fn checksum_is_right(block: &Block) -> bool {
+fn checksum_is_right(block: &TarBlock) -> bool {
     let Some(stated) = number(&block[CHECKSUM]) else {
         return false;
     };
@@ -201,7 +201,7 @@ fn number(field: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn block(name: &str, size: u64, flag: u8) -> Block {
+    fn block(name: &str, size: u64, flag: u8) -> TarBlock {
         let mut header = tar::Header::new_ustar();
         header.set_path(name).unwrap();
         header.set_size(size);
@@ -210,7 +210,7 @@ mod tests {
         *header.as_bytes()
     }
 
-    fn summed(mut block: Block) -> Block {
+    fn summed(mut block: TarBlock) -> TarBlock {
         let mut header = tar::Header::new_old();
         header.as_mut_bytes().copy_from_slice(&block);
         header.set_cksum();
@@ -218,45 +218,52 @@ mod tests {
         block
     }
 
-    fn name(block: &Block) -> Vec<u8> {
+    fn name(block: &TarBlock) -> Vec<u8> {
         let mut name = b"old".to_vec();
-        Header::parse(block).unwrap().unwrap().write_name(&mut name);
+        TarHeader::parse(block)
+            .unwrap()
+            .unwrap()
+            .write_name(&mut name);
         name
     }
 
     #[test]
     fn a_header_says_kind_size_and_name() {
         let plain = block("a/b.jpg", 1234, b'0');
-        let header = Header::parse(&plain).unwrap().unwrap();
-        assert_eq!((header.kind, header.size), (Kind::File, 1234));
+        let header = TarHeader::parse(&plain).unwrap().unwrap();
+        assert_eq!((header.kind, header.size), (HeaderKind::File, 1234));
         assert_eq!(name(&plain), b"a/b.jpg");
         assert!(header.has_magic() && !header.name_may_be_cut());
         assert!(!header.may_be_old_folder());
         for (flag, kind) in [
-            (b'7', Kind::File),
-            (0, Kind::File),
-            (b'1', Kind::Link),
-            (b'2', Kind::Link),
-            (b'5', Kind::Bare),
-            (b'L', Kind::LongName),
-            (b'K', Kind::LongLink),
-            (b'x', Kind::Pax),
-            (b'g', Kind::PaxGlobal),
-            (b'S', Kind::Sparse { more_map: false }),
-            (b'V', Kind::Other),
-            (0xff, Kind::Other),
+            (b'7', HeaderKind::File),
+            (0, HeaderKind::File),
+            (b'1', HeaderKind::Link),
+            (b'2', HeaderKind::Link),
+            (b'5', HeaderKind::Bare),
+            (b'L', HeaderKind::LongName),
+            (b'K', HeaderKind::LongLink),
+            (b'x', HeaderKind::Pax),
+            (b'g', HeaderKind::PaxGlobal),
+            (b'S', HeaderKind::Sparse { more_map: false }),
+            (b'V', HeaderKind::Other),
+            (0xff, HeaderKind::Other),
         ] {
             let block = block("a", 0, flag);
-            assert_eq!(Header::parse(&block).unwrap().unwrap().kind, kind, "{flag}");
+            assert_eq!(
+                TarHeader::parse(&block).unwrap().unwrap().kind,
+                kind,
+                "{flag}"
+            );
         }
         let folder = summed({
             let mut b = [0; 512];
             b[..2].copy_from_slice(b"d/");
             b
         });
-        let header = Header::parse(&folder).unwrap().unwrap();
+        let header = TarHeader::parse(&folder).unwrap().unwrap();
         assert!(header.may_be_old_folder() && !header.has_magic());
-        assert!(Header::parse(&[0; 512]).unwrap().is_none());
+        assert!(TarHeader::parse(&[0; 512]).unwrap().is_none());
     }
 
     #[test]
@@ -269,7 +276,7 @@ mod tests {
         let gnu = summed(gnu);
         assert_eq!(name(&gnu), format!("{}.jpg", "f".repeat(90)).as_bytes());
         let full = block(&"f".repeat(100), 0, b'0');
-        assert!(Header::parse(&full).unwrap().unwrap().name_may_be_cut());
+        assert!(TarHeader::parse(&full).unwrap().unwrap().name_may_be_cut());
     }
 
     #[test]
@@ -277,7 +284,7 @@ mod tests {
         let size = |field: &[u8; 12]| {
             let mut b = block("a", 0, b'0');
             b[SIZE].copy_from_slice(field);
-            Header::parse(&summed(b)).map(|h| h.unwrap().size)
+            TarHeader::parse(&summed(b)).map(|h| h.unwrap().size)
         };
         assert_eq!(size(b"00000001234\0"), Ok(0o1234));
         assert_eq!(size(b"     1234   "), Ok(0o1234));
@@ -293,7 +300,7 @@ mod tests {
             b"\x80\0\0\x01\0\0\0\x05\0\0\0\x01",
             &[0xff; 12],
         ] {
-            assert_eq!(size(bad), Err(Fault::Size), "{bad:?}");
+            assert_eq!(size(bad), Err(HeaderFault::Size), "{bad:?}");
         }
     }
 
@@ -303,7 +310,7 @@ mod tests {
         for at in 0..512 {
             let mut bad = good;
             bad[at] = bad[at].wrapping_add(1);
-            let header = Header::parse(&bad);
+            let header = TarHeader::parse(&bad);
             // The checksum's own NUL and blank mean nothing.
             assert!(header.is_err() || CHECKSUM.contains(&at), "{at}");
         }
@@ -324,6 +331,6 @@ mod tests {
         old[CHECKSUM].copy_from_slice(format!("{signed:06o}\0 ").as_bytes());
         assert_eq!(name(&old), b"\xe9\xff");
         old[CHECKSUM].copy_from_slice(format!("{:06o}\0 ", signed + 256).as_bytes());
-        assert_eq!(Header::parse(&old).unwrap_err(), Fault::Checksum);
+        assert_eq!(TarHeader::parse(&old).unwrap_err(), HeaderFault::Checksum);
     }
 }

@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use twox_hash::xxhash3_128::Hasher;
 
-pub(crate) use crate::data::shard::hash::{Hash64, Hash128};
-use crate::error::{Error, Result, needed, room};
-use crate::sys::regular;
-use crate::sys::replace::replace_by;
-use crate::sys::text_file::{self, Refused};
+pub(crate) use crate::data::shard::hash::{HexHash64, HexHash128};
+use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
+use crate::sys::atomic_file::replace_by;
+use crate::sys::regular_file;
+use crate::sys::text_file::{self, TextReadError};
 use crate::sys::whole_file::too_long;
 
 /// The name of a cache's manifest in its folder.
@@ -46,14 +46,14 @@ pub(crate) struct ShardManifest {
     pub(crate) version: u32,
     /// Of the text of this manifest, with this field 0. Set by
     /// [`Manifest::to_bytes`].
-    pub(crate) checksum: Hash128,
+    pub(crate) checksum: HexHash128,
     /// The id in the cache of the first sample; of a shard that stands alone the place of
     /// the order that it begins at.
     pub(crate) first_id: u64,
     /// Length of the tar, end blocks included.
     pub(crate) bytes: u64,
     /// XXH3-128 of the whole tar.
-    pub(crate) hash: Hash128,
+    pub(crate) hash: HexHash128,
     /// In the cache's order: the n-th has id `first_id + n`, where the shard does not stand
     /// alone.
     pub(crate) samples: Vec<SampleEntry>,
@@ -83,7 +83,7 @@ pub(crate) struct MemberEntry {
     pub(crate) data_at: u64,
     pub(crate) size: u64,
     /// XXH3-64 of the data.
-    pub(crate) hash: Hash64,
+    pub(crate) hash: HexHash64,
 }
 
 /// A sample of the source that is not in the cache.
@@ -105,7 +105,7 @@ pub(crate) struct CacheManifest {
     pub(crate) format: String,
     pub(crate) version: u32,
     /// As in [`ShardManifest`].
-    pub(crate) checksum: Hash128,
+    pub(crate) checksum: HexHash128,
     /// The version of featherload that builds it.
     pub(crate) featherload: String,
     /// False from the begin of the build to its end; then `shards`, `samples`,
@@ -124,7 +124,7 @@ pub(crate) struct CacheManifest {
     /// In order; the n-th is called [`shard_name`].
     pub(crate) shards: Vec<ShardEntry>,
     /// Of the file `index.fli`.
-    pub(crate) index: Option<Hash128>,
+    pub(crate) index: Option<HexHash128>,
 }
 
 /// What a cache was built by, as the command line spells it.
@@ -155,7 +155,7 @@ impl OptionsEntry {
     pub(crate) const NO_SIZE: u64 = 0;
 
     /// Whether each shard follows from source, options and its number alone.
-    pub(crate) fn stand_alone(&self) -> bool {
+    pub(crate) fn has_independent_shards(&self) -> bool {
         self.shard_size == Self::NO_SIZE
     }
 }
@@ -166,10 +166,10 @@ impl OptionsEntry {
 pub(crate) struct SourceEntry {
     pub(crate) samples: u64,
     /// `Index::hash`: paths under the root, labels and class names.
-    pub(crate) index: Hash128,
+    pub(crate) index: HexHash128,
     /// Of the length and the time of change (ns) of every file, in the source's
     /// order; those of a path that no file has count as 0.
-    pub(crate) files: Hash128,
+    pub(crate) files: HexHash128,
     /// None where nobody knows: of a saved index, or of another cache.
     pub(crate) lost: Option<SourceLosses>,
 }
@@ -199,14 +199,14 @@ pub(crate) struct ShardEntry {
     pub(crate) bytes: u64,
     pub(crate) samples: u64,
     /// Of the file `NAME.json`.
-    pub(crate) manifest: Hash128,
+    pub(crate) manifest: HexHash128,
     /// Of the file `NAME.idx`.
-    pub(crate) idx: Hash128,
+    pub(crate) idx: HexHash128,
 }
 
 /// Why bytes are no manifest, or no longer one.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Damage {
+pub(crate) enum ManifestDamage {
     /// No JSON, or not the fields of this manifest.
     Text {
         what: String,
@@ -222,7 +222,7 @@ pub(crate) enum Damage {
     Checksum,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for ManifestDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text { what } => write!(f, "damaged, or not the manifest of a cache: {what}"),
@@ -238,7 +238,7 @@ impl fmt::Display for Damage {
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for ManifestDamage {}
 
 /// What both manifests have in common: their text.
 pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
@@ -250,8 +250,8 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     const MOST_BYTES: u64;
 
     /// Format, version and checksum.
-    fn head(&self) -> (&str, u32, Hash128);
-    fn set_checksum(&mut self, checksum: Hash128);
+    fn head(&self) -> (&str, u32, HexHash128);
+    fn set_checksum(&mut self, checksum: HexHash128);
 
     /// The file's bytes, with the checksum that they must have.
     ///
@@ -259,9 +259,9 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// None for values of these types; `serde_json` does not promise that.
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut manifest = self.clone();
-        manifest.set_checksum(Hash128(0));
+        manifest.set_checksum(HexHash128(0));
         let bytes = text(&manifest)?;
-        manifest.set_checksum(Hash128::of(&bytes));
+        manifest.set_checksum(HexHash128::of(&bytes));
         text(&manifest)
     }
 
@@ -269,22 +269,22 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     ///
     /// # Errors
     /// When they are not, to the last byte, what [`Manifest::to_bytes`] gives.
-    fn from_bytes(bytes: &[u8]) -> Result<Self, Damage> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, ManifestDamage> {
         /// What every version has.
         #[derive(Deserialize)]
         struct Head {
             format: String,
             version: u32,
         }
-        let text = |e: serde_json::Error| Damage::Text {
+        let text = |e: serde_json::Error| ManifestDamage::Text {
             what: Error::words_of_json(&e),
         };
         let check = |format: &str, version: u32| match (format == Self::FORMAT, version) {
-            (false, _) => Err(Damage::Format {
+            (false, _) => Err(ManifestDamage::Format {
                 found: format.to_owned(),
             }),
             (true, VERSION) => Ok(()),
-            (true, found) => Err(Damage::Version { found }),
+            (true, found) => Err(ManifestDamage::Version { found }),
         };
         // Read once where it is good: it may have a million shards.
         let manifest: Self = match serde_json::from_slice(bytes) {
@@ -299,7 +299,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         check(format, version)?;
         match is_text_of(&manifest, bytes) && checksum == checksum_of(bytes) {
             true => Ok(manifest),
-            false => Err(Damage::Checksum),
+            false => Err(ManifestDamage::Checksum),
         }
     }
 
@@ -308,25 +308,25 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     /// # Errors
     /// When the file cannot be read, is not a regular file, or is damaged: a data
     /// set's error, which names the file.
-    fn read(path: &Path) -> Result<(Self, Hash128)> {
+    fn read(path: &Path) -> Result<(Self, HexHash128)> {
         let none = || Error::dataset(path, "not the manifest of a cache");
         let failed = |e: io::Error| match e.kind() {
             ErrorKind::InvalidInput => none(),
             _ => Error::io_at("read", path, e),
         };
-        let (file, len) = regular::open(path).map_err(failed)?;
+        let (file, len) = regular_file::open(path).map_err(failed)?;
         if len > Self::MOST_BYTES {
             return Err(Error::dataset(path, too_long(len, Self::MOST_BYTES)));
         }
         let bytes = text_file::read(file, len).map_err(|refused| match refused {
-            Refused::Read(e) => failed(e),
+            TextReadError::Read(e) => failed(e),
             other => Error::dataset(
                 path,
                 format!("{other}: restore it, or build the cache again"),
             ),
         })?;
         let manifest = Self::from_bytes(&bytes).map_err(|e| Error::dataset(path, e.to_string()))?;
-        Ok((manifest, Hash128::of(&bytes)))
+        Ok((manifest, HexHash128::of(&bytes)))
     }
 
     /// Puts it in the place of what is at `path`: whole, or not at all. Returns
@@ -334,18 +334,18 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
     ///
     /// # Errors
     /// What the system says, with the path; one that would not be read again.
-    fn write(&self, path: &Path) -> Result<Hash128> {
+    fn write(&self, path: &Path) -> Result<HexHash128> {
         let bytes = self.to_bytes()?;
         if bytes.len() as u64 > Self::MOST_BYTES {
             let what = format!(
                 "would have {}, and {} of a manifest are read: use another `shard_samples`",
-                needed(bytes.len() as u64),
-                room(Self::MOST_BYTES)
+                size_rounded_up(bytes.len() as u64),
+                size_rounded_down(Self::MOST_BYTES)
             );
             return Err(Error::dataset(path, what));
         }
         replace_by(path, &bytes)?;
-        Ok(Hash128::of(&bytes))
+        Ok(HexHash128::of(&bytes))
     }
 }
 
@@ -367,8 +367,8 @@ fn write_text<M: Manifest>(manifest: &M, mut to: impl Write) -> io::Result<()> {
 /// Whether `bytes` are the text of `manifest`. No second text is in memory for it.
 fn is_text_of<M: Manifest>(manifest: &M, bytes: &[u8]) -> bool {
     /// What is still to come.
-    struct Rest<'a>(&'a [u8]);
-    impl Write for Rest<'_> {
+    struct RemainingText<'a>(&'a [u8]);
+    impl Write for RemainingText<'_> {
         fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
             let rest = self.0.strip_prefix(piece);
             self.0 = rest.ok_or(ErrorKind::InvalidData)?;
@@ -378,13 +378,13 @@ fn is_text_of<M: Manifest>(manifest: &M, bytes: &[u8]) -> bool {
             Ok(())
         }
     }
-    let mut rest = Rest(bytes);
+    let mut rest = RemainingText(bytes);
     write_text(manifest, &mut rest).is_ok() && rest.0.is_empty()
 }
 
 /// The checksum that the text of a manifest must have: of the text with zeros in its place. The
 /// third field has it.
-fn checksum_of(text: &[u8]) -> Hash128 {
+fn checksum_of(text: &[u8]) -> HexHash128 {
     const FIELD: &[u8] = b"\"checksum\":";
     let mut hasher = Hasher::new();
     let digits = text
@@ -404,7 +404,7 @@ fn checksum_of(text: &[u8]) -> Hash128 {
         }
         None => hasher.write(text),
     }
-    Hash128(hasher.finish_128())
+    HexHash128(hasher.finish_128())
 }
 
 impl Manifest for ShardManifest {
@@ -413,11 +413,11 @@ impl Manifest for ShardManifest {
     /// A shard of five million samples has less.
     const MOST_BYTES: u64 = 1 << 30;
 
-    fn head(&self) -> (&str, u32, Hash128) {
+    fn head(&self) -> (&str, u32, HexHash128) {
         (&self.format, self.version, self.checksum)
     }
 
-    fn set_checksum(&mut self, checksum: Hash128) {
+    fn set_checksum(&mut self, checksum: HexHash128) {
         self.checksum = checksum;
     }
 }
@@ -428,11 +428,11 @@ impl Manifest for CacheManifest {
     /// A cache of two million shards has less.
     const MOST_BYTES: u64 = 512 << 20;
 
-    fn head(&self) -> (&str, u32, Hash128) {
+    fn head(&self) -> (&str, u32, HexHash128) {
         (&self.format, self.version, self.checksum)
     }
 
-    fn set_checksum(&mut self, checksum: Hash128) {
+    fn set_checksum(&mut self, checksum: HexHash128) {
         self.checksum = checksum;
     }
 }
@@ -473,15 +473,15 @@ mod tests {
             header_at,
             data_at: header_at + 512,
             size: 7,
-            hash: Hash64(header_at + 3),
+            hash: HexHash64(header_at + 3),
         };
         ShardManifest {
             format: ShardManifest::FORMAT.into(),
             version: VERSION,
-            checksum: Hash128(0),
+            checksum: HexHash128(0),
             first_id: 4,
             bytes: 3072,
-            hash: Hash128(u128::MAX / 3),
+            hash: HexHash128(u128::MAX / 3),
             samples: vec![SampleEntry {
                 source: 9,
                 members: vec![member("00000004_a.jpg", 0), member("00000004_a.cls", 1024)],
@@ -498,7 +498,7 @@ mod tests {
         CacheManifest {
             format: CacheManifest::FORMAT.into(),
             version: VERSION,
-            checksum: Hash128(0),
+            checksum: HexHash128(0),
             featherload: "0.1.0".into(),
             complete: true,
             options: OptionsEntry {
@@ -513,8 +513,8 @@ mod tests {
             },
             source: SourceEntry {
                 samples: 3,
-                index: Hash128(1),
-                files: Hash128(2),
+                index: HexHash128(1),
+                files: HexHash128(2),
                 lost: Some(SourceLosses {
                     damaged_shards: 1,
                     damaged_samples: 2,
@@ -530,10 +530,10 @@ mod tests {
                 name: "shard-000000".into(),
                 bytes: 3072,
                 samples: 2,
-                manifest: Hash128(5),
-                idx: Hash128(6),
+                manifest: HexHash128(5),
+                idx: HexHash128(6),
             }],
-            index: Some(Hash128(7)),
+            index: Some(HexHash128(7)),
         }
     }
 
@@ -547,7 +547,7 @@ mod tests {
         let mut expected = shard();
         expected.checksum = read.checksum;
         assert_eq!(read, expected);
-        assert_ne!(read.checksum, Hash128(0));
+        assert_ne!(read.checksum, HexHash128(0));
 
         let written = cache().write(&path).unwrap();
         let (read, hash) = CacheManifest::read(&path).unwrap();
@@ -589,7 +589,7 @@ mod tests {
         let mut newer = cache();
         newer.version = 3;
         let e = CacheManifest::from_bytes(&newer.to_bytes().unwrap()).unwrap_err();
-        assert_eq!(e, Damage::Version { found: 3 });
+        assert_eq!(e, ManifestDamage::Version { found: 3 });
         assert!(e.to_string().contains("version 3"), "{e}");
     }
 

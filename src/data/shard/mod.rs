@@ -17,14 +17,14 @@
 //! - `append`: a shard written, member by member;
 //! - `manifest`: the checksummed manifests of a cache and of each shard; `hash`: hashes in them.
 
-pub(crate) mod append;
-pub(crate) mod expand;
+pub(crate) mod dali_index;
 pub(crate) mod hash;
 pub(crate) mod header;
-pub(crate) mod idx;
 pub(crate) mod manifest;
-pub(crate) mod name;
+pub(crate) mod member_name;
 mod pax;
+pub(crate) mod shard_patterns;
+pub(crate) mod shard_writer;
 pub(crate) mod walk;
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::sys::regular::open_regular;
+use crate::sys::regular_file::open_regular;
 
 /// Opens the shard at `path`, and says how many bytes it has. What is no regular
 /// file is refused, and a FIFO is not waited for.

@@ -3,29 +3,29 @@
 //!
 //! Runs in the consumer, on bytes that are in memory already.
 
-use crate::data::shard::header::Fault;
+use crate::data::shard::header::HeaderFault;
 
 /// What records say of where a member is and what it is called. Later records
 /// take the place of earlier ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Pax {
+pub(crate) struct PaxRecords {
     pub(crate) path: Option<Vec<u8>>,
     pub(crate) size: Option<u64>,
     /// GNU's form of a file with holes: the data are no run of the file's bytes.
     pub(crate) sparse: bool,
 }
 
-impl Pax {
+impl PaxRecords {
     /// Adds what `records` say. An empty value takes back what was said before.
-    pub(crate) fn read(&mut self, mut records: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn read(&mut self, mut records: &[u8]) -> Result<(), HeaderFault> {
         while !records.is_empty() {
-            let (key, value, rest) = first(records).ok_or(Fault::Pax)?;
+            let (key, value, rest) = first(records).ok_or(HeaderFault::Pax)?;
             records = rest;
             match key {
-                b"path" if value.contains(&0) => return Err(Fault::Name),
+                b"path" if value.contains(&0) => return Err(HeaderFault::Name),
                 b"path" => self.path = (!value.is_empty()).then(|| value.to_vec()),
                 b"size" if value.is_empty() => self.size = None,
-                b"size" => self.size = Some(decimal(value).ok_or(Fault::Size)?),
+                b"size" => self.size = Some(decimal(value).ok_or(HeaderFault::Size)?),
                 key if key.starts_with(b"GNU.sparse.") => self.sparse = true,
                 _ => {}
             }
@@ -58,8 +58,8 @@ fn decimal(digits: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(records: &[u8]) -> Result<Pax, Fault> {
-        let mut pax = Pax::default();
+    fn read(records: &[u8]) -> Result<PaxRecords, HeaderFault> {
+        let mut pax = PaxRecords::default();
         pax.read(records).map(|()| pax)
     }
 
@@ -71,8 +71,8 @@ mod tests {
         assert!(read(b"22 GNU.sparse.major=1\n").unwrap().sparse);
         let taken_back = read(b"12 path=abc\n8 path=\n12 size=123\n8 size=\n");
         // A record of 8 bytes: "8 path=\n" has 8.
-        assert_eq!(taken_back, Ok(Pax::default()));
-        assert_eq!(read(b""), Ok(Pax::default()));
+        assert_eq!(taken_back, Ok(PaxRecords::default()));
+        assert_eq!(read(b""), Ok(PaxRecords::default()));
     }
 
     #[test]
@@ -93,13 +93,16 @@ mod tests {
         ] {
             assert_eq!(
                 read(bad),
-                Err(Fault::Pax),
+                Err(HeaderFault::Pax),
                 "{:?}",
                 String::from_utf8_lossy(bad)
             );
         }
-        assert_eq!(read(b"12 path=a\0c\n"), Err(Fault::Name));
-        assert_eq!(read(b"11 size=-1\n"), Err(Fault::Size));
-        assert_eq!(read(b"28 size=9223372036854775808\n"), Err(Fault::Size));
+        assert_eq!(read(b"12 path=a\0c\n"), Err(HeaderFault::Name));
+        assert_eq!(read(b"11 size=-1\n"), Err(HeaderFault::Size));
+        assert_eq!(
+            read(b"28 size=9223372036854775808\n"),
+            Err(HeaderFault::Size)
+        );
     }
 }

@@ -7,7 +7,9 @@ use std::io::{Cursor, Write};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::data::shard::walk::{Damage, Ending, Member, Walk, Walked, What};
+use crate::data::shard::walk::{
+    DamageKind, HeaderWalk, ShardDamage, ShardEnding, ShardMember, WalkResult,
+};
 
 /// What one entry of an archive is made of.
 #[derive(Debug, Clone)]
@@ -120,14 +122,14 @@ fn by_tar(bytes: &[u8]) -> Vec<(Vec<u8>, u64, u64)> {
         .collect()
 }
 
-fn walk(bytes: &[u8]) -> (Vec<Member>, Walked) {
+fn walk(bytes: &[u8]) -> (Vec<ShardMember>, WalkResult) {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     walk_file(&file, bytes.len() as u64)
 }
 
-fn walk_file(file: &File, len: u64) -> (Vec<Member>, Walked) {
-    let mut walk = Walk::new(file, len);
+fn walk_file(file: &File, len: u64) -> (Vec<ShardMember>, WalkResult) {
+    let mut walk = HeaderWalk::new(file, len);
     let mut members = Vec::new();
     while let Some(member) = walk.next().unwrap() {
         assert!(!member.name.is_empty() && !member.name.contains(&0));
@@ -139,8 +141,8 @@ fn walk_file(file: &File, len: u64) -> (Vec<Member>, Walked) {
     (members, walk.finish())
 }
 
-fn places(members: &[Member]) -> Vec<(Vec<u8>, u64, u64)> {
-    let place = |m: &Member| (m.name.clone(), m.data_at, m.size);
+fn places(members: &[ShardMember]) -> Vec<(Vec<u8>, u64, u64)> {
+    let place = |m: &ShardMember| (m.name.clone(), m.data_at, m.size);
     members.iter().map(place).collect()
 }
 
@@ -178,7 +180,7 @@ fn every_form_is_read_as_the_tar_crate_reads_it() {
     let (members, walked) = walk(&bytes);
     assert_eq!(places(&members), by_tar(&bytes));
     assert_eq!(members.len(), 9);
-    assert_eq!(walked.ending, Ending::Blocks);
+    assert_eq!(walked.ending, ShardEnding::Blocks);
     assert_eq!((walked.places, walked.lost), (0, 0));
     // From the first header that describes it, with nothing between the members
     // but links and folders.
@@ -213,15 +215,15 @@ fn a_shard_may_end_without_blocks_and_without_padding() {
         let (members, walked) = walk(&bytes[..len]);
         assert_eq!(
             (members.len(), walked.ending),
-            (2, Ending::NoBlocks),
+            (2, ShardEnding::NoBlocks),
             "{len}"
         );
         assert_eq!(walked.places, 0);
     }
     let (members, walked) = walk(&[]);
-    assert_eq!((members.len(), walked.ending), (0, Ending::NoBlocks));
+    assert_eq!((members.len(), walked.ending), (0, ShardEnding::NoBlocks));
     let (members, walked) = walk(&[0; 1024]);
-    assert_eq!((members.len(), walked.ending), (0, Ending::Blocks));
+    assert_eq!((members.len(), walked.ending), (0, ShardEnding::Blocks));
 }
 
 #[test]
@@ -236,11 +238,11 @@ fn the_first_zero_block_is_the_end_and_what_is_behind_it_is_said() {
         bytes.extend_from_slice(&two);
         let (members, walked) = walk(&bytes);
         assert_eq!(places(&members), by_tar(&bytes));
-        assert_eq!((members.len(), walked.ending), (1, Ending::Blocks));
-        let behind = Damage {
+        assert_eq!((members.len(), walked.ending), (1, ShardEnding::Blocks));
+        let behind = ShardDamage {
             at: 1536,
             lost: two.len() as u64,
-            what: What::BehindTheEnd,
+            what: DamageKind::BehindTheEnd,
         };
         assert_eq!(walked.damage, [behind]);
     }
@@ -251,8 +253,8 @@ fn a_cut_member_is_named_with_what_is_missing() {
     let bytes = archive(&[made("a.jpg", 700, Form::Gnu), made("b.jpg", 700, Form::Pax)]);
     // Behind the records of the second: header and data of it at 2560.
     let (members, walked) = walk(&bytes[..2560 + 512 + 100]);
-    assert_eq!((members.len(), walked.ending), (1, Ending::Cut));
-    let cut = What::Cut {
+    assert_eq!((members.len(), walked.ending), (1, ShardEnding::Cut));
+    let cut = DamageKind::Cut {
         name: b"b.jpg".to_vec(),
         missing: 600,
     };
@@ -268,8 +270,12 @@ fn a_cut_member_is_named_with_what_is_missing() {
     );
     for len in [1537, 2048, 2049, 2560, 2561] {
         let (members, walked) = walk(&bytes[..len]);
-        assert_eq!((members.len(), walked.ending), (1, Ending::Cut), "{len}");
-        assert_eq!(walked.damage[0].what, What::CutHeader);
+        assert_eq!(
+            (members.len(), walked.ending),
+            (1, ShardEnding::Cut),
+            "{len}"
+        );
+        assert_eq!(walked.damage[0].what, DamageKind::CutHeader);
         assert_eq!(walked.damage[0].at, 1536);
     }
 }
@@ -284,7 +290,7 @@ fn behind_a_damaged_header_the_walk_goes_on_at_the_next_one() {
     bytes[1536 + 20] ^= 1;
     let (members, walked) = walk(&bytes);
     assert_eq!(members.len(), 2);
-    assert!(!members[0].behind_damage && members[1].behind_damage);
+    assert!(!members[0].after_damage && members[1].after_damage);
     assert_eq!(
         (members[1].name.as_slice(), walked.places),
         (&b"c.jpg"[..], 1)
@@ -296,7 +302,7 @@ fn behind_a_damaged_header_the_walk_goes_on_at_the_next_one() {
     // Nothing valid follows.
     bytes.truncate(4096);
     let (members, walked) = walk(&bytes);
-    assert_eq!((members.len(), walked.ending), (1, Ending::Cut));
+    assert_eq!((members.len(), walked.ending), (1, ShardEnding::Cut));
     assert_eq!((walked.damage[0].at, walked.lost), (1536, 2560));
 }
 
@@ -362,7 +368,7 @@ fn small_members_are_read_many_at_a_time() {
         (&file).write_all(&chunk).unwrap();
     }
     let start = std::time::Instant::now();
-    let mut walk = Walk::new(&file, 200 * chunk.len() as u64);
+    let mut walk = HeaderWalk::new(&file, 200 * chunk.len() as u64);
     let mut members = 0;
     while walk.next().unwrap().is_some() {
         members += 1;
@@ -405,7 +411,7 @@ proptest! {
         let bytes = archive(&entries);
         let (members, walked) = walk(&bytes);
         prop_assert_eq!(places(&members), by_tar(&bytes));
-        prop_assert_eq!((walked.ending, walked.places), (Ending::Blocks, 0));
+        prop_assert_eq!((walked.ending, walked.places), (ShardEnding::Blocks, 0));
     }
 
     #[test]
@@ -440,7 +446,7 @@ fn every_length_is_harmless() {
             .iter()
             .take_while(|m| m.data_at + m.size <= len as u64);
         assert!(members.iter().eq(before), "{len}");
-        let damaged = walked.ending == Ending::Cut;
+        let damaged = walked.ending == ShardEnding::Cut;
         assert_eq!(damaged, walked.places > 0, "{len}");
     }
 }

@@ -21,8 +21,8 @@ use std::fs::File;
 use std::io;
 
 use crate::data::shard::header;
-use crate::data::shard::header::{BLOCK, Block, Fault, Header, Kind};
-use crate::data::shard::pax::Pax;
+use crate::data::shard::header::{BLOCK, HeaderFault, HeaderKind, TarBlock, TarHeader};
+use crate::data::shard::pax::PaxRecords;
 use crate::data::shard::read_at;
 
 /// Bytes read at once: small members lie beside their neighbours' headers.
@@ -41,7 +41,7 @@ const KEPT: usize = 16;
 
 /// A regular file in a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct ShardMember {
     /// Not empty, and without NUL bytes.
     pub(crate) name: Vec<u8>,
     /// Where the first of its headers begins.
@@ -51,12 +51,12 @@ pub(crate) struct Member {
     /// All of them lie within the file.
     pub(crate) size: u64,
     /// Whether something in front of it, behind the member before it, is damaged.
-    pub(crate) behind_damage: bool,
+    pub(crate) after_damage: bool,
 }
 
 /// How a shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ShardEnding {
     /// By a block of zeros.
     Blocks,
     /// Behind a member: the blocks of zeros are missing, and nothing else.
@@ -67,18 +67,18 @@ pub(crate) enum Ending {
 
 /// One place where a shard is damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Damage {
+pub(crate) struct ShardDamage {
     /// Offset in the shard.
     pub(crate) at: u64,
     /// Bytes from there on that were passed over.
     pub(crate) lost: u64,
-    pub(crate) what: What,
+    pub(crate) what: DamageKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum DamageKind {
     /// No header, or one that says what cannot be.
-    Header(Fault),
+    Header(HeaderFault),
     /// The file ends within this member's data.
     Cut { name: Vec<u8>, missing: u64 },
     /// The file ends within a header, or behind one that describes a member.
@@ -89,24 +89,24 @@ pub(crate) enum What {
     Zeros,
 }
 
-impl fmt::Display for Damage {
+impl fmt::Display for ShardDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, lost, what } = self;
         match what {
-            What::Header(fault) => {
+            DamageKind::Header(fault) => {
                 write!(f, "damaged at byte {at}: no valid header ({fault}); ")?;
                 write!(f, "{lost} bytes are lost")
             }
-            What::Cut { name, missing } => {
+            DamageKind::Cut { name, missing } => {
                 write!(f, "cut off: it ends within '{}' ", name.escape_ascii())?;
                 write!(f, "at byte {at}, {missing} bytes of which are missing")
             }
-            What::CutHeader => write!(f, "cut off: it ends within the header at byte {at}"),
-            What::BehindTheEnd => write!(
+            DamageKind::CutHeader => write!(f, "cut off: it ends within the header at byte {at}"),
+            DamageKind::BehindTheEnd => write!(
                 f,
                 "its end is at byte {at}, and {lost} bytes after it are not zero: they are not read"
             ),
-            What::Zeros => write!(
+            DamageKind::Zeros => write!(
                 f,
                 "its end is at byte {at}, and {lost} bytes after it are zero, where tars have a \
                  few KiB: what was there is lost (an interrupted copy?)"
@@ -118,13 +118,13 @@ impl fmt::Display for Damage {
 /// Files in a shard that are left out for one reason, such as sparse ones and links, whose
 /// data are no run of its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct NotPlain {
+pub(crate) struct SkippedFiles {
     pub(crate) count: u64,
     /// The few names that come first by their bytes.
     pub(crate) names: Vec<Vec<u8>>,
 }
 
-impl NotPlain {
+impl SkippedFiles {
     const NAMES: usize = 3;
 
     pub(crate) fn add(&mut self, name: Vec<u8>) {
@@ -139,25 +139,25 @@ impl NotPlain {
 
 /// What a walk has to say beside the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Walked {
-    pub(crate) ending: Ending,
+pub(crate) struct WalkResult {
+    pub(crate) ending: ShardEnding,
     /// The first places of damage.
-    pub(crate) damage: Vec<Damage>,
+    pub(crate) damage: Vec<ShardDamage>,
     /// How many places there are.
     pub(crate) places: u64,
     /// Bytes passed over at all of them.
     pub(crate) lost: u64,
     /// The last place, whether or not it is among the first.
-    pub(crate) last: Option<Damage>,
+    pub(crate) last: Option<ShardDamage>,
     /// Whether something behind the last member is damaged, or its end is; but not
     /// where all that is damaged there is a member that is cut, of which `last` has
     /// the name.
     pub(crate) tail_is_damaged: bool,
-    pub(crate) not_plain: NotPlain,
+    pub(crate) not_plain: SkippedFiles,
 }
 
 /// A walk over one shard.
-pub(crate) struct Walk<'a> {
+pub(crate) struct HeaderWalk<'a> {
     file: &'a File,
     len: u64,
     /// Where the next header begins.
@@ -169,15 +169,15 @@ pub(crate) struct Walk<'a> {
     records: Vec<u8>,
     /// Of `L` and `x` headers, on their way to the member.
     name: Option<Vec<u8>>,
-    pax: Option<Pax>,
+    pax: Option<PaxRecords>,
     /// Of `g` headers.
-    global: Pax,
+    global: PaxRecords,
     /// Where the headers of the member begin that `name` and `pax` describe.
     described_from: Option<u64>,
     behind_damage: bool,
     /// The next member may have lost its name.
     nameless: Nameless,
-    out: Walked,
+    out: WalkResult,
     ended: bool,
 }
 
@@ -189,7 +189,7 @@ enum Nameless {
     Yes,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> HeaderWalk<'a> {
     /// A walk over the first `len` bytes of `file`.
     pub(crate) fn new(file: &'a File, len: u64) -> Self {
         Self {
@@ -202,18 +202,18 @@ impl<'a> Walk<'a> {
             records: Vec::new(),
             name: None,
             pax: None,
-            global: Pax::default(),
+            global: PaxRecords::default(),
             described_from: None,
             behind_damage: false,
             nameless: Nameless::No,
-            out: Walked {
-                ending: Ending::NoBlocks,
+            out: WalkResult {
+                ending: ShardEnding::NoBlocks,
                 damage: Vec::new(),
                 places: 0,
                 lost: 0,
                 last: None,
                 tail_is_damaged: false,
-                not_plain: NotPlain::default(),
+                not_plain: SkippedFiles::default(),
             },
             ended: false,
         }
@@ -223,7 +223,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// When the file cannot be read. Damage is no error: [`Walk::finish`] has it.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Member>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<ShardMember>> {
         while !self.ended {
             if self.at >= self.len {
                 self.end_of_file();
@@ -231,24 +231,24 @@ impl<'a> Walk<'a> {
             }
             let at = self.at;
             let Some(block) = self.block(at)? else {
-                self.cut(at, What::CutHeader);
+                self.cut(at, DamageKind::CutHeader);
                 break;
             };
-            match Header::parse(&block) {
+            match TarHeader::parse(&block) {
                 Ok(None) => self.end_blocks(at)?,
                 Ok(Some(header)) => match self.header(at, &header)? {
                     Ok(None) => {}
                     Ok(Some(member)) => return Ok(Some(member)),
-                    Err(fault) => self.pass_over(at, fault, &block)?,
+                    Err(fault) => self.skip_damage(at, fault, &block)?,
                 },
-                Err(fault) => self.pass_over(at, fault, &block)?,
+                Err(fault) => self.skip_damage(at, fault, &block)?,
             }
         }
         Ok(None)
     }
 
     /// Goes on with the header at `at`, whatever was in front of it.
-    pub(crate) fn go_on_at(&mut self, at: u64) {
+    pub(crate) fn resume_at(&mut self, at: u64) {
         self.at = at;
         self.ended = false;
         self.forget();
@@ -260,11 +260,11 @@ impl<'a> Walk<'a> {
     }
 
     /// How the shard ended, as far as it was walked.
-    pub(crate) fn finish(mut self) -> Walked {
-        let is_member = |last: &Damage| matches!(last.what, What::Cut { .. });
+    pub(crate) fn finish(mut self) -> WalkResult {
+        let is_member = |last: &ShardDamage| matches!(last.what, DamageKind::Cut { .. });
         let is_cut_within_one = self.out.last.as_ref().is_some_and(is_member);
         self.out.tail_is_damaged |=
-            self.behind_damage || (self.out.ending == Ending::Cut && !is_cut_within_one);
+            self.behind_damage || (self.out.ending == ShardEnding::Cut && !is_cut_within_one);
         self.out
     }
 
@@ -272,41 +272,41 @@ impl<'a> Walk<'a> {
     fn header(
         &mut self,
         at: u64,
-        header: &Header<'_>,
-    ) -> io::Result<Result<Option<Member>, Fault>> {
+        header: &TarHeader<'_>,
+    ) -> io::Result<Result<Option<ShardMember>, HeaderFault>> {
         let data_at = at + BLOCK;
         match header.kind {
-            Kind::LongName | Kind::Pax | Kind::PaxGlobal => {
+            HeaderKind::LongName | HeaderKind::Pax | HeaderKind::PaxGlobal => {
                 if header.size > MAX_RECORDS {
-                    return Ok(Err(Fault::TooLong { bytes: header.size }));
+                    return Ok(Err(HeaderFault::TooLong { bytes: header.size }));
                 }
                 if self.len - data_at.min(self.len) < header.size {
-                    self.cut(at, What::CutHeader);
+                    self.cut(at, DamageKind::CutHeader);
                     return Ok(Ok(None));
                 }
                 // 64 KiB at most.
                 self.records.resize(header.size as usize, 0);
                 if read_at(self.file, &mut self.records, data_at)? < self.records.len() {
-                    self.cut(at, What::CutHeader);
+                    self.cut(at, DamageKind::CutHeader);
                     return Ok(Ok(None));
                 }
                 if let Err(fault) = self.describe(header.kind) {
                     return Ok(Err(fault));
                 }
-                if header.kind != Kind::PaxGlobal {
+                if header.kind != HeaderKind::PaxGlobal {
                     self.described_from.get_or_insert(at);
                 }
-                self.at = past(data_at, header.size);
+                self.at = block_after(data_at, header.size);
                 Ok(Ok(None))
             }
             // Of a link, which is no member: its own header follows.
-            Kind::LongLink => {
+            HeaderKind::LongLink => {
                 self.described_from.get_or_insert(at);
-                self.at = past(data_at, header.size);
+                self.at = block_after(data_at, header.size);
                 Ok(Ok(None))
             }
-            Kind::Link | Kind::Bare => {
-                if header.kind == Kind::Link {
+            HeaderKind::Link | HeaderKind::Bare => {
+                if header.kind == HeaderKind::Link {
                     let name = self.name_of(header, self.pax.as_ref());
                     self.out.not_plain.add(name);
                 }
@@ -314,31 +314,31 @@ impl<'a> Walk<'a> {
                 self.at = data_at;
                 Ok(Ok(None))
             }
-            Kind::Sparse { more_map } => {
+            HeaderKind::Sparse { more_map } => {
                 let name = self.name_of(header, self.pax.as_ref());
                 self.out.not_plain.add(name);
                 self.sparse(at, more_map, header.size).map(Ok)
             }
-            Kind::Other => {
+            HeaderKind::Other => {
                 self.skip(at, data_at, header.size);
                 Ok(Ok(None))
             }
-            Kind::File => Ok(self.member(at, header)),
+            HeaderKind::File => Ok(self.member(at, header)),
         }
     }
 
     /// Takes what the data of an `L`, `x` or `g` header say.
-    fn describe(&mut self, kind: Kind) -> Result<(), Fault> {
+    fn describe(&mut self, kind: HeaderKind) -> Result<(), HeaderFault> {
         match kind {
-            Kind::LongName => {
+            HeaderKind::LongName => {
                 let name = self.records.split(|&b| b == 0).next().unwrap_or_default();
                 if name.is_empty() {
-                    return Err(Fault::Name);
+                    return Err(HeaderFault::Name);
                 }
                 self.name = Some(name.to_vec());
                 Ok(())
             }
-            Kind::PaxGlobal => self.global.read(&self.records),
+            HeaderKind::PaxGlobal => self.global.read(&self.records),
             _ => {
                 let mut pax = self.pax.take().unwrap_or_else(|| self.global.clone());
                 pax.read(&self.records)?;
@@ -349,7 +349,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a file is called, by what describes it or else by its own header.
-    fn name_of(&self, header: &Header<'_>, pax: Option<&Pax>) -> Vec<u8> {
+    fn name_of(&self, header: &TarHeader<'_>, pax: Option<&PaxRecords>) -> Vec<u8> {
         let path = pax.and_then(|pax| pax.path.as_ref());
         path.or(self.name.as_ref()).cloned().unwrap_or_else(|| {
             let mut name = Vec::new();
@@ -358,14 +358,18 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn member(&mut self, at: u64, header: &Header<'_>) -> Result<Option<Member>, Fault> {
+    fn member(
+        &mut self,
+        at: u64,
+        header: &TarHeader<'_>,
+    ) -> Result<Option<ShardMember>, HeaderFault> {
         let pax = self.pax.take().unwrap_or_else(|| self.global.clone());
         let described = pax.path.is_some() || self.name.is_some();
         let header_at = self.described_from.unwrap_or(at);
         let name = self.name_of(header, Some(&pax));
         self.forget();
         if name.is_empty() {
-            return Err(Fault::Name);
+            return Err(HeaderFault::Name);
         }
         let data_at = at + BLOCK;
         // Of the whole name: one that was cut to fit may end in a slash, too.
@@ -374,11 +378,11 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let size = pax.size.unwrap_or(header.size);
-        self.at = past(data_at, size);
+        self.at = block_after(data_at, size);
         let there = self.len.saturating_sub(data_at);
         if there < size {
             let missing = size - there;
-            self.cut(header_at, What::Cut { name, missing });
+            self.cut(header_at, DamageKind::Cut { name, missing });
             return Ok(None);
         }
         let nameless = std::mem::replace(&mut self.nameless, Nameless::No);
@@ -397,24 +401,29 @@ impl<'a> Walk<'a> {
             return Ok(None);
         }
         let behind_damage = std::mem::take(&mut self.behind_damage);
-        Ok(Some(Member {
+        Ok(Some(ShardMember {
             name,
             header_at,
             data_at,
             size,
-            behind_damage,
+            after_damage: behind_damage,
         }))
     }
 
     /// Passes over a file with holes, whose data are in pieces.
-    fn sparse(&mut self, at: u64, mut more_map: bool, size: u64) -> io::Result<Option<Member>> {
+    fn sparse(
+        &mut self,
+        at: u64,
+        mut more_map: bool,
+        size: u64,
+    ) -> io::Result<Option<ShardMember>> {
         let mut data_at = at + BLOCK;
         while more_map {
             let Some(map) = self.block(data_at)? else {
-                self.cut(at, What::CutHeader);
+                self.cut(at, DamageKind::CutHeader);
                 return Ok(None);
             };
-            more_map = map[header::SPARSE_GOES_ON] != 0;
+            more_map = map[header::SPARSE_CONTINUES] != 0;
             data_at += BLOCK;
         }
         self.skip(at, data_at, size);
@@ -424,9 +433,9 @@ impl<'a> Walk<'a> {
     /// Passes over what is described at `at` and no member.
     fn skip(&mut self, at: u64, data_at: u64, size: u64) {
         let size = self.pax.take().and_then(|pax| pax.size).unwrap_or(size);
-        self.at = past(data_at, size);
+        self.at = block_after(data_at, size);
         if self.len.saturating_sub(data_at) < size {
-            self.cut(at, What::CutHeader);
+            self.cut(at, DamageKind::CutHeader);
         }
         self.forget();
     }
@@ -439,8 +448,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Looks for the next header behind what is none.
-    fn pass_over(&mut self, from: u64, fault: Fault, block: &Block) -> io::Result<()> {
-        self.nameless = if header::may_describe_the_next(block) {
+    fn skip_damage(&mut self, from: u64, fault: HeaderFault, block: &TarBlock) -> io::Result<()> {
+        self.nameless = if header::may_extend_next(block) {
             Nameless::Yes
         } else {
             Nameless::IfFull
@@ -451,34 +460,34 @@ impl<'a> Walk<'a> {
         let mut at = self.at.max(from) + BLOCK;
         loop {
             let Some(block) = self.block(at)? else {
-                self.out.ending = Ending::Cut;
+                self.out.ending = ShardEnding::Cut;
                 self.ended = true;
                 at = self.len;
                 break;
             };
-            if matches!(Header::parse(&block), Ok(Some(header)) if header.has_magic()) {
+            if matches!(TarHeader::parse(&block), Ok(Some(header)) if header.has_magic()) {
                 break;
             }
             at += BLOCK;
         }
         self.at = at;
-        self.damaged(from, at - from, What::Header(fault));
+        self.damaged(from, at - from, DamageKind::Header(fault));
         Ok(())
     }
 
     /// The file ends where a header would begin.
     fn end_of_file(&mut self) {
         match self.described_from {
-            Some(from) => self.cut(from, What::CutHeader),
+            Some(from) => self.cut(from, DamageKind::CutHeader),
             None => self.ended = true,
         }
     }
 
     /// The file ends in the midst of what began at `from`.
-    fn cut(&mut self, from: u64, what: What) {
+    fn cut(&mut self, from: u64, what: DamageKind) {
         let from = self.described_from.unwrap_or(from).min(from);
         self.damaged(from, self.len.saturating_sub(from), what);
-        self.out.ending = Ending::Cut;
+        self.out.ending = ShardEnding::Cut;
         self.ended = true;
     }
 
@@ -487,31 +496,31 @@ impl<'a> Walk<'a> {
     fn end_blocks(&mut self, end: u64) -> io::Result<()> {
         if let Some(from) = self.described_from {
             // Nothing follows that could be what was described.
-            self.damaged(from, end - from, What::CutHeader);
+            self.damaged(from, end - from, DamageKind::CutHeader);
             self.out.tail_is_damaged = true;
         }
         self.ended = true;
-        self.out.ending = Ending::Blocks;
+        self.out.ending = ShardEnding::Blocks;
         let mut at = end + BLOCK;
         while let Some(block) = self.block(at)? {
             if !header::is_zero(&block) {
-                self.damaged(end, self.len - at, What::BehindTheEnd);
+                self.damaged(end, self.len - at, DamageKind::BehindTheEnd);
                 self.out.tail_is_damaged = true;
                 return Ok(());
             }
             at += BLOCK;
         }
         if self.len - end > most_padding(self.len) {
-            self.damaged(end, self.len - end, What::Zeros);
+            self.damaged(end, self.len - end, DamageKind::Zeros);
             self.out.tail_is_damaged = true;
         }
         Ok(())
     }
 
-    fn damaged(&mut self, at: u64, lost: u64, what: What) {
+    fn damaged(&mut self, at: u64, lost: u64, what: DamageKind) {
         self.out.places += 1;
         self.out.lost += lost;
-        let damage = Damage { at, lost, what };
+        let damage = ShardDamage { at, lost, what };
         if self.out.damage.len() < KEPT {
             self.out.damage.push(damage.clone());
         }
@@ -532,7 +541,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The block at `at`; `None` when the file ends before it does.
-    fn block(&mut self, at: u64) -> io::Result<Option<Block>> {
+    fn block(&mut self, at: u64) -> io::Result<Option<TarBlock>> {
         if at.checked_add(BLOCK).is_none_or(|end| end > self.len) {
             return Ok(None);
         }
@@ -579,7 +588,7 @@ fn most_padding(len: u64) -> u64 {
 
 /// Where the block begins behind `size` bytes of data at `at`: past every file
 /// where the sum is no number.
-pub(crate) fn past(at: u64, size: u64) -> u64 {
+pub(crate) fn block_after(at: u64, size: u64) -> u64 {
     size.checked_next_multiple_of(BLOCK)
         .and_then(|bytes| at.checked_add(bytes))
         .unwrap_or(u64::MAX)

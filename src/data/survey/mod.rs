@@ -31,7 +31,7 @@
 //! - `scan`: headers by threads; `part`: those of samples in shards;
 //! - `statistics`: from the sizes of all samples to a few numbers.
 
-mod part;
+mod file_range;
 mod scan;
 mod statistics;
 
@@ -42,21 +42,21 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::data::index::{Index, lossy};
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::{FaultKind, Result, SampleFault};
-pub use crate::picture::Format;
-use crate::picture::Limits;
-use crate::picture::Upright;
-use crate::picture::header::PictureHeader;
-use scan::Seen;
+pub use crate::picture::FileFormat;
+use crate::picture::OrientationMode;
+use crate::picture::PictureLimits;
+use crate::picture::read_header::PictureHeader;
+use scan::ScanEvent;
 pub(crate) use scan::{JpegFile, header_at, thread_count};
 
-pub use statistics::{PictureSize, Quantiles, SizeStatistics};
+pub use statistics::{PictureSize, SizeQuantiles, SizeStatistics};
 
 /// The findings over all samples of an index.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
-pub struct Survey {
+pub struct HeaderSurvey {
     pub samples: u64,
     /// Samples whose header could be read, and keeps to the limits. Their pixels
     /// were not looked at.
@@ -66,7 +66,7 @@ pub struct Survey {
     /// Bytes of the readable files.
     pub encoded_bytes: u64,
     /// Readable samples of each format, by content.
-    pub formats: BTreeMap<Format, u64>,
+    pub formats: BTreeMap<FileFormat, u64>,
     /// Samples of each EXIF orientation but 1, the normal one, by the tag's value.
     pub orientations: BTreeMap<u8, u64>,
     /// Sizes of the pictures as they are to be looked at, or of their boxes; none when
@@ -78,7 +78,7 @@ pub struct Survey {
     /// The unreadable samples with the lowest ids, at most [`Survey::MAX_FAULTS`].
     pub faults: Vec<SurveyFault>,
     #[serde(skip)]
-    heights_and_widths: Sizes,
+    heights_and_widths: SampleSizes,
 }
 
 /// What a picture may be to count as readable: that of a run, by default.
@@ -93,10 +93,10 @@ pub struct SurveyOptions {
 
 impl Default for SurveyOptions {
     fn default() -> Self {
-        let Limits {
+        let PictureLimits {
             max_pixels,
             max_scratch,
-        } = Limits::default();
+        } = PictureLimits::default();
         Self {
             max_pixels,
             max_scratch,
@@ -117,7 +117,7 @@ pub struct SurveyFault {
     pub reason: String,
 }
 
-impl Survey {
+impl HeaderSurvey {
     /// Most unreadable samples that are listed; the rest are counted.
     pub const MAX_FAULTS: usize = 10_000;
 
@@ -141,17 +141,22 @@ impl Survey {
         options: &SurveyOptions,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Self> {
-        let limits = Limits {
+        let limits = PictureLimits {
             max_pixels: options.max_pixels,
             max_scratch: options.max_scratch,
         };
-        let (sizes, findings) =
-            scan::headers(index, &limits, Upright::Exif, Self::MAX_FAULTS, &|seen| {
-                if let Seen::Samples(n) = seen {
+        let (sizes, findings) = scan::headers(
+            index,
+            &limits,
+            OrientationMode::Exif,
+            Self::MAX_FAULTS,
+            &|seen| {
+                if let ScanEvent::Samples(n) = seen {
                     progress(n);
                 }
                 ControlFlow::Continue(())
-            })?;
+            },
+        )?;
         let readable = findings.formats.values().sum();
         Ok(Self {
             samples: index.len(),
@@ -185,13 +190,21 @@ impl Survey {
 
 /// The sizes of all samples, read this way up, for rows that have sizes of their
 /// own; none of those over a limit.
-pub(crate) fn read_sizes(index: &Index, limits: &Limits, upright: Upright) -> Result<Sizes> {
+pub(crate) fn read_sizes(
+    index: &Index,
+    limits: &PictureLimits,
+    upright: OrientationMode,
+) -> Result<SampleSizes> {
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
 /// The files of at most `count` samples that are JPEGs, of evenly spaced ids. None where there are
 /// headers, and all of other formats.
-pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
+pub(crate) fn jpeg_files(
+    index: &Index,
+    count: u64,
+    limits: &PictureLimits,
+) -> Option<Vec<JpegFile>> {
     scan::jpeg_files(index, count, limits)
 }
 
@@ -199,8 +212,8 @@ pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<V
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
 ) -> std::result::Result<PictureHeader, SampleFault> {
     scan::header_of(index, id, limits, upright)
 }
@@ -211,12 +224,12 @@ pub(crate) fn header_of(
 /// The sizes, as [`read_sizes`] gives them; 0 of samples behind a break.
 pub(crate) fn each_header(
     index: &Index,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
     progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Sizes> {
-    scan::check_all_are_here(index)?;
+) -> Result<SampleSizes> {
+    scan::check_all_local(index)?;
     each_header_of(index, limits, upright, with, progress, &|_| true)
 }
 
@@ -224,18 +237,18 @@ pub(crate) fn each_header(
 /// object store those of such samples are here.
 pub(crate) fn each_header_of(
     index: &Index,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
     with: &(dyn Fn(u64, &PictureHeader, u64) + Sync),
     progress: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
     wanted: &(dyn Fn(u64) -> bool + Sync),
-) -> Result<Sizes> {
-    let seen = |seen: Seen<'_>| match seen {
-        Seen::Header(id, header, bytes) => {
+) -> Result<SampleSizes> {
+    let seen = |seen: ScanEvent<'_>| match seen {
+        ScanEvent::Header(id, header, bytes) => {
             with(id, header, bytes);
             ControlFlow::Continue(())
         }
-        Seen::Samples(n) => progress(n),
+        ScanEvent::Samples(n) => progress(n),
     };
     scan::headers_of(index, limits, upright, 0, &seen, wanted).map(|(sizes, _)| sizes)
 }

@@ -17,15 +17,15 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::data::index::Index;
-use crate::data::packed::{part_of_page, read_page};
-use crate::data::sizes::Sizes;
+use crate::data::packed_page::{read_page, slice_page};
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::picture::Upright;
-use crate::picture::header::{PictureHeader, read_header_within};
-use crate::picture::{Format, Limits, Orientation};
-use crate::sys::regular::open_regular;
+use crate::picture::OrientationMode;
+use crate::picture::read_header::{PictureHeader, read_header_within};
+use crate::picture::{ExifOrientation, FileFormat, PictureLimits};
+use crate::sys::regular_file::open_regular;
 
-use crate::data::survey::part::Part;
+use crate::data::survey::file_range::FileRange;
 use crate::sys::threads::with_pool;
 
 /// Samples that a thread takes at a time: enough that taking costs nothing, few
@@ -44,7 +44,7 @@ const MOST_OF_PAGES: u64 = 1 << 30;
 const PIECE: usize = 4096;
 
 /// What a scan tells while it goes on.
-pub(crate) enum Seen<'a> {
+pub(crate) enum ScanEvent<'a> {
     /// So many samples are done.
     Samples(u64),
     /// The header of a sample, and the length of its file.
@@ -53,9 +53,9 @@ pub(crate) enum Seen<'a> {
 
 /// What is counted beside the sizes.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct ScanCounts {
     pub(crate) encoded_bytes: u64,
-    pub(crate) formats: BTreeMap<Format, u64>,
+    pub(crate) formats: BTreeMap<FileFormat, u64>,
     pub(crate) orientations: BTreeMap<u8, u64>,
     /// By the code of the kind.
     pub(crate) fault_kinds: BTreeMap<u8, u64>,
@@ -70,19 +70,19 @@ pub(crate) struct Findings {
 /// each still reads the header that it is at.
 pub(crate) fn headers(
     index: &Index,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
     max_faults: usize,
-    seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
-) -> Result<(Sizes, Findings)> {
-    check_all_are_here(index)?;
+    seen: &(dyn Fn(ScanEvent<'_>) -> ControlFlow<()> + Sync),
+) -> Result<(SampleSizes, ScanCounts)> {
+    check_all_local(index)?;
     headers_of(index, limits, upright, max_faults, seen, &|_| true)
 }
 
 /// # Errors
 /// An index whose shards come with the run.
-pub(crate) fn check_all_are_here(index: &Index) -> Result<()> {
-    index.check_is_here(
+pub(crate) fn check_all_local(index: &Index) -> Result<()> {
+    index.check_local(
         "the header of every sample is read, for which all of them would be fetched (a run does \
          without where rows have a fixed size, the order does not go by size, and no memory_limit \
          is given)",
@@ -93,12 +93,12 @@ pub(crate) fn check_all_are_here(index: &Index) -> Result<()> {
 /// no finding. Of shards out of an object store those of such samples are here.
 pub(crate) fn headers_of(
     index: &Index,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
     max_faults: usize,
-    seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+    seen: &(dyn Fn(ScanEvent<'_>) -> ControlFlow<()> + Sync),
     wanted: &(dyn Fn(u64) -> bool + Sync),
-) -> Result<(Sizes, Findings)> {
+) -> Result<(SampleSizes, ScanCounts)> {
     let too_many = || Error::config(format!("{} samples are too many to survey", index.len()));
     let samples = usize::try_from(index.len()).map_err(|_| too_many())?;
     let mut sizes = Vec::new();
@@ -110,16 +110,16 @@ pub(crate) fn headers_of(
         Some(fit) => thread_count(samples).min(usize::try_from(fit).unwrap_or(1).max(1)),
         None => thread_count(samples),
     };
-    let new = || Reader::new(index, limits, upright, max_faults);
+    let new = || HeaderReader::new(index, limits, upright, max_faults);
     let findings = with_pool("featherload-survey", threads, |_| {
         let runs = sizes.par_chunks_mut(RUN).enumerate();
         runs.fold(new, |reader, (run, sizes)| {
             reader.run(run, sizes, seen, wanted, &ended)
         })
         .map(|reader| reader.findings)
-        .reduce(Findings::default, |all, more| all.and(more, max_faults))
+        .reduce(ScanCounts::default, |all, more| all.and(more, max_faults))
     })?;
-    Ok((Sizes::seal(&sizes)?, findings))
+    Ok((SampleSizes::seal(&sizes)?, findings))
 }
 
 /// Threads for the headers of so many files.
@@ -129,7 +129,7 @@ pub(crate) fn thread_count(samples: usize) -> usize {
     (cpus * THREADS_PER_CPU).min(MAX_THREADS).min(useful).max(1)
 }
 
-impl Findings {
+impl ScanCounts {
     fn and(mut self, other: Self, max_faults: usize) -> Self {
         self.encoded_bytes += other.encoded_bytes;
         for (format, n) in other.formats {
@@ -150,24 +150,29 @@ impl Findings {
 }
 
 /// A part of the work, by one thread.
-struct Reader<'a> {
+struct HeaderReader<'a> {
     index: &'a Index,
-    limits: &'a Limits,
-    upright: Upright,
+    limits: &'a PictureLimits,
+    upright: OrientationMode,
     max_faults: usize,
-    files: Files,
-    findings: Findings,
+    files: HeaderFiles,
+    findings: ScanCounts,
 }
 
-impl<'a> Reader<'a> {
-    fn new(index: &'a Index, limits: &'a Limits, upright: Upright, max_faults: usize) -> Self {
+impl<'a> HeaderReader<'a> {
+    fn new(
+        index: &'a Index,
+        limits: &'a PictureLimits,
+        upright: OrientationMode,
+        max_faults: usize,
+    ) -> Self {
         Self {
             index,
             limits,
             upright,
             max_faults,
-            files: Files::default(),
-            findings: Findings::default(),
+            files: HeaderFiles::default(),
+            findings: ScanCounts::default(),
         }
     }
 
@@ -176,7 +181,7 @@ impl<'a> Reader<'a> {
         mut self,
         number: usize,
         sizes: &mut [[u32; 2]],
-        seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync),
+        seen: &(dyn Fn(ScanEvent<'_>) -> ControlFlow<()> + Sync),
         wanted: &(dyn Fn(u64) -> bool + Sync),
         ended: &AtomicBool,
     ) -> Self {
@@ -187,7 +192,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             *size = self.read(id, seen);
-            if seen(Seen::Samples(1)).is_break() {
+            if seen(ScanEvent::Samples(1)).is_break() {
                 ended.store(true, Ordering::Relaxed);
             }
         }
@@ -195,12 +200,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Height and width of a sample, or 0 x 0.
-    fn read(&mut self, id: u64, seen: &(dyn Fn(Seen<'_>) -> ControlFlow<()> + Sync)) -> [u32; 2] {
+    fn read(
+        &mut self,
+        id: u64,
+        seen: &(dyn Fn(ScanEvent<'_>) -> ControlFlow<()> + Sync),
+    ) -> [u32; 2] {
         let found = self.files.read(self.index, id, self.limits);
         let found = found.and_then(|(header, bytes)| {
             let seen = header
-                .read_as(self.upright)
-                .boxed(self.index.pixel_box(id))?;
+                .in_mode(self.upright)
+                .with_box(self.index.pixel_box(id))?;
             Ok((header.orientation, seen, bytes))
         });
         let f = &mut self.findings;
@@ -208,13 +217,13 @@ impl<'a> Reader<'a> {
             Ok((orientation, header, bytes)) => {
                 f.encoded_bytes += bytes;
                 *f.formats.entry(header.format).or_default() += 1;
-                if orientation != Orientation::Normal {
+                if orientation != ExifOrientation::Normal {
                     let tag = orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
                 // Only the count of samples ends it.
-                let _ = seen(Seen::Header(id, &header, bytes));
-                let (width, height) = header.upright();
+                let _ = seen(ScanEvent::Header(id, &header, bytes));
+                let (width, height) = header.upright_size();
                 [height, width]
             }
             Err(fault) => {
@@ -233,11 +242,11 @@ impl<'a> Reader<'a> {
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
-    limits: &Limits,
-    upright: Upright,
+    limits: &PictureLimits,
+    upright: OrientationMode,
 ) -> Result<PictureHeader, SampleFault> {
-    let (header, _) = Files::default().read(index, id, limits)?;
-    header.read_as(upright).boxed(index.pixel_box(id))
+    let (header, _) = HeaderFiles::default().read(index, id, limits)?;
+    header.in_mode(upright).with_box(index.pixel_box(id))
 }
 
 /// A file that is a JPEG.
@@ -249,16 +258,20 @@ pub(crate) struct JpegFile {
 }
 
 /// As [`super::jpeg_files`].
-pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<Vec<JpegFile>> {
-    let mut files = Files::default();
+pub(crate) fn jpeg_files(
+    index: &Index,
+    count: u64,
+    limits: &PictureLimits,
+) -> Option<Vec<JpegFile>> {
+    let mut files = HeaderFiles::default();
     let step = index.len().div_ceil(count.max(1)).max(1);
     let ids = (0..index.len()).step_by(step as usize);
     let (mut jpegs, mut is_other) = (Vec::new(), false);
     for (header, bytes) in ids.filter_map(|id| files.read(index, id, limits).ok()) {
         match header.format {
-            Format::Jpeg => jpegs.push(JpegFile {
+            FileFormat::Jpeg => jpegs.push(JpegFile {
                 bytes,
-                size: header.stored,
+                size: header.stored_size,
             }),
             _ => is_other = true,
         }
@@ -267,7 +280,7 @@ pub(crate) fn jpeg_files(index: &Index, count: u64, limits: &Limits) -> Option<V
 }
 
 /// The header of the picture at a path, as the file has it.
-pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, SampleFault> {
+pub(crate) fn header_at(path: &Path, limits: &PictureLimits) -> Result<PictureHeader, SampleFault> {
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| FaultKind::Unreadable.fault("its name has a zero byte"))?;
     let (fd, _) = open_regular(&path)?;
@@ -277,7 +290,7 @@ pub(crate) fn header_at(path: &Path, limits: &Limits) -> Result<PictureHeader, S
 /// Where headers are read: a file for each sample, or the shard that was read
 /// last.
 #[derive(Default)]
-struct Files {
+struct HeaderFiles {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
     /// The packed page that was unpacked last.
@@ -285,13 +298,13 @@ struct Files {
     unpacked: Vec<u8>,
 }
 
-impl Files {
+impl HeaderFiles {
     /// The header of a sample, and the bytes that it has.
     fn read(
         &mut self,
         index: &Index,
         id: u64,
-        limits: &Limits,
+        limits: &PictureLimits,
     ) -> Result<(PictureHeader, u64), SampleFault> {
         let (path, located) = index.locate(id, &mut self.path)?;
         let Some((range, part)) = located.zip(index.part(id)) else {
@@ -315,14 +328,14 @@ impl Files {
                 page.unpack(&packed, &mut self.unpacked)?;
                 self.page = Some(part.shard);
             }
-            let picture = part_of_page(&self.unpacked, &range)?;
+            let picture = slice_page(&self.unpacked, &range)?;
             return Ok((header(Cursor::new(picture), limits)?, part.bytes));
         }
-        Ok((header(Part::new(file, range), limits)?, part.bytes))
+        Ok((header(FileRange::new(file, range), limits)?, part.bytes))
     }
 }
 
-fn header(file: impl Read + Seek, limits: &Limits) -> Result<PictureHeader, SampleFault> {
+fn header(file: impl Read + Seek, limits: &PictureLimits) -> Result<PictureHeader, SampleFault> {
     read_header_within(&mut BufReader::with_capacity(PIECE, file), limits)
 }
 
@@ -354,17 +367,23 @@ mod tests {
         let samples = 300;
         let index = mixed(dir.path(), samples);
         let seen = AtomicU64::new(0);
-        let count = |what: Seen<'_>| {
-            if let Seen::Samples(n) = what {
+        let count = |what: ScanEvent<'_>| {
+            if let ScanEvent::Samples(n) = what {
                 seen.fetch_add(n, Ordering::Relaxed);
             }
             ControlFlow::Continue(())
         };
-        let (sizes, findings) =
-            headers(&index, &Limits::default(), Upright::Exif, 5, &count).unwrap();
+        let (sizes, findings) = headers(
+            &index,
+            &PictureLimits::default(),
+            OrientationMode::Exif,
+            5,
+            &count,
+        )
+        .unwrap();
         assert_eq!(seen.into_inner(), samples);
         let broken = (0..samples).filter(|i| i % 7 == 6).count() as u64;
-        assert_eq!(findings.formats[&Format::Jpeg], samples - broken);
+        assert_eq!(findings.formats[&FileFormat::Jpeg], samples - broken);
         let kind = FaultKind::Unsupported as u8;
         assert_eq!(findings.fault_kinds, BTreeMap::from([(kind, broken)]));
         let listed: Vec<u64> = findings.faults.iter().map(|(id, _)| *id).collect();
@@ -380,17 +399,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let index = mixed(dir.path(), 300);
         let read = AtomicU64::new(0);
-        let after_the_first = |what: Seen<'_>| match what {
-            Seen::Samples(n) => {
+        let after_the_first = |what: ScanEvent<'_>| match what {
+            ScanEvent::Samples(n) => {
                 read.fetch_add(n, Ordering::Relaxed);
                 ControlFlow::Break(())
             }
-            Seen::Header(..) => ControlFlow::Continue(()),
+            ScanEvent::Header(..) => ControlFlow::Continue(()),
         };
         headers(
             &index,
-            &Limits::default(),
-            Upright::Exif,
+            &PictureLimits::default(),
+            OrientationMode::Exif,
             5,
             &after_the_first,
         )
@@ -406,8 +425,15 @@ mod tests {
     fn no_thread_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let index = mixed(dir.path(), 200);
-        let on = |_: Seen<'_>| ControlFlow::Continue(());
-        headers(&index, &Limits::default(), Upright::Exif, 5, &on).unwrap();
+        let on = |_: ScanEvent<'_>| ControlFlow::Continue(());
+        headers(
+            &index,
+            &PictureLimits::default(),
+            OrientationMode::Exif,
+            5,
+            &on,
+        )
+        .unwrap();
         // Other tests run beside this one: look for our own threads alone.
         let ours = || {
             std::fs::read_dir("/proc/self/task")

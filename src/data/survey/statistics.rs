@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 
 /// One picture's size, as it is to be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,7 +21,7 @@ pub struct PictureSize {
 /// Values below which a part of all pictures lies, in the unit of the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Quantiles {
+pub struct SizeQuantiles {
     pub min: u64,
     pub p1: u64,
     pub p10: u64,
@@ -46,18 +46,18 @@ pub struct SizeStatistics {
     /// Millions of pixels.
     pub median_megapixels: f64,
     /// Pixels.
-    pub height: Quantiles,
+    pub height: SizeQuantiles,
     /// Pixels.
-    pub width: Quantiles,
+    pub width: SizeQuantiles,
     /// Height x width, pixels.
-    pub pixels: Quantiles,
+    pub pixels: SizeQuantiles,
     /// Bytes of all pictures as RGB with 8 bits: height x width x 3.
     pub decoded_bytes: u128,
 }
 
 impl SizeStatistics {
     /// None without a single size.
-    pub(crate) fn of(sizes: &Sizes) -> Option<Self> {
+    pub(crate) fn of(sizes: &SampleSizes) -> Option<Self> {
         let pictures = || {
             (0..).zip(sizes.iter()).filter_map(|(id, size)| {
                 size.map(|(height, width)| PictureSize { id, height, width })
@@ -72,7 +72,7 @@ impl SizeStatistics {
         let mut quantiles = |value: &dyn Fn(&PictureSize) -> u64| {
             values.clear();
             values.extend(pictures().map(|p| value(&p)));
-            Quantiles::of(&mut values)
+            SizeQuantiles::of(&mut values)
         };
         let of_pixels = quantiles(&pixels)?;
         Some(Self {
@@ -88,7 +88,7 @@ impl SizeStatistics {
     }
 }
 
-impl Quantiles {
+impl SizeQuantiles {
     /// By the nearest rank: each is a value that is there. Sorts `values`.
     fn of(values: &mut [u64]) -> Option<Self> {
         values.sort_unstable();
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_few_sizes_by_hand() {
-        let sizes = Sizes::seal(&[[2, 5], [0, 0], [10, 10], [1, 10], [30, 1]]).unwrap();
+        let sizes = SampleSizes::seal(&[[2, 5], [0, 0], [10, 10], [1, 10], [30, 1]]).unwrap();
         let s = SizeStatistics::of(&sizes).unwrap();
         assert_eq!((s.smallest.id, s.largest.id), (0, 2));
         assert_eq!((s.largest.height, s.largest.width), (10, 10));
@@ -126,20 +126,20 @@ mod tests {
         assert_eq!((s.pixels.min, s.pixels.median, s.pixels.max), (10, 10, 100));
         assert_eq!((s.height.p25, s.height.p75, s.height.p90), (1, 10, 30));
         assert_eq!((s.width.min, s.width.median, s.width.max), (1, 5, 10));
-        assert!(SizeStatistics::of(&Sizes::seal(&[[0, 0]]).unwrap()).is_none());
+        assert!(SizeStatistics::of(&SampleSizes::seal(&[[0, 0]]).unwrap()).is_none());
     }
 
     #[test]
     fn quantiles_are_nearest_ranks() {
         let mut values: Vec<u64> = (1..=1000).rev().collect();
-        let q = Quantiles::of(&mut values).unwrap();
+        let q = SizeQuantiles::of(&mut values).unwrap();
         assert_eq!((q.min, q.p1, q.p10, q.p25), (1, 10, 100, 250));
         assert_eq!(
             (q.median, q.p75, q.p90, q.p99, q.max),
             (500, 750, 900, 990, 1000)
         );
-        assert_eq!(Quantiles::of(&mut []), None);
-        let one = Quantiles::of(&mut [7]).unwrap();
+        assert_eq!(SizeQuantiles::of(&mut []), None);
+        let one = SizeQuantiles::of(&mut [7]).unwrap();
         assert_eq!((one.min, one.median, one.max), (7, 7, 7));
     }
 }

@@ -4,16 +4,16 @@
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`cut::crop`).
 
-use crate::cut::crop::{MAX_CROP_STEPS, TRANSPOSE};
-use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
-use crate::device::shape::RowPlaces;
+use crate::cut::crop_row::{MAX_CROP_STEPS, TRANSPOSE};
+use crate::device::crop_launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
+use crate::device::stage_shapes::RowPlaces;
 use crate::error::{Error, Result};
 
 /// The kernel reads pixels in vectors of this many bytes.
 const VECTOR: u64 = 16;
 
 /// The most bytes that a row uses of its part, once all were checked.
-pub(super) fn used(
+pub(super) fn used_bytes(
     rows: &[KernelRow],
     places: RowPlaces,
     emission: &KernelEmission,
@@ -138,17 +138,17 @@ fn pixels_end(row: &KernelRow, begin: u64, room: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cut::crop::FLIP_X;
-    use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+    use crate::cut::crop_row::FLIP_X;
+    use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat};
 
     fn emission() -> KernelEmission {
         KernelEmission::new(
-            &Emission {
-                zeros: 0,
+            &OutputFormat {
+                zero_channels: 0,
                 unit: 255.0,
                 mean: [0.0; 3],
                 std: [1.0; 3],
-                dtype: Dtype::F32,
+                dtype: DataType::F32,
                 layout: MemoryLayout::Nchw,
                 order: ColorOrder::Rgb,
             },

@@ -25,7 +25,7 @@ use cudarc::driver::sys::{
     CUstream_flags,
 };
 
-use super::driver::{self, call, code_of, is_lost, refused};
+use super::driver::{self, call, call_error, code_of, is_lost};
 use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ pub type RawStream = usize;
 
 /// The primary context of a device.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct CudaContext {
     raw: CUcontext,
     handle: CUdevice,
     device: DeviceInfo,
@@ -50,18 +50,18 @@ pub(crate) struct Context {
 
 // SAFETY: a context belongs to the process; the driver locks by itself, and each
 // use makes it current in the thread that uses it (`enter`).
-unsafe impl Send for Context {}
+unsafe impl Send for CudaContext {}
 // SAFETY: as for Send.
-unsafe impl Sync for Context {}
+unsafe impl Sync for CudaContext {}
 
 /// While this lives the context is current in this thread.
-pub(super) struct Current<'a> {
-    _of: &'a Context,
+pub(super) struct CurrentContext<'a> {
+    _of: &'a CudaContext,
     /// Of this thread alone.
     _here: PhantomData<*const ()>,
 }
 
-impl Context {
+impl CudaContext {
     /// The primary context of a device, by its number among those that are visible.
     pub(crate) fn open(ordinal: u32) -> Result<Arc<Self>> {
         let (handle, device) = driver::device(ordinal)?;
@@ -137,7 +137,7 @@ impl Context {
     }
 
     /// Makes the context current in this thread.
-    pub(super) fn enter(&self) -> Result<Current<'_>> {
+    pub(super) fn enter(&self) -> Result<CurrentContext<'_>> {
         if !self.is_ours() {
             return Err(Error::device(format!(
                 "cuda:{} was opened by process {}, and this is a forked copy of it: CUDA \
@@ -160,7 +160,7 @@ impl Context {
             sys::cuCtxPushCurrent_v2(self.raw)
         });
         self.done("cuCtxPushCurrent_v2", pushed)?;
-        let current = Current {
+        let current = CurrentContext {
             _of: self,
             _here: PhantomData,
         };
@@ -181,12 +181,12 @@ impl Context {
     fn done(&self, name: &str, code: Result<CUresult>) -> Result<()> {
         match code {
             Ok(CUresult::CUDA_SUCCESS) => Ok(()),
-            Ok(code) if is_lost(code) => Err(self.fail(self.device.named(refused(name, code)))),
+            Ok(code) if is_lost(code) => Err(self.fail(self.device.named(call_error(name, code)))),
             Ok(code) => {
                 if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
                     self.out_of_memory.fetch_add(1, Relaxed);
                 }
-                Err(self.device.named(refused(name, code)))
+                Err(self.device.named(call_error(name, code)))
             }
             Err(e) => Err(self.device.named(e)),
         }
@@ -199,7 +199,7 @@ impl Context {
 
     /// Another has reset the context.
     fn lost(&self, name: &str) -> Error {
-        let why = refused(name, CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        let why = call_error(name, CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
         self.fail(self.device.named(why))
     }
 
@@ -249,7 +249,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for CudaContext {
     fn drop(&mut self) {
         if !self.is_ours() {
             return;
@@ -267,7 +267,7 @@ impl Drop for Context {
     }
 }
 
-impl Drop for Current<'_> {
+impl Drop for CurrentContext<'_> {
     fn drop(&mut self) {
         let mut popped = ptr::null_mut();
         // SAFETY: pushed in `enter`, in this thread (`_here` keeps it there); guards are
@@ -283,18 +283,18 @@ impl Drop for Current<'_> {
 
 /// A stream of our own, which waits for no other.
 #[derive(Debug)]
-pub(crate) struct Stream {
-    context: Arc<Context>,
+pub(crate) struct CudaStream {
+    context: Arc<CudaContext>,
     raw: CUstream,
 }
 
 // SAFETY: the driver locks by itself; the handle lives as long as the value.
-unsafe impl Send for Stream {}
+unsafe impl Send for CudaStream {}
 // SAFETY: as for Send.
-unsafe impl Sync for Stream {}
+unsafe impl Sync for CudaStream {}
 
-impl Stream {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
+impl CudaStream {
+    pub(crate) fn new(context: &Arc<CudaContext>) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.
         context.setup("cuStreamCreate", || unsafe {
@@ -306,7 +306,7 @@ impl Stream {
         })
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
+    pub(super) fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
@@ -315,16 +315,16 @@ impl Stream {
     }
 
     /// An event that is over when all that was put into the stream so far is.
-    pub(super) fn record(&self) -> Result<Event> {
+    pub(super) fn record(&self) -> Result<CudaEvent> {
         // SAFETY: the stream is ours and alive.
-        unsafe { Event::record(&self.context, self.raw) }
+        unsafe { CudaEvent::record(&self.context, self.raw) }
     }
 
     /// The same, with its time.
-    pub(super) fn mark(&self) -> Result<Event> {
+    pub(super) fn record_timed(&self) -> Result<CudaEvent> {
         // SAFETY: the stream is ours and alive.
         unsafe {
-            Event::put(
+            CudaEvent::put(
                 &self.context,
                 self.raw,
                 CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32,
@@ -333,9 +333,9 @@ impl Stream {
     }
 
     /// What is put into the stream from now on waits for the event.
-    pub(super) fn wait_for(&self, event: &Event) -> Result<()> {
+    pub(super) fn wait_for(&self, event: &CudaEvent) -> Result<()> {
         // SAFETY: the stream is ours and alive.
-        unsafe { event.hold_back(self.raw) }
+        unsafe { event.make_wait(self.raw) }
     }
 
     /// Waits until all that was put in is over, or the context is unfit, when
@@ -348,7 +348,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed here only.
         self.context.release("cuStreamDestroy_v2", || unsafe {
@@ -359,22 +359,22 @@ impl Drop for Stream {
 
 /// A moment of a stream. Host threads that wait for it sleep.
 #[derive(Debug)]
-pub(crate) struct Event {
-    context: Arc<Context>,
+pub(crate) struct CudaEvent {
+    context: Arc<CudaContext>,
     raw: CUevent,
 }
 
 // SAFETY: the driver locks by itself; the handle lives as long as the value.
-unsafe impl Send for Event {}
+unsafe impl Send for CudaEvent {}
 // SAFETY: as for Send.
-unsafe impl Sync for Event {}
+unsafe impl Sync for CudaEvent {}
 
-impl Event {
+impl CudaEvent {
     /// An event behind all that was put into a stream so far.
     ///
     /// # Safety
     /// The stream must be alive, and one of this context.
-    pub(super) unsafe fn record(context: &Arc<Context>, stream: CUstream) -> Result<Self> {
+    pub(super) unsafe fn record(context: &Arc<CudaContext>, stream: CUstream) -> Result<Self> {
         let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32
             | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: this function's contract.
@@ -383,7 +383,7 @@ impl Event {
 
     /// # Safety
     /// As for [`Event::record`].
-    unsafe fn put(context: &Arc<Context>, stream: CUstream, flags: u32) -> Result<Self> {
+    unsafe fn put(context: &Arc<CudaContext>, stream: CUstream, flags: u32) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.
         context.work("cuEventCreate", || unsafe {
@@ -404,7 +404,7 @@ impl Event {
     ///
     /// # Safety
     /// The stream must be alive.
-    pub(super) unsafe fn hold_back(&self, stream: CUstream) -> Result<()> {
+    pub(super) unsafe fn make_wait(&self, stream: CUstream) -> Result<()> {
         // SAFETY: the event is ours; the stream lives by this function's contract.
         self.context.work("cuStreamWaitEvent", || unsafe {
             sys::cuStreamWaitEvent(stream, self.raw, 0)
@@ -412,7 +412,7 @@ impl Event {
     }
 
     /// True when it is over. Does not wait.
-    pub(super) fn is_over(&self) -> Result<bool> {
+    pub(super) fn is_done(&self) -> Result<bool> {
         self.context.check()?;
         let _current = self.context.enter()?;
         // SAFETY: made in `put`, alive.
@@ -446,7 +446,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         // SAFETY: made in `put`, destroyed here only; the driver keeps what still
         // waits for it.

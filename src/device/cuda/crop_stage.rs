@@ -8,17 +8,17 @@
 
 use std::sync::Arc;
 
-use crate::device::cuda::bounds::{pixel_bytes, used};
-use crate::device::cuda::context::{Context, Event, Stream};
-use crate::device::cuda::kernel::{Kernel, Places};
-use crate::device::cuda::memory::{DeviceBuffer, HostBuffer, Rows};
-use crate::device::cuda::outputs::Output;
-use crate::device::cuda::pinned::PinnedRing;
-use crate::device::cuda::rows::DeviceRows;
-use crate::device::cuda::stage::{Kept, Lane, Span, Work};
-use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
-use crate::device::shape::{CropShape, RowPlaces, TURNS};
-use crate::device::{DeviceTimes, Upload};
+use crate::device::crop_launch::{CropPass, ELSEWHERE, KernelEmission, KernelRow, MASKED};
+use crate::device::cuda::bounds::{pixel_bytes, used_bytes};
+use crate::device::cuda::context::{CudaContext, CudaEvent, CudaStream};
+use crate::device::cuda::crop_kernel::{CropKernel, LaunchAddresses};
+use crate::device::cuda::device_rows::DeviceRows;
+use crate::device::cuda::memory::{CopyRect, DeviceBuffer, HostBuffer};
+use crate::device::cuda::output_pool::OutputBuffer;
+use crate::device::cuda::pinned_ring::PinnedRing;
+use crate::device::cuda::stage_queue::{BatchInputs, BatchWork, EventSpan, StageQueue};
+use crate::device::stage_shapes::{CropShape, RowPlaces, TURNS};
+use crate::device::{DeviceTimes, UploadMode};
 use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
@@ -31,15 +31,15 @@ const PARTS: usize = 2;
 #[derive(Debug)]
 pub(crate) struct CropStage {
     // First: its drop waits for all that is under way.
-    lane: Lane,
-    kernel: Arc<Kernel>,
+    lane: StageQueue,
+    kernel: Arc<CropKernel>,
     shape: CropShape,
     /// Of pixels that are copied.
-    copies: Stream,
+    copies: CudaStream,
     /// Tables alone, or whole rows.
     source: DeviceBuffer,
     /// The kernels that read the parts of `source` last; the last one is the last of all.
-    readers: [Option<Arc<Event>>; PARTS],
+    readers: [Option<Arc<CudaEvent>>; PARTS],
     /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
     /// other parts may not be cut where that one was.
     parted: (usize, usize),
@@ -53,9 +53,9 @@ pub(crate) struct CropStage {
 /// Where the rows of a batch go, whoever makes them, and what makes them. It is not written
 /// before [`Output::after_all`].
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(super) output: Arc<Output>,
-    pub(super) kernel: Arc<Kernel>,
+pub(crate) struct BatchTarget {
+    pub(super) output: Arc<OutputBuffer>,
+    pub(super) kernel: Arc<CropKernel>,
     /// Slots stay pinned as long as this is held.
     pub(super) pinned: Arc<PinnedRing>,
 }
@@ -64,21 +64,25 @@ impl CropStage {
     /// # Errors
     /// When the ring cannot be pinned, the device has not enough memory, or the driver
     /// cannot load the kernel.
-    pub(crate) fn new(context: &Arc<Context>, ring: Arc<Ring>, shape: CropShape) -> Result<Self> {
+    pub(crate) fn new(
+        context: &Arc<CudaContext>,
+        ring: Arc<Ring>,
+        shape: CropShape,
+    ) -> Result<Self> {
         shape.check()?;
         let spare = (0..ring.layout().shape().slots)
             .map(|_| HostBuffer::new(context, shape.descriptor_bytes(), "descriptors"));
         let descriptors = || DeviceBuffer::new(context, shape.descriptor_bytes(), "descriptors");
         Ok(Self {
             spare: spare.collect::<Result<_>>()?,
-            kernel: Arc::new(Kernel::load(context)?),
-            copies: Stream::new(context)?,
+            kernel: Arc::new(CropKernel::load(context)?),
+            copies: CudaStream::new(context)?,
             readers: Default::default(),
             parted: (0, 0),
             source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
-            lane: Lane::new(context, ring, shape.outputs, shape.output_bytes)?,
+            lane: StageQueue::new(context, ring, shape.outputs, shape.output_bytes)?,
             shape,
         })
     }
@@ -99,7 +103,7 @@ impl CropStage {
         rows: &[KernelRow],
         places: RowPlaces,
         emission: &KernelEmission,
-        read: Upload,
+        read: UploadMode,
     ) -> Result<DeviceRows> {
         let target = self.reserve(rows.len(), emission)?;
         self.begin(slot, rows, places, emission, read, target)?;
@@ -110,9 +114,9 @@ impl CropStage {
     ///
     /// # Errors
     /// `SlotsHeld` when every batch of the stage is held.
-    pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<Target> {
+    pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<BatchTarget> {
         let bytes = rows * emission.elements() * self.shape.dtype.size();
-        Ok(Target {
+        Ok(BatchTarget {
             output: Arc::new(self.lane.output(bytes)?),
             kernel: self.kernel.clone(),
             pinned: self.lane.ring.clone(),
@@ -135,14 +139,14 @@ impl CropStage {
         rows: &[KernelRow],
         places: RowPlaces,
         emission: &KernelEmission,
-        read: Upload,
-        target: Target,
+        read: UploadMode,
+        target: BatchTarget,
     ) -> Result<()> {
         let slot = slot.into();
         self.reap()?;
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
-        let most = used(rows, places, emission, room, self.shape.rows)?;
-        if read == Upload::Copied && !self.shape.copies {
+        let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
+        if read == UploadMode::Copied && !self.shape.copies {
             return Err(Error::device("a stage without memory for copied pixels"));
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
@@ -167,8 +171,8 @@ impl CropStage {
         }
         let descriptors_len = size_of_val(rows);
         let pixels = match read {
-            Upload::InPlace => on_device,
-            Upload::Copied => self.source.address(),
+            UploadMode::InPlace => on_device,
+            UploadMode::Copied => self.source.address(),
         };
         let room = written.bytes_mut()[..descriptors_len].chunks_exact_mut(size_of::<KernelRow>());
         for ((i, row), to) in rows.iter().enumerate().zip(room) {
@@ -177,24 +181,24 @@ impl CropStage {
                 // `used` saw that they lie in the row's part.
                 let copied = |place: u64| place - (i * places.capacity) as u64 + (i * pitch) as u64;
                 row.tables = copied(row.tables);
-                if read == Upload::Copied {
+                if read == UploadMode::Copied {
                     row.pixels = copied(row.pixels);
                 }
             }
             to.copy_from_slice(bytemuck::bytes_of(&row));
         }
-        let passes: &[Pass] = match rows.iter().any(KernelRow::takes_mean) {
-            true => &[Pass::Sums, Pass::Rows],
-            false => &[Pass::Rows],
+        let passes: &[CropPass] = match rows.iter().any(KernelRow::takes_mean) {
+            true => &[CropPass::Sums, CropPass::Rows],
+            false => &[CropPass::Rows],
         };
         let (width, parts) = match read {
-            Upload::InPlace => (places.tables, 1),
-            Upload::Copied => (
+            UploadMode::InPlace => (places.tables, 1),
+            UploadMode::Copied => (
                 most.next_multiple_of(COPY_STEP).min(pitch),
                 PARTS.min(rows.len()),
             ),
         };
-        let kept = Kept {
+        let kept = BatchInputs {
             slot,
             descriptors: Some(written),
         };
@@ -215,11 +219,11 @@ impl CropStage {
         let row_bytes = bytes / rows.len();
         lane.begin(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
-            let mut work = Work::default();
+            let mut work = BatchWork::default();
             // In place nothing is gained by a second stream.
             let copies = match read {
-                Upload::InPlace => &*lane.stream,
-                Upload::Copied => &*copies,
+                UploadMode::InPlace => &*lane.stream,
+                UploadMode::Copied => &*copies,
             };
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
@@ -227,7 +231,7 @@ impl CropStage {
                 // Kernels are in one stream, in order: who waits for the last has waited
                 // for all.
                 let reader = if same_parts { part } else { PARTS - 1 };
-                if read == Upload::Copied
+                if read == UploadMode::Copied
                     && let Some(reader) = &readers[reader]
                 {
                     copies.wait_for(reader)?;
@@ -241,9 +245,9 @@ impl CropStage {
                     // for, or has in front.
                     let put =
                         || unsafe { copies.upload(descriptors, written.as_ptr(), descriptors_len) };
-                    work.copies.push(Span::around(copies, put)?);
+                    work.copies.push(EventSpan::around(copies, put)?);
                 }
-                let lines = Rows {
+                let lines = CopyRect {
                     first,
                     width,
                     count,
@@ -254,13 +258,13 @@ impl CropStage {
                 // this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. This part of `source` is read by kernels that were waited for.
                 let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
-                let copy = Span::around(copies, put)?;
-                if read == Upload::Copied {
+                let copy = EventSpan::around(copies, put)?;
+                if read == UploadMode::Copied {
                     lane.stream.wait_for(copy.ended())?;
                 }
                 work.copies.push(copy);
                 work.copied_bytes += (width * count) as u64;
-                let at = Places {
+                let at = LaunchAddresses {
                     tables: source.address(),
                     pixels,
                     rows: descriptors.address() + (first * size_of::<KernelRow>()) as u64,
@@ -276,14 +280,14 @@ impl CropStage {
                         kernel.launch(&lane.stream, at, count as u32, *emission, *pass)
                     })
                 };
-                let kernel = Span::around(&lane.stream, put)?;
+                let kernel = EventSpan::around(&lane.stream, put)?;
                 work.kernels.push(kernel);
             }
             for (part, reader) in readers.iter_mut().enumerate() {
                 let kernel = work.kernels.get(part).or(work.kernels.last());
                 *reader = kernel.map(|kernel| kernel.ended().clone());
             }
-            if read == Upload::InPlace {
+            if read == UploadMode::InPlace {
                 work.in_place_bytes = pixel_bytes(rows);
             }
             Ok(work)

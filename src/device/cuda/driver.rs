@@ -13,7 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
-use crate::device::found::{DeviceInfo, DeviceReport};
+use crate::device::device_info::{DeviceInfo, DeviceReport};
 use crate::error::{Error, Result};
 
 /// CUDA 12.0, as the driver counts: what `kernels/` and the calls here need.
@@ -26,7 +26,7 @@ pub(super) fn call(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<(
     let code = code_of(name, f)?;
     match code {
         CUresult::CUDA_SUCCESS => Ok(()),
-        code => Err(refused(name, code)),
+        code => Err(call_error(name, code)),
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn is_lost(code: CUresult) -> bool {
 }
 
 /// What a code means, in the driver's words and in ours.
-pub(super) fn refused(name: &str, code: CUresult) -> Error {
+pub(super) fn call_error(name: &str, code: CUresult) -> Error {
     let number = code as u32;
     // SAFETY of what is called by it: both take a code and where to write an address.
     let word = |f: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
@@ -213,7 +213,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     let of = |e: Error| Error::device(format!("cuda:{ordinal}: {e}"));
     let there = count().map_err(of)?;
     if there == 0 {
-        return Err(of(refused(
+        return Err(of(call_error(
             "cuDeviceGetCount",
             CUresult::CUDA_ERROR_NO_DEVICE,
         )));
@@ -306,7 +306,10 @@ pub fn probe() -> DeviceReport {
             report.devices.push(described(ordinal)?.1);
         }
         match report.devices.is_empty() {
-            true => Err(refused("cuDeviceGetCount", CUresult::CUDA_ERROR_NO_DEVICE)),
+            true => Err(call_error(
+                "cuDeviceGetCount",
+                CUresult::CUDA_ERROR_NO_DEVICE,
+            )),
             false => Ok(()),
         }
     })();

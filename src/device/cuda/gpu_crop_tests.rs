@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use super::gpu_tests::context;
 use super::tests::ring::TestRing;
-use super::{Context, CropStage};
-use crate::device::Upload;
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
-use crate::device::shape::{CropShape, RowPlaces};
+use super::{CropStage, CudaContext};
+use crate::device::UploadMode;
+use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::stage_shapes::{CropShape, RowPlaces};
 use crate::device::tests::reference::CpuStage;
-use crate::device::tests::reference::apart::apart;
-use crate::device::tests::reference::handed::handed;
+use crate::device::tests::reference::color_distance::apart;
+use crate::device::tests::reference::worker_rows::handed;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
-use crate::pixels::resample::Resampler;
+use crate::pixels::resample::ImageResampler;
 use crate::pixels::rounding::elements;
 use crate::recipe::{
-    Cast, ColorJitter, ColorSpace, ConvertColor, Decode, Dtype, Emission, Grayscale, Layout,
-    MemoryLayout, Normalize, Op, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, Recipe, Reorder, SampleProgram, Span, WhitePoint,
+    Cast, ColorJitter, ColorSpace, ConvertColor, DataType, Decode, Grayscale, Layout, MemoryLayout,
+    Normalize, Op, OutputFormat, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop,
+    RandomRotate90, Recipe, ReorderMode, SampleProgram, Span, WhitePoint,
 };
 use crate::sys::cpu::CpuLevel;
 
@@ -38,7 +38,7 @@ struct Batch {
     rows: Vec<KernelRow>,
     wanted: Vec<Vec<f32>>,
     places: RowPlaces,
-    emission: Emission,
+    emission: OutputFormat,
     size: (u32, u32),
 }
 
@@ -51,12 +51,17 @@ impl Batch {
             recipe.ops.push(RandomRotate90::default().into());
         }
         recipe.ops.extend(colors.iter().cloned());
-        recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+        recipe.ops.push(
+            Cast {
+                dtype: DataType::F32,
+            }
+            .into(),
+        );
         recipe.ops.push(Layout { layout }.into());
-        recipe.reorder = Some(Reorder::Exact);
+        recipe.reorder = Some(ReorderMode::Exact);
         let program = SampleProgram::compile(&recipe).unwrap();
         let program = program.with_crops().unwrap();
-        let room = program.crops.unwrap().room(size);
+        let room = program.crops.unwrap().row_bytes(size);
         let mut batch = Self {
             bytes: Vec::new(),
             rows: Vec::new(),
@@ -66,10 +71,10 @@ impl Batch {
                 tables: room.pixels_at(),
                 pixels_end: room.pixels_end(),
             },
-            emission: program.emission,
+            emission: program.output_format,
             size,
         };
-        let resampler = || Resampler::new(CpuLevel::detect().unwrap());
+        let resampler = || ImageResampler::new(CpuLevel::detect().unwrap());
         for sample in 0..ROWS {
             let begin = batch.bytes.len();
             let of = sample as u32;
@@ -78,7 +83,7 @@ impl Batch {
                 _ => fixtures::jpeg(90 + 37 * of, 300 - (40 * of) % 200, Sampling::S420),
             };
             let (row, header, room) = handed(&program, &file, sample as u64, None).unwrap();
-            let made = CpuStage::new(program.emission, resampler()).row(&row, &header, room);
+            let made = CpuStage::new(program.output_format, resampler()).row(&row, &header, room);
             batch.bytes.extend(row);
             if is_masked(sample) {
                 batch.rows.push(KernelRow {
@@ -95,12 +100,12 @@ impl Batch {
     }
 
     /// The same rows, in elements of another type.
-    fn with_dtype(mut self, dtype: Dtype) -> Self {
+    fn with_dtype(mut self, dtype: DataType) -> Self {
         self.emission.dtype = dtype;
         self
     }
 
-    fn stage(&self, context: &Arc<Context>) -> (TestRing, CropStage) {
+    fn stage(&self, context: &Arc<CudaContext>) -> (TestRing, CropStage) {
         let scene = TestRing::new(2, ROWS as u32, self.bytes.len());
         let emission = KernelEmission::new(&self.emission, self.size);
         let shape = CropShape {
@@ -116,7 +121,7 @@ impl Batch {
         (scene, stage)
     }
 
-    fn made(&self, scene: &mut TestRing, stage: &mut CropStage, read: Upload) -> Vec<u8> {
+    fn made(&self, scene: &mut TestRing, stage: &mut CropStage, read: UploadMode) -> Vec<u8> {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }
@@ -216,7 +221,7 @@ fn what_workers_hand_over_becomes_what_the_cpu_stage_makes() {
             for size in sizes {
                 let batch = Batch::new(&colors, layout, size);
                 let (mut scene, mut stage) = batch.stage(&context);
-                for read in [Upload::InPlace, Upload::Copied] {
+                for read in [UploadMode::InPlace, UploadMode::Copied] {
                     let made = floats(&batch.made(&mut scene, &mut stage, read));
                     let len = batch.wanted[0].len();
                     assert_eq!(made.len(), ROWS * len);
@@ -251,10 +256,10 @@ fn shorter_elements_are_the_floats_rounded() {
         let of = |dtype| {
             let batch = batch().with_dtype(dtype);
             let (mut scene, mut stage) = batch.stage(&context);
-            batch.made(&mut scene, &mut stage, Upload::Copied)
+            batch.made(&mut scene, &mut stage, UploadMode::Copied)
         };
-        let made = floats(&of(Dtype::F32));
-        for half in [Dtype::F16, Dtype::Bf16] {
+        let made = floats(&of(DataType::F32));
+        for half in [DataType::F16, DataType::Bf16] {
             assert!(of(half) == elements(made.clone(), half), "{half} {layout}");
         }
     }
@@ -268,9 +273,9 @@ fn the_mean_of_a_row_is_the_same_in_every_launch() {
     let batch = Batch::new(&colors, MemoryLayout::Nchw, (224, 224));
     assert!(batch.rows.iter().any(KernelRow::takes_mean));
     let (mut scene, mut stage) = batch.stage(&context);
-    let first = batch.made(&mut scene, &mut stage, Upload::InPlace);
+    let first = batch.made(&mut scene, &mut stage, UploadMode::InPlace);
     for turn in 0..20 {
-        for read in [Upload::InPlace, Upload::Copied] {
+        for read in [UploadMode::InPlace, UploadMode::Copied] {
             let again = batch.made(&mut scene, &mut stage, read);
             assert!(again == first, "turn {turn} {read:?}");
         }

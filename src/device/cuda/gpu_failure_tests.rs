@@ -5,7 +5,7 @@ use std::env;
 
 use super::gpu_tests::context;
 use super::tests::ring::TestRing;
-use super::{Context, RowsStage};
+use super::{CudaContext, RowsStage};
 use crate::error;
 
 /// More than the device has, and a device that is not there.
@@ -20,13 +20,13 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     let said = e.to_string();
     for words in [
         "cuda:0 (",
-        &format!("{} of batches", error::needed(all as u64)),
+        &format!("{} of batches", error::size_rounded_up(all as u64)),
         "free",
         "lower batch or depth",
     ] {
         assert!(said.contains(words), "`{words}` is not in: {said}");
     }
-    let said = Context::open(99).unwrap_err().to_string();
+    let said = CudaContext::open(99).unwrap_err().to_string();
     assert!(
         said.contains("no cuda:99") && said.contains("cuda:0 ("),
         "{said}"
@@ -67,7 +67,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
     let bytes: Vec<u8> = (0..4096u32).map(|i| i as u8).collect();
     let begin = || {
         let mut scene = TestRing::new(2, 1, bytes.len());
-        let context = Context::open(0).unwrap();
+        let context = CudaContext::open(0).unwrap();
         let mut stage = RowsStage::new(&context, scene.ring(), 2, bytes.len()).unwrap();
         let rows = stage.submit_rows(scene.held(&bytes), bytes.len()).unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);

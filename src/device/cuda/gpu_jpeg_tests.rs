@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
+use super::gpu_jpeg_decoder::{GpuJpegDecoder, JpegKernels};
 use super::gpu_tests::context;
-use super::jpeg_stage::{JpegKernels, JpegLane};
 use super::memory::HostBuffer;
-use crate::device::cuda::Context;
-use crate::device::jpeg_part::{Part, PartLimits, THREADS};
-use crate::device::tests::reference::resized::{resized, tables};
+use crate::device::cuda::CudaContext;
+use crate::device::jpeg_part::{JpegPart, PartLimits, THREADS};
+use crate::device::tests::reference::cpu_resize::{resized, tables};
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode, photos};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
-use crate::picture::jpeg::{BaselineDecoder, Form, Job, Window, stages};
-use crate::pixels::resample::{Axes, BoxF, Target};
-use crate::recipe::weights::Filter;
+use crate::picture::jpeg::{BaselineDecoder, DecodeRequest, JpegWindow, SimdForm, stages};
+use crate::pixels::resample::{FractionalBox, ResizeAxes, ResizeTarget};
+use crate::recipe::weights::ResizeFilter;
 
 /// Samplings that rows can hold.
 const SAMPLINGS: [Sampling; 8] = [
@@ -40,7 +40,7 @@ struct Case {
     size: (usize, usize),
     components: usize,
     block: usize,
-    window: Window,
+    window: JpegWindow,
     /// Tables of a resize, and the width and height that it makes.
     resize: Option<(Vec<u8>, (usize, usize))>,
 }
@@ -48,7 +48,7 @@ struct Case {
 impl Case {
     fn whole(jpeg: Vec<u8>, block: usize) -> Self {
         let (size, components) = look(&jpeg);
-        let window = Window {
+        let window = JpegWindow {
             x: 0,
             y: 0,
             w: (size.0 * block).div_ceil(8),
@@ -65,9 +65,9 @@ impl Case {
     }
 
     /// The same, whose window becomes as large as `target`.
-    fn resized(self, target: Target) -> Self {
+    fn resized(self, target: ResizeTarget) -> Self {
         let (w, h) = (self.window.w, self.window.h);
-        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
+        let axes = ResizeAxes::new((w, h), FractionalBox::whole(w, h), target);
         Self {
             resize: Some((tables(&axes), (target.width, target.height))),
             ..self
@@ -83,7 +83,7 @@ impl Case {
     /// The row, and what is read of it; none if no row can hold it.
     fn row(&self) -> Option<(Vec<u8>, CodedPicture)> {
         let mut row = vec![0xEE; self.jpeg.len() + (80 << 10)];
-        let len = write_row(&self.job(), Form::Plain, &mut row).ok()?;
+        let len = write_row(&self.job(), SimdForm::Plain, &mut row).ok()?;
         row.truncate(len);
         if let Some((tables, _)) = &self.resize {
             row.extend(tables);
@@ -100,12 +100,12 @@ impl Case {
             (random.below((size - len + 1) as u64) as usize, len)
         };
         let ((x, w), (y, h)) = (side(case.window.w), side(case.window.h));
-        case.window = Window { x, y, w, h };
+        case.window = JpegWindow { x, y, w, h };
         case
     }
 
-    fn job(&self) -> Job<'_> {
-        Job {
+    fn job(&self) -> DecodeRequest<'_> {
+        DecodeRequest {
             bytes: &self.jpeg,
             size: self.size,
             components: self.components,
@@ -117,7 +117,7 @@ impl Case {
     /// By the plain form of the CPU decoder; none if that refuses it.
     fn expected(&self) -> Option<Vec<u8>> {
         let mut pixels = vec![0; 3 * self.window.w * self.window.h];
-        let decoded = BaselineDecoder::new(Form::Plain).decode(&self.job(), &mut pixels);
+        let decoded = BaselineDecoder::new(SimdForm::Plain).decode(&self.job(), &mut pixels);
         decoded.ok()?;
         Some(match &self.resize {
             None => pixels,
@@ -146,13 +146,13 @@ enum Outcome {
 }
 
 struct Gpu {
-    lane: JpegLane,
+    lane: GpuJpegDecoder,
     rows: HostBuffer,
 }
 
 impl Gpu {
-    fn new(context: &Arc<Context>, kernels: &Arc<JpegKernels>, limits: PartLimits) -> Self {
-        let lane = JpegLane::new(kernels, limits).unwrap();
+    fn new(context: &Arc<CudaContext>, kernels: &Arc<JpegKernels>, limits: PartLimits) -> Self {
+        let lane = GpuJpegDecoder::new(kernels, limits).unwrap();
         let rows = HostBuffer::new(context, limits.rows, "rows of a test").unwrap();
         Self { lane, rows }
     }
@@ -351,7 +351,7 @@ fn stages_are_equal() {
 
 /// Compares the stages of the only picture of a part with the CPU's: how many blocks of
 /// coefficients and how many samples.
-fn compare_stages(case: &Case, part: &Part, work: &[u8]) -> (usize, usize) {
+fn compare_stages(case: &Case, part: &JpegPart, work: &[u8]) -> (usize, usize) {
     let mut pixels = vec![0; 3 * case.window.w * case.window.h];
     let expected = stages(&case.job(), &mut pixels).unwrap();
     assert_eq!(Some(&pixels), case.expected().as_ref());
@@ -572,18 +572,18 @@ fn parts_take_what_fits() {
     gpu.check(&cases);
     let large = Case::whole(encode(1500, 1500, Sampling::S444, 90, false, 0), 8);
     let mut row = vec![0; large.jpeg.len() + (80 << 10)];
-    write_row(&large.job(), Form::Plain, &mut row).unwrap();
+    write_row(&large.job(), SimdForm::Plain, &mut row).unwrap();
     let read = CodedPicture::read(&row).unwrap();
     assert!(!gpu.add(&read, 0));
 }
 
-const FILTERS: [Filter; 6] = [
-    Filter::Nearest,
-    Filter::Area,
-    Filter::Triangle,
-    Filter::Cubic,
-    Filter::SharpCubic,
-    Filter::Lanczos3,
+const FILTERS: [ResizeFilter; 6] = [
+    ResizeFilter::Nearest,
+    ResizeFilter::Area,
+    ResizeFilter::Triangle,
+    ResizeFilter::Cubic,
+    ResizeFilter::SharpCubic,
+    ResizeFilter::Lanczos3,
 ];
 
 /// Windows of any size that become as large as any row: reduced, enlarged, copied along an axis.
@@ -613,7 +613,7 @@ fn some_resize(number: usize, random: &mut Random) -> Case {
     if (width, height) == (w, h) {
         height += 1;
     }
-    case.resized(Target {
+    case.resized(ResizeTarget {
         width,
         height,
         filter: FILTERS[number % 6],
@@ -656,7 +656,7 @@ fn large_windows_are_resized_as_by_the_cpu() {
     };
     let jpeg = encode(4000, 3000, Sampling::S420, 80, false, 0);
     let cases = FILTERS.map(|filter| {
-        Case::whole(jpeg.clone(), 8).resized(Target {
+        Case::whole(jpeg.clone(), 8).resized(ResizeTarget {
             width: 224,
             height: 224,
             filter,
@@ -724,7 +724,7 @@ fn a_part_is_put_together_while_another_is_decoded() {
     for case in &cases {
         let at = end;
         let room = &mut gpu.rows.bytes_mut()[at..];
-        let len = write_row(&case.job(), Form::Plain, room).unwrap();
+        let len = write_row(&case.job(), SimdForm::Plain, room).unwrap();
         let read = CodedPicture::read(&room[..len]).unwrap();
         end += len;
         rows.push((at, read));

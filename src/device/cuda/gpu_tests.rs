@@ -4,23 +4,23 @@
 use std::env;
 use std::sync::Arc;
 
-use crate::cut::crop::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
-use crate::device::Upload;
+use crate::cut::crop_row::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
+use crate::device::UploadMode;
+use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::cuda::tests::ring::TestRing;
-use crate::device::cuda::{Context, CropStage, RowsStage};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::cuda::{CropStage, CudaContext, RowsStage};
 use crate::device::probe;
-use crate::device::shape::{CropShape, RowPlaces};
+use crate::device::stage_shapes::{CropShape, RowPlaces};
 use crate::pixels::rounding::{numbers, step};
-use crate::recipe::weights::{Axis, Filter, WeightTable};
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+use crate::recipe::weights::{AxisGeometry, ResizeFilter, WeightTable};
+use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat};
 
 /// What a level may be off before it is cast.
 const TOLERANCE: f64 = 2e-3;
 const BRIGHTNESS: u32 = 1;
 const ROWS: usize = 24;
 
-pub(super) fn context() -> Option<Arc<Context>> {
+pub(super) fn context() -> Option<Arc<CudaContext>> {
     if let Some(missing) = probe().missing {
         assert!(
             env::var_os("FEATHERLOAD_REQUIRE_GPU").is_none_or(|v| v != "1"),
@@ -29,7 +29,7 @@ pub(super) fn context() -> Option<Arc<Context>> {
         println!("SKIP: no CUDA device: {missing}");
         return None;
     }
-    Some(Context::open(0).unwrap())
+    Some(CudaContext::open(0).unwrap())
 }
 
 /// Numbers that are the same in every run.
@@ -88,19 +88,19 @@ impl Crop {
             _ => (size.1, size.0),
         };
         let filter = [
-            Filter::Nearest,
-            Filter::Area,
-            Filter::Triangle,
-            Filter::Cubic,
-            Filter::SharpCubic,
-            Filter::Lanczos3,
+            ResizeFilter::Nearest,
+            ResizeFilter::Area,
+            ResizeFilter::Triangle,
+            ResizeFilter::Cubic,
+            ResizeFilter::SharpCubic,
+            ResizeFilter::Lanczos3,
         ][r.below(6)];
         let antialias = r.below(3) > 0;
         let table = |r: &mut Random, from: usize, to: usize| {
             let low = r.unit() * 0.3 * from as f64;
             let high = from as f64 - r.unit() * 0.3 * from as f64;
             let mut table = WeightTable::default();
-            table.prepare(Axis {
+            table.prepare(AxisGeometry {
                 in_size: from as u32,
                 in0: low,
                 in1: high,
@@ -244,10 +244,10 @@ impl Slot {
     }
 }
 
-fn emission(dtype: Dtype, layout: MemoryLayout, order: ColorOrder) -> Emission {
-    let whole = dtype == Dtype::U8;
-    Emission {
-        zeros: 0,
+fn emission(dtype: DataType, layout: MemoryLayout, order: ColorOrder) -> OutputFormat {
+    let whole = dtype == DataType::U8;
+    OutputFormat {
+        zero_channels: 0,
         unit: if whole { 1.0 } else { 255.0 },
         mean: if whole {
             [0.0; 3]
@@ -266,16 +266,16 @@ fn emission(dtype: Dtype, layout: MemoryLayout, order: ColorOrder) -> Emission {
 }
 
 /// How far an element may be from `want`, the element before its cast.
-fn allowed(want: f64, dtype: Dtype, e: &Emission, channel: usize) -> f64 {
+fn allowed(want: f64, dtype: DataType, e: &OutputFormat, channel: usize) -> f64 {
     let before = TOLERANCE / f64::from(e.unit) / f64::from(e.std[channel]);
     match dtype {
-        Dtype::U8 => 0.5 + TOLERANCE,
-        Dtype::F16 | Dtype::Bf16 => before + step(want, dtype),
-        Dtype::F32 => before + 1e-6 * want.abs().max(1.0),
+        DataType::U8 => 0.5 + TOLERANCE,
+        DataType::F16 | DataType::Bf16 => before + step(want, dtype),
+        DataType::F32 => before + 1e-6 * want.abs().max(1.0),
     }
 }
 
-fn is_as_computed(got: &[u8], crops: &[Crop], size: (usize, usize), e: &Emission, what: &str) {
+fn is_as_computed(got: &[u8], crops: &[Crop], size: (usize, usize), e: &OutputFormat, what: &str) {
     let channels = e.channels();
     let got = numbers(got, e.dtype);
     assert_eq!(got.len(), crops.len() * size.0 * size.1 * channels);
@@ -324,7 +324,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
     // One smaller than a tile, one over its edges, one of a single pixel.
     let sizes = [(23, 37), (70, 131), (1, 1)];
     let mut turn = 0;
-    for dtype in Dtype::ALL {
+    for dtype in DataType::ALL {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             for size in sizes {
                 let e = emission(dtype, layout, orders[turn % 3]);
@@ -343,7 +343,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                     jpegs: None,
                 };
                 let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
-                for read in [Upload::InPlace, Upload::Copied] {
+                for read in [UploadMode::InPlace, UploadMode::Copied] {
                     let held = scene.held(&slot.bytes);
                     let rows = stage
                         .submit(held, &slot.rows, slot.places(), &kernel_emission, read)
@@ -362,14 +362,14 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
 fn many_batches_through_few_slots_are_each_their_own() {
     let Some(context) = context() else { return };
     let size = (16, 16);
-    let e = emission(Dtype::F32, MemoryLayout::Nchw, ColorOrder::Rgb);
+    let e = emission(DataType::F32, MemoryLayout::Nchw, ColorOrder::Rgb);
     let kernel_emission = KernelEmission::new(&e, (16, 16));
     let mut r = Random(88_172_645_463_325_252);
     let batches: Vec<Vec<Crop>> = (0..8)
         .map(|_| (0..ROWS).map(|n| Crop::random(&mut r, n, size)).collect())
         .collect();
     let slots: Vec<Slot> = batches.iter().map(|b| Slot::of(b, &mut r)).collect();
-    for (read, (batch, slot)) in [Upload::InPlace, Upload::Copied]
+    for (read, (batch, slot)) in [UploadMode::InPlace, UploadMode::Copied]
         .into_iter()
         .cycle()
         .zip(batches.iter().zip(&slots))
@@ -380,7 +380,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
             source_bytes: ROWS * slot.capacity,
             outputs: 1,
             output_bytes: ROWS * kernel_emission.elements() * 4,
-            dtype: Dtype::F32,
+            dtype: DataType::F32,
             copies: true,
             jpegs: None,
         };

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
-use super::jpeg_stage::{JpegKernels, JpegLane};
-use super::memory::{DeviceBuffer, HostBuffer, Lines};
+use super::context::CudaContext;
+use super::gpu_jpeg_decoder::{GpuJpegDecoder, JpegKernels};
+use super::memory::{DeviceBuffer, DeviceLines, HostBuffer};
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, Result};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
@@ -20,14 +20,14 @@ const RGB: usize = 3;
 #[derive(Debug)]
 pub(super) struct ImageDecoder {
     // Drained before what it reads is freed.
-    lane: JpegLane,
+    lane: GpuJpegDecoder,
     /// Coded data of the part that is put together, and of the one before it, in turns.
     coded: [HostBuffer; 2],
     turn: usize,
     /// Bytes of `coded[turn]` that are taken.
     taken: usize,
     /// Where pictures of the part that is put together go.
-    targets: Vec<Target>,
+    targets: Vec<ImageTarget>,
     /// Bytes of one of `coded`.
     rows: usize,
     /// Bytes of the host that are pinned.
@@ -36,7 +36,7 @@ pub(super) struct ImageDecoder {
 
 /// Where a picture goes.
 #[derive(Debug, Clone, Copy)]
-struct Target {
+struct ImageTarget {
     /// Bytes behind the beginning of the images.
     at: usize,
     /// Bytes of a line.
@@ -49,12 +49,12 @@ impl ImageDecoder {
     ///
     /// # Errors
     /// When there is not enough memory, or the driver cannot load the kernels.
-    pub(super) fn new(context: &Arc<Context>, limits: PartLimits) -> Result<Self> {
+    pub(super) fn new(context: &Arc<CudaContext>, limits: PartLimits) -> Result<Self> {
         let kernels = JpegKernels::load(context)?;
         let part = limits.memory();
         let coded = || HostBuffer::new(context, part.rows, "coded images");
         Ok(Self {
-            lane: JpegLane::new(&kernels, limits)?,
+            lane: GpuJpegDecoder::new(&kernels, limits)?,
             coded: [coded()?, coded()?],
             turn: 0,
             taken: 0,
@@ -65,7 +65,7 @@ impl ImageDecoder {
     }
 
     /// Whether a part can be put together: fewer than two are under way.
-    pub(super) fn takes_more(&self) -> bool {
+    pub(super) fn has_free_part(&self) -> bool {
         !self.lane.is_full()
     }
 
@@ -95,7 +95,7 @@ impl ImageDecoder {
         }
         self.taken = end;
         let (width, height) = picture.picture.size();
-        self.targets.push(Target {
+        self.targets.push(ImageTarget {
             at,
             width: RGB * width as usize,
             lines: height as usize,
@@ -136,7 +136,7 @@ impl ImageDecoder {
         let pictures = unsafe { self.lane.decode()? };
         let (pixels, len) = self.lane.pixels();
         for (picture, target) in pictures.iter().zip(&self.targets) {
-            let from = Lines {
+            let from = DeviceLines {
                 address: pixels + picture.at as u64,
                 len: len.saturating_sub(picture.at),
                 pitch: picture.pitch,
@@ -155,7 +155,7 @@ impl ImageDecoder {
     ///
     /// # Errors
     /// A device error.
-    pub(super) fn done(&mut self) -> Result<Option<Vec<u32>>> {
+    pub(super) fn poll(&mut self) -> Result<Option<Vec<u32>>> {
         match self.lane.is_over()? {
             true => self.lane.wait(),
             false => Ok(None),

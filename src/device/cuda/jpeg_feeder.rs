@@ -11,13 +11,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::context::Context;
-use super::jpeg_again::AgainStage;
-use super::jpeg_lane::{Job, Lane, PartOfJob};
-use super::jpeg_stage::JpegKernels;
+use super::context::CudaContext;
+use super::gpu_jpeg_decoder::JpegKernels;
+use super::jpeg_lane::{JpegBatch, JpegBatchPart, JpegRowLane};
+use super::jpeg_redecode::RedecodeStage;
 use crate::device::JpegTimes;
-use crate::device::coded_rows::{CodedRow, Look, Made};
-use crate::device::shape::{JPEG_LANES, JpegShape};
+use crate::device::coded_rows::{CodedRow, CodedRowState, DecodedBatch};
+use crate::device::stage_shapes::{JPEG_LANES, JpegShape};
 use crate::error::{Error, Result};
 
 /// Between two looks at rows and lanes, while there is nothing to submit and a part is under way,
@@ -30,29 +30,29 @@ const PARTS: usize = 2;
 
 /// What the thread is told.
 #[derive(Debug)]
-pub(super) enum Order {
-    Open(Job),
+pub(super) enum FeederOrder {
+    Open(JpegBatch),
     /// Let all batches go.
-    Forget,
+    Cancel,
 }
 
 /// What it tells.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum FeederReport {
     /// The oldest batch is done.
-    Made(Made),
-    Forgotten,
+    Made(DecodedBatch),
+    Cancelled,
 }
 
 /// What the thread has done so far. The consumer reads it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct FeederProgress {
     pub(super) times: JpegTimes,
     /// The row that the CPU decodes again, if it does.
     pub(super) on_cpu: Option<u32>,
 }
 
-impl Progress {
+impl FeederProgress {
     /// Grows with each step.
     pub(super) fn steps(&self) -> u64 {
         self.times.parts + self.times.decoded_again
@@ -61,43 +61,43 @@ impl Progress {
 
 /// What the thread has.
 #[derive(Debug)]
-pub(super) struct Feeder {
-    lanes: Vec<Lane>,
-    again: AgainStage,
+pub(super) struct JpegFeeder {
+    lanes: Vec<JpegRowLane>,
+    again: RedecodeStage,
     /// Rows of a batch at most.
     rows: usize,
     /// Pictures of a part at most.
     most: usize,
     /// Batches that are not reported, the oldest first.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenBatch>,
     /// The lane of the next part; the one before it has the newest.
     next: usize,
-    progress: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<FeederProgress>>,
     /// Since when a lane has been at work, as far as that is not counted.
     busy: Option<Instant>,
 }
 
 /// A batch that is not reported.
 #[derive(Debug)]
-struct Open {
-    job: Arc<Job>,
+struct OpenBatch {
+    batch: Arc<JpegBatch>,
     /// Rows that have not come.
     missing: Vec<u32>,
     /// Rows that are in no part yet, in their order.
     waiting: Vec<CodedRow>,
     /// Rows that lanes are at.
     in_lanes: usize,
-    made: Made,
+    made: DecodedBatch,
 }
 
-impl Open {
-    fn new(job: Job) -> Self {
+impl OpenBatch {
+    fn new(job: JpegBatch) -> Self {
         Self {
             missing: (0..job.rows.rows()).collect(),
             waiting: Vec::new(),
             in_lanes: 0,
-            made: Made::default(),
-            job: Arc::new(job),
+            made: DecodedBatch::default(),
+            batch: Arc::new(job),
         }
     }
 
@@ -106,14 +106,14 @@ impl Open {
     /// # Errors
     /// A row that does not lie in the batch.
     fn look(&mut self, most: usize) -> Result<()> {
-        let rows = &self.job.rows;
+        let rows = &self.batch.rows;
         let (_, bytes) = rows.memory();
         let before = self.waiting.len();
         let mut wrong = None;
-        self.missing.retain(|row| match rows.look(*row) {
-            Look::NotYet => true,
-            Look::Other => false,
-            Look::Coded(coded) => {
+        self.missing.retain(|row| match rows.row_state(*row) {
+            CodedRowState::Pending => true,
+            CodedRowState::NotCoded => false,
+            CodedRowState::Coded(coded) => {
                 let len = coded.picture.data.end - coded.picture.data.start;
                 let lies = coded.data.start + len == coded.data.end && coded.data.end <= bytes;
                 let lies = lies && len > 0;
@@ -148,19 +148,19 @@ impl Open {
     }
 }
 
-impl Feeder {
+impl JpegFeeder {
     /// Takes all memory that will be needed: where the device has less left than is asked for, of
     /// smaller parts.
     ///
     /// # Errors
     /// Not enough memory of the device for the smallest.
     pub(super) fn open(
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         kernels: Arc<JpegKernels>,
         shape: &JpegShape,
-        progress: Arc<Mutex<Progress>>,
+        progress: Arc<Mutex<FeederProgress>>,
     ) -> Result<Self> {
-        let again = AgainStage::new(context, shape.row_bytes)?;
+        let again = RedecodeStage::new(context, shape.row_bytes)?;
         let (lanes, shape) = Self::lanes(context, &kernels, *shape)?;
         Ok(Self {
             lanes,
@@ -176,12 +176,12 @@ impl Feeder {
 
     /// The lanes, and what they were made for.
     fn lanes(
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         kernels: &Arc<JpegKernels>,
         shape: JpegShape,
-    ) -> Result<(Vec<Lane>, JpegShape)> {
+    ) -> Result<(Vec<JpegRowLane>, JpegShape)> {
         let before = context.out_of_memory();
-        let lanes = (0..JPEG_LANES).map(|_| Lane::new(context, kernels, shape));
+        let lanes = (0..JPEG_LANES).map(|_| JpegRowLane::new(context, kernels, shape));
         let lanes = lanes.collect::<Result<Vec<_>>>();
         match (lanes, shape.smaller()) {
             (Ok(lanes), _) => Ok((lanes, shape)),
@@ -200,7 +200,11 @@ impl Feeder {
 
     /// Until who opens batches is gone, or the device fails. What nobody waits for then is let
     /// go, behind what lanes are at.
-    pub(super) fn feed(mut self, orders: &Receiver<Order>, reports: &Sender<Result<Report>>) {
+    pub(super) fn feed(
+        mut self,
+        orders: &Receiver<FeederOrder>,
+        reports: &Sender<Result<FeederReport>>,
+    ) {
         while let Some(report) = self.step(orders).transpose() {
             let failed = report.is_err();
             if reports.send(report).is_err() || failed {
@@ -210,23 +214,23 @@ impl Feeder {
     }
 
     /// Works until there is something to tell; none when nobody is there to be told.
-    fn step(&mut self, orders: &Receiver<Order>) -> Result<Option<Report>> {
+    fn step(&mut self, orders: &Receiver<FeederOrder>) -> Result<Option<FeederReport>> {
         loop {
             if let Some(made) = self.oldest_done() {
-                return Ok(Some(Report::Made(made)));
+                return Ok(Some(FeederReport::Made(made)));
             }
             let mut rests = !self.work()?;
             // All that was ordered, so that small batches go together.
             loop {
                 match self.next_order(orders, rests) {
-                    Ok(Order::Open(job)) => self.open.push_back(Open::new(job)),
-                    Ok(Order::Forget) => {
+                    Ok(FeederOrder::Open(job)) => self.open.push_back(OpenBatch::new(job)),
+                    Ok(FeederOrder::Cancel) => {
                         for lane in &mut self.lanes {
                             while lane.wait()?.is_some() {}
                         }
                         self.open.clear();
                         self.tick();
-                        return Ok(Some(Report::Forgotten));
+                        return Ok(Some(FeederReport::Cancelled));
                     }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(None),
@@ -239,9 +243,9 @@ impl Feeder {
     /// `rests`: there is nothing else to do now.
     fn next_order(
         &self,
-        orders: &Receiver<Order>,
+        orders: &Receiver<FeederOrder>,
         rests: bool,
-    ) -> std::result::Result<Order, TryRecvError> {
+    ) -> std::result::Result<FeederOrder, TryRecvError> {
         match (rests, self.open.is_empty()) {
             (false, _) => orders.try_recv(),
             (true, true) => orders.recv().map_err(|_| TryRecvError::Disconnected),
@@ -261,7 +265,7 @@ impl Feeder {
     }
 
     /// The oldest batch, if all of it is done. Nobody else has its target then.
-    fn oldest_done(&mut self) -> Option<Made> {
+    fn oldest_done(&mut self) -> Option<DecodedBatch> {
         if !self.open.front()?.is_done() {
             return None;
         }
@@ -286,7 +290,7 @@ impl Feeder {
         }
         let mut is_any = false;
         for lane in 0..JPEG_LANES {
-            let parts = self.lanes[lane].done()?;
+            let parts = self.lanes[lane].poll()?;
             is_any |= parts.is_some();
             self.account(parts)?;
         }
@@ -302,7 +306,7 @@ impl Feeder {
     /// Where the next lane has nothing to do, half as many are.
     fn has_enough(&self) -> bool {
         let waiting = self.open.iter().map(|open| open.waiting.len());
-        let last = |open: &Open| open.has_come() && !open.waiting.is_empty();
+        let last = |open: &OpenBatch| open.has_come() && !open.waiting.is_empty();
         let enough = match self.lanes[self.next].under_way() {
             0 => self.most.div_ceil(2),
             _ => self.most,
@@ -313,7 +317,7 @@ impl Feeder {
     fn submit(&mut self) -> Result<()> {
         let waits = self.open.iter().filter(|open| !open.waiting.is_empty());
         let waits: Vec<_> = waits
-            .map(|open| (&open.job, open.waiting.as_slice()))
+            .map(|open| (&open.batch, open.waiting.as_slice()))
             .collect();
         // The device begins at the first launch, which is not the last thing that a lane does here.
         self.busy.get_or_insert_with(Instant::now);
@@ -332,14 +336,19 @@ impl Feeder {
         Ok(())
     }
 
-    fn note(&self, change: impl FnOnce(&mut Progress)) {
+    fn note(&self, change: impl FnOnce(&mut FeederProgress)) {
         change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Notes what a lane has made, and has what the kernels flagged decoded again.
-    fn account(&mut self, parts: Option<Vec<PartOfJob>>) -> Result<()> {
-        for PartOfJob { job, rows, errors } in parts.into_iter().flatten() {
-            let of = self.open.iter().position(|o| Arc::ptr_eq(&o.job, &job));
+    fn account(&mut self, parts: Option<Vec<JpegBatchPart>>) -> Result<()> {
+        for JpegBatchPart {
+            batch: job,
+            rows,
+            errors,
+        } in parts.into_iter().flatten()
+        {
+            let of = self.open.iter().position(|o| Arc::ptr_eq(&o.batch, &job));
             let Some(at) = of else { continue };
             self.open[at].in_lanes -= rows.len();
             for (of, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {

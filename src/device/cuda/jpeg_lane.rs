@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::bounds::check_frame;
-use super::context::Context;
-use super::crop_stage::Target;
-use super::jpeg_stage::{DecodedPicture, JpegKernels, JpegLane};
-use super::kernel::Places;
-use super::memory::{DeviceBuffer, HostBuffer, Rows};
+use super::context::CudaContext;
+use super::crop_kernel::LaunchAddresses;
+use super::crop_stage::BatchTarget;
+use super::gpu_jpeg_decoder::{DecodedPicture, GpuJpegDecoder, JpegKernels};
+use super::memory::{CopyRect, DeviceBuffer, HostBuffer};
 use crate::device::coded_rows::{CodedBatch, CodedRow, RowAttempt};
-use crate::device::launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED, Pass};
-use crate::device::shape::{JpegShape, RowPlaces};
+use crate::device::crop_launch::{CropPass, ELSEWHERE, KernelEmission, KernelRow, MASKED};
+use crate::device::stage_shapes::{JpegShape, RowPlaces};
 use crate::error::{Error, Result};
 
 /// Bytes of a pixel.
@@ -26,24 +26,24 @@ const ALIGNMENT: usize = 16;
 /// A batch of which a device decodes rows. Nothing else may write its coded rows, nor the rows of
 /// the target that are made of them.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct JpegBatch {
     pub(super) rows: Arc<dyn CodedBatch>,
     pub(super) places: RowPlaces,
     pub(super) emission: KernelEmission,
-    pub(super) target: Target,
+    pub(super) target: BatchTarget,
     /// Bytes of a row of the target.
     pub(super) row_bytes: usize,
 }
 
 /// Rows of a job that are in one part, in their order, and the error word of each once it is over.
 #[derive(Debug)]
-pub(super) struct PartOfJob {
-    pub(super) job: Arc<Job>,
+pub(super) struct JpegBatchPart {
+    pub(super) batch: Arc<JpegBatch>,
     pub(super) rows: Vec<RowAttempt>,
     pub(super) errors: Vec<u32>,
 }
 
-impl PartOfJob {
+impl JpegBatchPart {
     /// Rows of the batch that a launch covers: from the first to the last.
     fn covered(&self) -> (usize, usize) {
         let first = self.rows.first().map_or(0, |of| of.row as usize);
@@ -54,35 +54,35 @@ impl PartOfJob {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct JpegRowLane {
     shape: JpegShape,
     // Drained before what it reads is freed.
-    decoder: JpegLane,
+    decoder: GpuJpegDecoder,
     tables: DeviceBuffer,
     descriptors: DeviceBuffer,
     /// Descriptors on their way, in turns.
     written: [HostBuffer; 2],
     turn: usize,
     /// Parts that were submitted, the oldest first.
-    under_way: VecDeque<Vec<PartOfJob>>,
+    under_way: VecDeque<Vec<JpegBatchPart>>,
 }
 
 /// Room of a lane that a part has taken.
 #[derive(Debug, Default)]
-struct Taken {
+struct PartFill {
     rows: usize,
     tables: usize,
     /// Bytes of coded data.
     coded: usize,
 }
 
-impl Lane {
+impl JpegRowLane {
     /// Takes all the memory that the lane will need.
     ///
     /// # Errors
     /// When the device has not enough memory.
     pub(super) fn new(
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         kernels: &Arc<JpegKernels>,
         shape: JpegShape,
     ) -> Result<Self> {
@@ -90,7 +90,7 @@ impl Lane {
         let written = || HostBuffer::new(context, descriptors, "descriptors of JPEGs");
         Ok(Self {
             shape,
-            decoder: JpegLane::new(kernels, shape.limits)?,
+            decoder: GpuJpegDecoder::new(kernels, shape.limits)?,
             tables: DeviceBuffer::new(context, shape.table_bytes(), "tables of JPEGs")?,
             descriptors: DeviceBuffer::new(context, descriptors, "descriptors of JPEGs")?,
             written: [written()?, written()?],
@@ -104,7 +104,7 @@ impl Lane {
     }
 
     /// The oldest part that was submitted, if the device has made its rows.
-    pub(super) fn done(&mut self) -> Result<Option<Vec<PartOfJob>>> {
+    pub(super) fn poll(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
         match self.decoder.is_over()? {
             true => self.wait(),
             false => Ok(None),
@@ -112,7 +112,7 @@ impl Lane {
     }
 
     /// As [`Lane::done`], once it has; none when no part is under way.
-    pub(super) fn wait(&mut self) -> Result<Option<Vec<PartOfJob>>> {
+    pub(super) fn wait(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
         let Some(errors) = self.decoder.wait()? else {
             return Ok(None);
         };
@@ -131,16 +131,19 @@ impl Lane {
     ///
     /// # Errors
     /// The device fails; a row that names what is not its own, or that no part has room for.
-    pub(super) fn submit(&mut self, waiting: &[(&Arc<Job>, &[CodedRow])]) -> Result<Vec<usize>> {
-        let (mut taken, mut counts) = (Taken::default(), Vec::new());
+    pub(super) fn submit(
+        &mut self,
+        waiting: &[(&Arc<JpegBatch>, &[CodedRow])],
+    ) -> Result<Vec<usize>> {
+        let (mut taken, mut counts) = (PartFill::default(), Vec::new());
         let mut parts = Vec::new();
         for (job, rows) in waiting {
             let count = self.take(&mut taken, job, rows)?;
             counts.push(count);
             if count > 0 {
-                parts.push(PartOfJob {
-                    job: (*job).clone(),
-                    rows: rows[..count].iter().map(CodedRow::of).collect(),
+                parts.push(JpegBatchPart {
+                    batch: (*job).clone(),
+                    rows: rows[..count].iter().map(CodedRow::row_attempt).collect(),
                     errors: Vec::new(),
                 });
             }
@@ -169,7 +172,7 @@ impl Lane {
     ///
     /// # Errors
     /// A batch that does not lie in pinned memory.
-    fn take(&mut self, taken: &mut Taken, job: &Job, rows: &[CodedRow]) -> Result<usize> {
+    fn take(&mut self, taken: &mut PartFill, job: &JpegBatch, rows: &[CodedRow]) -> Result<usize> {
         let (memory, bytes) = job.rows.memory();
         let memory = job.target.pinned.address_of(memory, bytes)?;
         let Some(begin) = rows.first().map(|row| row.row) else {
@@ -195,7 +198,7 @@ impl Lane {
         Ok(count)
     }
 
-    fn put(&mut self, parts: &[PartOfJob], rows: &[&CodedRow]) -> Result<()> {
+    fn put(&mut self, parts: &[JpegBatchPart], rows: &[&CodedRow]) -> Result<()> {
         // SAFETY: `take` has seen that each row's data lie in the batch's memory, which is pinned
         // (`address_of`) and held by its job: until the part is told by `wait`, or until `submit`
         // has drained the stream.
@@ -207,7 +210,7 @@ impl Lane {
     /// Makes rows of decoded pictures: those of all rows of the part.
     fn launch(
         &mut self,
-        parts: &[PartOfJob],
+        parts: &[JpegBatchPart],
         rows: &[&CodedRow],
         pictures: &[DecodedPicture],
     ) -> Result<()> {
@@ -216,7 +219,7 @@ impl Lane {
         let mut tables = 0;
         let mut decoded = rows.iter().zip(pictures);
         for part in parts {
-            let job = &part.job;
+            let job = &part.batch;
             let (first, count) = part.covered();
             let begin = descriptors.len();
             descriptors.resize(begin + count, elsewhere());
@@ -252,9 +255,9 @@ impl Lane {
         for part in parts {
             let (first, count) = part.covered();
             let here = &descriptors[begin..begin + count];
-            self.launch_part(&part.job, (first, begin, at), here)?;
+            self.launch_part(&part.batch, (first, begin, at), here)?;
             begin += count;
-            at += count * part.job.places.tables;
+            at += count * part.batch.places.tables;
         }
         Ok(())
     }
@@ -263,7 +266,7 @@ impl Lane {
     /// `begin`, and their tables go to byte `at`.
     fn launch_part(
         &self,
-        job: &Job,
+        job: &JpegBatch,
         (first, begin, at): (usize, usize, usize),
         rows: &[KernelRow],
     ) -> Result<()> {
@@ -283,7 +286,7 @@ impl Lane {
                 first + rows.len()
             )));
         }
-        let lines = Rows {
+        let lines = CopyRect {
             first,
             width: places.tables,
             count: rows.len(),
@@ -298,7 +301,7 @@ impl Lane {
         for event in job.target.output.after_all() {
             stream.wait_for(event)?;
         }
-        let at = Places {
+        let at = LaunchAddresses {
             tables: self.tables.address(),
             pixels: self.decoder.pixels().0,
             rows: self.descriptors.address() + (begin * size_of::<KernelRow>()) as u64,
@@ -306,9 +309,9 @@ impl Lane {
         };
         let takes_mean =
             |row: &KernelRow| row.flags & (MASKED | ELSEWHERE) == 0 && row.takes_mean();
-        let passes: &[Pass] = match rows.iter().any(takes_mean) {
-            true => &[Pass::Sums, Pass::Rows],
-            false => &[Pass::Rows],
+        let passes: &[CropPass] = match rows.iter().any(takes_mean) {
+            true => &[CropPass::Sums, CropPass::Rows],
+            false => &[CropPass::Rows],
         };
         for pass in passes {
             // SAFETY: `check_frame` has seen that tables lie in the row's part, and pixels in the

@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::context::{Context, Event};
-use super::crop_stage::Target;
-use super::jpeg_feeder::{Feeder, Order, Progress, Report};
-use super::jpeg_lane::Job;
-use super::jpeg_stage::JpegKernels;
+use super::context::{CudaContext, CudaEvent};
+use super::crop_stage::BatchTarget;
+use super::gpu_jpeg_decoder::JpegKernels;
+use super::jpeg_feeder::{FeederOrder, FeederProgress, FeederReport, JpegFeeder};
+use super::jpeg_lane::JpegBatch;
 use crate::device::JpegTimes;
-use crate::device::coded_rows::{CodedBatch, Made};
-use crate::device::launch::KernelEmission;
-use crate::device::shape::{JpegShape, RowPlaces};
+use crate::device::coded_rows::{CodedBatch, DecodedBatch};
+use crate::device::crop_launch::KernelEmission;
+use crate::device::stage_shapes::{JpegShape, RowPlaces};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
@@ -41,26 +41,26 @@ const END: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct JpegThread {
     /// Always there, but in a forked copy that drops it.
-    ends: Option<Ends>,
+    ends: Option<ThreadChannels>,
     is_open: bool,
     process: u32,
     /// Of batches that are not reported: before what their memory is not written.
-    after: VecDeque<Vec<Arc<Event>>>,
+    after: VecDeque<Vec<Arc<CudaEvent>>>,
     /// Time that was waited for a device that could work, and what was done by then.
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
-    progress: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<FeederProgress>>,
 }
 
 /// Of the channels to and from the thread.
 #[derive(Debug)]
-struct Ends {
-    orders: Sender<Order>,
-    context: Receiver<Result<Arc<Context>>>,
+struct ThreadChannels {
+    orders: Sender<FeederOrder>,
+    context: Receiver<Result<Arc<CudaContext>>>,
     begin: Sender<JpegShape>,
     opened: Receiver<Result<()>>,
-    reports: Receiver<Result<Report>>,
+    reports: Receiver<Result<FeederReport>>,
     thread: JoinHandle<()>,
 }
 
@@ -75,10 +75,10 @@ impl JpegThread {
         let (begin, may_begin) = mpsc::channel();
         let (say_opened, opened) = mpsc::channel();
         let (report, reports) = mpsc::channel();
-        let progress = Arc::<Mutex<Progress>>::default();
+        let progress = Arc::<Mutex<FeederProgress>>::default();
         let theirs = progress.clone();
         let work = move || {
-            let context = match Context::open(ordinal) {
+            let context = match CudaContext::open(ordinal) {
                 Ok(context) => context,
                 Err(why) => {
                     let _ = say_context.send(Err(why));
@@ -91,7 +91,7 @@ impl JpegThread {
             let opened = JpegKernels::load(&context).and_then(|kernels| {
                 // Nobody begins where the run does not.
                 match may_begin.recv() {
-                    Ok(shape) => Feeder::open(&context, kernels, &shape, theirs).map(Some),
+                    Ok(shape) => JpegFeeder::open(&context, kernels, &shape, theirs).map(Some),
                     Err(_) => Ok(None),
                 }
             });
@@ -112,7 +112,7 @@ impl JpegThread {
             .spawn(work)
             .map_err(|e| Error::not_started("start the thread that decodes JPEGs", e))?;
         Ok(Self {
-            ends: Some(Ends {
+            ends: Some(ThreadChannels {
                 orders,
                 context,
                 begin,
@@ -134,7 +134,7 @@ impl JpegThread {
     ///
     /// # Errors
     /// Why it is not.
-    pub(crate) fn context(&mut self) -> Result<Arc<Context>> {
+    pub(crate) fn context(&mut self) -> Result<Arc<CudaContext>> {
         self.opening(|ends| &ends.context)
     }
 
@@ -143,7 +143,7 @@ impl JpegThread {
     ///
     /// # Errors
     /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
-    pub(crate) fn opened(&mut self, shape: JpegShape) -> Result<()> {
+    pub(crate) fn start_decoder(&mut self, shape: JpegShape) -> Result<()> {
         if !self.is_open {
             // Where nobody receives it, `opening` says why.
             let _ = self.ends()?.begin.send(shape);
@@ -153,7 +153,7 @@ impl JpegThread {
         Ok(())
     }
 
-    fn opening<T>(&mut self, of: fn(&Ends) -> &Receiver<Result<T>>) -> Result<T> {
+    fn opening<T>(&mut self, of: fn(&ThreadChannels) -> &Receiver<Result<T>>) -> Result<T> {
         self.check()?;
         let mut waited = RunningClock::start();
         loop {
@@ -180,19 +180,19 @@ impl JpegThread {
     pub(crate) fn open(
         &mut self,
         rows: Arc<dyn CodedBatch>,
-        target: Target,
+        target: BatchTarget,
         (places, emission, row_bytes): (RowPlaces, KernelEmission, usize),
     ) -> Result<()> {
         self.check()?;
         let after = target.output.after_all().cloned().collect();
-        let job = Job {
+        let job = JpegBatch {
             rows,
             places,
             emission,
             target,
             row_bytes,
         };
-        self.order(Order::Open(job))?;
+        self.order(FeederOrder::Open(job))?;
         self.after.push_back(after);
         Ok(())
     }
@@ -202,14 +202,14 @@ impl JpegThread {
     ///
     /// # Errors
     /// As [`JpegThread::next_done`].
-    pub(crate) fn forget(&mut self) -> Result<()> {
+    pub(crate) fn cancel_batches(&mut self) -> Result<()> {
         self.check()?;
-        self.order(Order::Forget)?;
+        self.order(FeederOrder::Cancel)?;
         loop {
             match self.next_report(Duration::MAX)? {
-                Some(Report::Made(_)) => drop(self.after.pop_front()),
+                Some(FeederReport::Made(_)) => drop(self.after.pop_front()),
                 None => {}
-                Some(Report::Forgotten) => {
+                Some(FeederReport::Cancelled) => {
                     self.after.clear();
                     return Ok(());
                 }
@@ -217,7 +217,7 @@ impl JpegThread {
         }
     }
 
-    fn order(&mut self, order: Order) -> Result<()> {
+    fn order(&mut self, order: FeederOrder) -> Result<()> {
         match self.ends()?.orders.send(order) {
             Ok(()) => Ok(()),
             // Why it ended may be told yet, behind batches that were made.
@@ -243,7 +243,7 @@ impl JpegThread {
     }
 
     /// What is seen of the thread.
-    fn seen<T: Default>(&self, of: impl FnOnce(&Progress) -> T) -> T {
+    fn seen<T: Default>(&self, of: impl FnOnce(&FeederProgress) -> T) -> T {
         // A forked copy may have the lock of a thread that it does not have.
         if self.process != process::id() {
             return T::default();
@@ -256,21 +256,21 @@ impl JpegThread {
     ///
     /// # Errors
     /// The device fails, or has hung for the limit. So does every later call.
-    pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<Made>> {
+    pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<DecodedBatch>> {
         self.check()?;
         match self.next_report(most)? {
-            Some(Report::Made(made)) => {
+            Some(FeederReport::Made(made)) => {
                 self.after.pop_front();
                 Ok(Some(made))
             }
-            Some(Report::Forgotten) => Err(self.fail(Error::device(
+            Some(FeederReport::Cancelled) => Err(self.fail(Error::device(
                 "batches of JPEGs were let go, and one is waited for",
             ))),
             None => Ok(None),
         }
     }
 
-    fn next_report(&mut self, most: Duration) -> Result<Option<Report>> {
+    fn next_report(&mut self, most: Duration) -> Result<Option<FeederReport>> {
         let mut left = most;
         loop {
             let look = LOOK.min(left);
@@ -309,8 +309,8 @@ impl JpegThread {
     fn waited(&mut self, look: Duration) -> Duration {
         // Of newer ones too: a part may have pictures of several.
         let mut events = self.after.iter().flatten();
-        let is_read = events.any(|event| matches!(event.is_over(), Ok(false)));
-        let steps = self.seen(Progress::steps);
+        let is_read = events.any(|event| matches!(event.is_done(), Ok(false)));
+        let steps = self.seen(FeederProgress::steps);
         if is_read || self.waited.as_ref().is_some_and(|(_, n)| *n != steps) {
             self.waited = None;
         }
@@ -325,7 +325,7 @@ impl JpegThread {
 
     /// In this process alone: of a forked copy the thread is not there, and what it held of
     /// the channels is held for ever.
-    fn ends(&self) -> Result<&Ends> {
+    fn ends(&self) -> Result<&ThreadChannels> {
         match &self.ends {
             Some(ends) if self.process == process::id() => Ok(ends),
             _ => Err(Error::device(
@@ -372,7 +372,7 @@ impl Drop for JpegThread {
             std::mem::forget(ends);
             return;
         }
-        let Ends {
+        let ThreadChannels {
             orders,
             context,
             begin,

@@ -12,24 +12,26 @@ use std::time::{Duration, Instant};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use super::context::Stream;
-use super::crop_stage::Target;
+use super::context::CudaStream;
+use super::crop_kernel::CropKernel;
+use super::crop_stage::BatchTarget;
 use super::jpeg_thread::JpegThread;
-use super::kernel::Kernel;
-use super::outputs::{Output, Outputs};
-use super::pinned::PinnedRing;
+use super::output_pool::{OutputBuffer, OutputPool};
+use super::pinned_ring::PinnedRing;
 use super::tests::ring::TestRing;
 use super::tests::standin::{Log, with_standin};
-use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, Made, RowAttempt, Verdict};
+use crate::device::coded_rows::{
+    CodedBatch, CodedRow, CodedRowState, CpuVerdict, DecodedBatch, RedecodedRow, RowAttempt,
+};
+use crate::device::crop_launch::{KernelEmission, KernelRow};
 use crate::device::jpeg_part::{KERNELS, PartLimits};
-use crate::device::launch::{KernelEmission, KernelRow};
-use crate::device::shape::{GRANULE, JPEG_LANES, JpegRoom, JpegShape, RowPlaces};
+use crate::device::stage_shapes::{GRANULE, JPEG_LANES, JpegRoom, JpegShape, RowPlaces};
 use crate::error::{Error, FaultKind};
 use crate::picture::jpeg::fixtures::{Sampling, encode};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, write_row};
-use crate::picture::jpeg::{Form, Job, Window};
+use crate::picture::jpeg::{DecodeRequest, JpegWindow, SimdForm};
 use crate::pool::ring::slots::HeldSlot;
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout};
+use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat};
 
 const NAME: &str = "device::cuda::jpeg_thread_tests";
 /// What the driver's stand-in fills new memory with.
@@ -63,7 +65,7 @@ const PLACES: RowPlaces = RowPlaces {
 /// Of a row on the device: 4 x 8 pixels.
 const ROW: usize = 3 * 4 * 8;
 /// The part of each picture that is decoded.
-const WINDOW: Window = Window {
+const WINDOW: JpegWindow = JpegWindow {
     x: 5,
     y: 3,
     w: 16,
@@ -85,7 +87,7 @@ fn coded() -> &'static [u8] {
     static CODED: OnceLock<Vec<u8>> = OnceLock::new();
     CODED.get_or_init(|| {
         let jpeg = encode(24, 16, Sampling::S420, 50, false, 0);
-        let job = Job {
+        let job = DecodeRequest {
             bytes: &jpeg,
             size: (24, 16),
             components: 3,
@@ -93,7 +95,7 @@ fn coded() -> &'static [u8] {
             window: WINDOW,
         };
         let mut row = vec![0; jpeg.len() + (8 << 10)];
-        let len = write_row(&job, Form::Plain, &mut row).unwrap();
+        let len = write_row(&job, SimdForm::Plain, &mut row).unwrap();
         row.truncate(len);
         assert!(PLACES.tables + len <= PLACES.capacity);
         row
@@ -126,8 +128,8 @@ impl Coming {
 
 /// The CPU's verdict on a row in a test: even ones give nothing, and another sample stands in for
 /// odd multiples of 3.
-fn verdict(row: u32) -> Option<Verdict> {
-    (row.is_multiple_of(2) || row.is_multiple_of(3)).then(|| Verdict {
+fn verdict(row: u32) -> Option<CpuVerdict> {
+    (row.is_multiple_of(2) || row.is_multiple_of(3)).then(|| CpuVerdict {
         row,
         fault: FaultKind::Truncated.fault(format!("row {row} is cut")),
         attempt: (!row.is_multiple_of(2)).then_some(2),
@@ -144,14 +146,14 @@ impl CodedBatch for Coming {
         ROWS as u32
     }
 
-    fn look(&self, row: u32) -> Look {
+    fn row_state(&self, row: u32) -> CodedRowState {
         if row >= self.come.load(Acquire) {
-            return Look::NotYet;
+            return CodedRowState::Pending;
         }
         let Some(picture) = self.pictures.iter().find(|p| p.row == row) else {
-            return Look::Other;
+            return CodedRowState::NotCoded;
         };
-        Look::Coded(Box::new(CodedRow {
+        CodedRowState::Coded(Box::new(CodedRow {
             row: picture.row,
             attempt: ATTEMPT,
             data: picture.data.clone(),
@@ -165,7 +167,7 @@ impl CodedBatch for Coming {
         (bytes.as_ptr(), bytes.len())
     }
 
-    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> crate::error::Result<Again> {
+    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> crate::error::Result<RedecodedRow> {
         let RowAttempt { row, attempt } = of;
         assert_eq!(attempt, ATTEMPT);
         match row as usize {
@@ -177,7 +179,7 @@ impl CodedBatch for Coming {
         let verdict = verdict(row);
         let is_made = verdict.as_ref().is_none_or(|v| v.attempt.is_some());
         (out[0], out[PLACES.tables]) = again(row);
-        Ok(Again {
+        Ok(RedecodedRow {
             kernel: is_made.then(|| KernelRow {
                 pixels: PLACES.tables as u64,
                 ..kernel(0)
@@ -243,7 +245,7 @@ impl Batch {
             let decoded = (sum + WINDOW.x as u32 + 3 * WINDOW.y as u32) as u8;
             let (tables, pixels) = match (are_again, verdict(row)) {
                 (false, _) => (row as u8 + 1, decoded),
-                (true, Some(Verdict { attempt: None, .. })) => (0, 0),
+                (true, Some(CpuVerdict { attempt: None, .. })) => (0, 0),
                 (true, _) => again(row),
             };
             let mut due = [pixels; ROW];
@@ -266,9 +268,9 @@ struct Running {
     thread: JpegThread,
     pinned: Arc<PinnedRing>,
     scene: TestRing,
-    outputs: Outputs,
-    kernel: Arc<Kernel>,
-    stream: Stream,
+    outputs: OutputPool,
+    kernel: Arc<CropKernel>,
+    stream: CudaStream,
 }
 
 impl Running {
@@ -282,43 +284,43 @@ impl Running {
         Self {
             pinned: Arc::new(PinnedRing::new(&context, scene.ring()).unwrap()),
             scene,
-            outputs: Outputs::new(&context, 8, ROWS * ROW).unwrap(),
-            kernel: Arc::new(Kernel::load(&context).unwrap()),
-            stream: Stream::new(&context).unwrap(),
+            outputs: OutputPool::new(&context, 8, ROWS * ROW).unwrap(),
+            kernel: Arc::new(CropKernel::load(&context).unwrap()),
+            stream: CudaStream::new(&context).unwrap(),
             thread,
         }
     }
 
     fn opened(limit: Duration) -> Self {
         let mut running = Self::start();
-        running.thread.opened(SHAPE).unwrap();
+        running.thread.start_decoder(SHAPE).unwrap();
         running.thread.set_limit(limit);
         running
     }
 
     /// Hands a batch over whose rows have come: where they will be.
-    fn submit(&mut self, batch: &Batch) -> crate::error::Result<Arc<Output>> {
+    fn submit(&mut self, batch: &Batch) -> crate::error::Result<Arc<OutputBuffer>> {
         let (output, rows) = self.open(batch)?;
         rows.come(ROWS);
         Ok(output)
     }
 
     /// Hands a batch over: where its rows will be, and what lets them come.
-    fn open(&mut self, batch: &Batch) -> crate::error::Result<(Arc<Output>, Arc<Coming>)> {
+    fn open(&mut self, batch: &Batch) -> crate::error::Result<(Arc<OutputBuffer>, Arc<Coming>)> {
         let mut output = self.outputs.take().unwrap();
         output.not_before(Arc::new(self.stream.record()?));
         let output = Arc::new(output);
-        let target = Target {
+        let target = BatchTarget {
             output: output.clone(),
             kernel: self.kernel.clone(),
             pinned: self.pinned.clone(),
         };
-        let emission = Emission {
-            zeros: 0,
+        let emission = OutputFormat {
+            zero_channels: 0,
             unit: 255.0,
             mean: [0.0; 3],
             std: [1.0; 3],
-            dtype: Dtype::U8,
+            dtype: DataType::U8,
             layout: MemoryLayout::Nchw,
             order: ColorOrder::Rgb,
         };
@@ -332,12 +334,12 @@ impl Running {
         Ok((output, rows))
     }
 
-    fn done(&mut self) -> crate::error::Result<Made> {
+    fn done(&mut self) -> crate::error::Result<DecodedBatch> {
         Ok(self.thread.next_done(LONG)?.expect("a batch within 20 s"))
     }
 
     /// The next batch is done, and is this one: its rows.
-    fn is_done(&mut self, batch: &Batch, output: Arc<Output>) -> Vec<u8> {
+    fn is_done(&mut self, batch: &Batch, output: Arc<OutputBuffer>) -> Vec<u8> {
         let made = self.done().unwrap();
         let rows: Vec<u32> = batch.pictures.iter().map(|p| p.row).collect();
         assert_eq!(made.rows, rows);
@@ -348,7 +350,7 @@ impl Running {
     }
 
     /// The rows of a batch that is done: nobody else has its memory.
-    fn rows(&self, output: Arc<Output>) -> Vec<u8> {
+    fn rows(&self, output: Arc<OutputBuffer>) -> Vec<u8> {
         let output = Arc::try_unwrap(output).unwrap();
         let mut bytes = vec![0; ROWS * ROW];
         let buffer = output.buffer().unwrap();
@@ -387,7 +389,7 @@ fn all_memory_is_taken_first_and_is_what_was_planned() {
         &[],
         || {
             let mut thread = JpegThread::start(0, LONG).unwrap();
-            thread.opened(SHAPE).unwrap();
+            thread.start_decoder(SHAPE).unwrap();
             let mut running = Running::over(thread);
             let batch = Batch::first(ROWS);
             for _ in 0..3 {
@@ -538,7 +540,7 @@ fn rows_that_are_flagged_are_decoded_again() {
                 let output = running.submit(&batch).unwrap();
                 let made = running.done().unwrap();
                 assert_eq!(made.rows, (70..199).collect::<Vec<_>>());
-                let told = |v: &Verdict| (v.row, v.fault.to_string(), v.attempt);
+                let told = |v: &CpuVerdict| (v.row, v.fault.to_string(), v.attempt);
                 let seen: Vec<_> = made.verdicts.iter().map(told).collect();
                 let due: Vec<_> = (70..199).filter_map(verdict).map(|v| told(&v)).collect();
                 assert_eq!(seen, due);
@@ -576,7 +578,7 @@ fn batches_that_are_let_go_are_not_told_and_leave_what_they_have() {
                 let whole = running.submit(&batch).unwrap();
                 let (half, rows) = running.open(&batch).unwrap();
                 rows.come(ROWS / 2);
-                running.thread.forget().unwrap();
+                running.thread.cancel_batches().unwrap();
                 for output in [whole, half] {
                     assert!(Arc::try_unwrap(output).is_ok());
                 }
@@ -664,7 +666,7 @@ fn each_call_that_fails_at_the_opening_is_named() {
             || {
                 let mut thread = JpegThread::start(0, LONG).unwrap();
                 thread.context().unwrap();
-                let why = thread.opened(SHAPE).unwrap_err().to_string();
+                let why = thread.start_decoder(SHAPE).unwrap_err().to_string();
                 let plan = env::var("STANDIN_FAIL").unwrap();
                 let word = match plan.contains(":700:") {
                     true => "CUDA_ERROR_700".to_owned(),
@@ -675,7 +677,7 @@ fn each_call_that_fails_at_the_opening_is_named() {
                     thread.next_done(LONG).map(|_| ()).unwrap_err().to_string(),
                     why
                 );
-                assert_eq!(thread.forget().unwrap_err().to_string(), why);
+                assert_eq!(thread.cancel_batches().unwrap_err().to_string(), why);
             },
         );
         let Some(log) = log else { return };
@@ -708,14 +710,14 @@ fn parts_are_smaller_where_the_device_has_less() {
             || {
                 let mut thread = JpegThread::start(0, LONG).unwrap();
                 if env::var("STANDIN_FREE").unwrap() == (1 << 20).to_string() {
-                    let why = thread.opened(of(64)).unwrap_err().to_string();
+                    let why = thread.start_decoder(of(64)).unwrap_err().to_string();
                     assert!(
                         why.contains("free") && why.contains("cuMemAlloc_v2"),
                         "{why}"
                     );
                     return;
                 }
-                thread.opened(of(64)).unwrap();
+                thread.start_decoder(of(64)).unwrap();
             },
         );
         let Some(log) = log else { return };
@@ -743,7 +745,7 @@ fn a_device_that_cannot_be_opened_says_why() {
             let mut thread = JpegThread::start(0, LONG).unwrap();
             let why = thread.context().unwrap_err().to_string();
             assert!(why.contains("cuDevicePrimaryCtxRetain"), "{why}");
-            assert_eq!(thread.opened(SHAPE).unwrap_err().to_string(), why);
+            assert_eq!(thread.start_decoder(SHAPE).unwrap_err().to_string(), why);
         },
     );
 }
@@ -782,7 +784,10 @@ fn each_call_that_fails_later_is_the_answer_to_every_later_call() {
                     assert!(why.contains(&failing()), "{why}");
                     for _ in 0..2 {
                         assert_eq!(running.done().unwrap_err().to_string(), why);
-                        assert_eq!(running.thread.forget().unwrap_err().to_string(), why);
+                        assert_eq!(
+                            running.thread.cancel_batches().unwrap_err().to_string(),
+                            why
+                        );
                     }
                     let again = running.submit(&batch).map(|_| ()).unwrap_err();
                     assert!(again.to_string().contains(&failing()), "{again}");

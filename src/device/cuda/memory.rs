@@ -11,20 +11,20 @@ use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUdeviceptr, CUmemorytype,
 };
 
-use super::context::{Context, Stream};
+use super::context::{CudaContext, CudaStream};
 use crate::error::{self, Error, Result};
 
 /// Memory of a device. What it holds at first is whatever was there.
 #[derive(Debug)]
 pub(super) struct DeviceBuffer {
-    context: Arc<Context>,
+    context: Arc<CudaContext>,
     address: CUdeviceptr,
     len: usize,
 }
 
 impl DeviceBuffer {
     /// `what` says in an error what the memory is for.
-    pub(super) fn new(context: &Arc<Context>, len: usize, what: &str) -> Result<Self> {
+    pub(super) fn new(context: &Arc<CudaContext>, len: usize, what: &str) -> Result<Self> {
         let mut address = 0;
         // SAFETY: the pointer is to a live integer; freed once, in `drop`.
         let made = context.setup("cuMemAlloc_v2", || unsafe {
@@ -32,7 +32,7 @@ impl DeviceBuffer {
         });
         made.map_err(|e| {
             let free = match context.free_bytes() {
-                Ok(free) => format!(" ({} free)", error::room(free)),
+                Ok(free) => format!(" ({} free)", error::size_rounded_down(free)),
                 Err(_) => String::new(),
             };
             asked(e, len, &format!("device memory{free}"), what)
@@ -71,7 +71,7 @@ impl Drop for DeviceBuffer {
 /// Memory of the host that devices copy from without a stop.
 #[derive(Debug)]
 pub(super) struct HostBuffer {
-    context: Arc<Context>,
+    context: Arc<CudaContext>,
     at: NonNull<u8>,
     len: usize,
 }
@@ -81,7 +81,7 @@ unsafe impl Send for HostBuffer {}
 
 impl HostBuffer {
     /// Zeros. `what` says in an error what the memory is for.
-    pub(super) fn new(context: &Arc<Context>, len: usize, what: &str) -> Result<Self> {
+    pub(super) fn new(context: &Arc<CudaContext>, len: usize, what: &str) -> Result<Self> {
         let len = len.max(1);
         let mut at = ptr::null_mut();
         // SAFETY: the pointer is to a live one; freed once, in `drop`.
@@ -124,21 +124,21 @@ impl Drop for HostBuffer {
 
 /// Memory of others that is pinned, and mapped for the device.
 #[derive(Debug)]
-pub(super) struct Registration {
-    context: Arc<Context>,
+pub(super) struct HostRegistration {
+    context: Arc<CudaContext>,
     /// Where it begins, for the host.
     at: usize,
     /// And for the device.
     address: CUdeviceptr,
 }
 
-impl Registration {
+impl HostRegistration {
     /// Registers `len` bytes from `at` on, which allocates those that are not yet.
     ///
     /// # Safety
     /// `at` is the whole of a map of this length, whose owner keeps it until this is dropped.
     /// It drops this only when nothing reads there any more.
-    pub(super) unsafe fn new(context: &Arc<Context>, at: *mut u8, len: usize) -> Result<Self> {
+    pub(super) unsafe fn new(context: &Arc<CudaContext>, at: *mut u8, len: usize) -> Result<Self> {
         let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: a whole map, by the caller's promise; taken back once, in `drop`.
         context.setup("cuMemHostRegister_v2", || unsafe {
@@ -162,7 +162,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for HostRegistration {
     fn drop(&mut self) {
         // SAFETY: registered in `new`, taken back here only; nothing reads there, and the map
         // is still there, by the promise of `new`'s caller.
@@ -175,14 +175,14 @@ impl Drop for Registration {
 fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::device(format!(
         "no room for {} of {what} in {kind}: {error}",
-        error::needed(bytes as u64)
+        error::size_rounded_up(bytes as u64)
     ))
 }
 
 /// Rows of a rectangle of bytes: which one is the first, how wide each is, and how
 /// many.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows {
+pub(super) struct CopyRect {
     pub(super) first: usize,
     pub(super) width: usize,
     pub(super) count: usize,
@@ -191,13 +191,13 @@ pub(super) struct Rows {
 /// Lines of a picture on the device: where the first one begins, how many bytes there are from there
 /// on, and from line to line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lines {
+pub(super) struct DeviceLines {
     pub(super) address: CUdeviceptr,
     pub(super) len: usize,
     pub(super) pitch: usize,
 }
 
-impl Stream {
+impl CudaStream {
     /// Puts a copy to the device into the stream: `len` bytes, to the beginning of
     /// the buffer.
     ///
@@ -247,9 +247,9 @@ impl Stream {
         to_pitch: usize,
         from: *const u8,
         from_pitch: usize,
-        rows: Rows,
+        rows: CopyRect,
     ) -> Result<()> {
-        let Rows {
+        let CopyRect {
             first,
             width,
             count,
@@ -294,7 +294,7 @@ impl Stream {
     pub(super) unsafe fn copy_lines(
         &self,
         (to, at): (&DeviceBuffer, usize),
-        from: Lines,
+        from: DeviceLines,
         (width, count): (usize, usize),
     ) -> Result<()> {
         if width == 0 || count == 0 {

@@ -20,25 +20,25 @@
 
 mod bounds;
 mod context;
+mod crop_kernel;
 mod crop_stage;
+mod device_rows;
 mod driver;
+mod gpu_jpeg_decoder;
 mod image_decoder;
-mod jpeg_again;
 mod jpeg_feeder;
 mod jpeg_lane;
-mod jpeg_stage;
+mod jpeg_redecode;
 mod jpeg_thread;
-mod kernel;
-mod mapped;
+mod loaded_kernel;
+mod mapped_memory;
 mod memory;
-mod module;
-mod outputs;
-mod pinned;
+mod output_pool;
+mod pinned_ring;
 mod ray_stage;
-mod rows;
 mod scene_stage;
-mod stage;
-mod uploads;
+mod stage_queue;
+mod upload_stream;
 mod view_stage;
 
 #[cfg(test)]
@@ -56,13 +56,13 @@ mod standin_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use context::Context;
+pub(crate) use context::CudaContext;
 pub use context::RawStream;
-pub(crate) use crop_stage::{CropStage, Target};
+pub(crate) use crop_stage::{BatchTarget, CropStage};
+pub use device_rows::DeviceRows;
 pub use driver::probe;
 pub(crate) use jpeg_thread::JpegThread;
 pub(crate) use ray_stage::RayStage;
-pub use rows::DeviceRows;
-pub(crate) use scene_stage::{Room, SceneStage};
-pub(crate) use stage::RowsStage;
+pub(crate) use scene_stage::{SceneStage, SceneStageSize};
+pub(crate) use stage_queue::RowsStage;
 pub(crate) use view_stage::ViewStage;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use super::context::Context;
+use super::context::CudaContext;
+use super::device_rows::DeviceRows;
+use super::loaded_kernel::LaunchGrid;
 use super::memory::DeviceBuffer;
-use super::module::Grid;
-use super::rows::DeviceRows;
-use super::scene_stage::{Kernel, Room, SceneStage};
+use super::scene_stage::{SceneKernel, SceneStage, SceneStageSize};
 use crate::device::ray_launch::{KernelRays, RAYS_BLOCK, RAYS_KERNEL, RayScene};
 use crate::error::Result;
-use crate::sys::shared::SharedMemory;
+use crate::sys::shared_memory::SharedMemory;
 
-const KERNEL: Kernel = Kernel {
+const KERNEL: SceneKernel = SceneKernel {
     ptx: include_str!("../../../kernels/rays.ptx"),
     name: RAYS_KERNEL,
 };
@@ -39,10 +39,10 @@ impl RayStage {
     /// # Errors
     /// When the device has not enough memory, or the driver cannot load the kernel.
     pub(crate) fn new(
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         mut scene: RayScene<'_>,
         store: Option<SharedMemory>,
-        room: Room,
+        room: SceneStageSize,
     ) -> Result<Self> {
         let mut stage = SceneStage::new(context, KERNEL, store, room)?;
         for (frame, place) in scene.frames.iter_mut().zip(&scene.places) {
@@ -83,7 +83,7 @@ impl RayStage {
     /// # Errors
     /// As `SceneStage::submit`.
     pub(crate) fn submit(&mut self, rays: &KernelRays, bytes: usize) -> Result<DeviceRows> {
-        let grid = Grid {
+        let grid = LaunchGrid {
             blocks: (rays.rays.div_ceil(RAYS_BLOCK), 1, 1),
             threads: (RAYS_BLOCK, 1),
             shared: 0,

@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
-use super::context::{Context, Stream};
+use super::context::{CudaContext, CudaStream};
+use super::device_rows::DeviceRows;
 use super::image_decoder::ImageDecoder;
-use super::mapped::Mapped;
+use super::loaded_kernel::{LaunchGrid, LoadedKernel};
+use super::mapped_memory::MappedMemory;
 use super::memory::DeviceBuffer;
-use super::module::{Grid, Module};
-use super::outputs::Outputs;
-use super::rows::DeviceRows;
-use super::uploads::Uploads;
+use super::output_pool::OutputPool;
+use super::upload_stream::UploadStream;
 use crate::device::jpeg_part::PartLimits;
 use crate::device::scene_launch::{PixelPlace, SCENE_ALIGN};
 use crate::error::{Error, Result};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
-use crate::sys::shared::SharedMemory;
+use crate::sys::shared_memory::SharedMemory;
 
 /// See the module.
 #[derive(Debug)]
@@ -30,22 +30,22 @@ pub(crate) struct SceneStage {
     // In this order: first what is waited for.
     /// None where workers decode all images, and once all are there.
     decoder: Option<ImageDecoder>,
-    uploads: Uploads,
-    stream: Drained,
-    kernel: Module,
-    outputs: Outputs,
+    uploads: UploadStream,
+    stream: DrainOnDrop,
+    kernel: LoadedKernel,
+    outputs: OutputPool,
     pixels: DeviceBuffer,
     /// The store, where the device reads images in it.
-    mapped: Option<Mapped>,
+    mapped: Option<MappedMemory>,
     /// Something was put since the last launch.
-    put: bool,
+    has_uploads: bool,
 }
 
 /// Waits at its end, before anything that its work reads goes.
 #[derive(Debug)]
-struct Drained(Arc<Stream>);
+struct DrainOnDrop(Arc<CudaStream>);
 
-impl Drop for Drained {
+impl Drop for DrainOnDrop {
     fn drop(&mut self) {
         self.0.drain();
     }
@@ -53,14 +53,14 @@ impl Drop for Drained {
 
 /// What batches are made by: the text of the kernel, its name.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kernel {
+pub(super) struct SceneKernel {
     pub(super) ptx: &'static str,
     pub(super) name: &'static str,
 }
 
 /// Batches at a time, and the most bytes of one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct SceneStageSize {
     pub(crate) outputs: usize,
     pub(crate) output_bytes: usize,
     /// Of the images on the device.
@@ -76,13 +76,13 @@ impl SceneStage {
     /// # Errors
     /// When the device has not enough memory, or the driver cannot load the kernel.
     pub(super) fn new(
-        context: &Arc<Context>,
-        kernel: Kernel,
+        context: &Arc<CudaContext>,
+        kernel: SceneKernel,
         store: Option<SharedMemory>,
-        room: Room,
+        room: SceneStageSize,
     ) -> Result<Self> {
         let mapped = store
-            .map(|memory| Mapped::new(context, memory))
+            .map(|memory| MappedMemory::new(context, memory))
             .transpose()?;
         let pixels = DeviceBuffer::new(context, room.pixel_bytes as usize, "images of a scene");
         let pixels = pixels.map_err(|e| {
@@ -93,13 +93,13 @@ impl SceneStage {
         let decoder = room.jpegs.map(|limits| ImageDecoder::new(context, limits));
         Ok(Self {
             decoder: decoder.transpose()?,
-            uploads: Uploads::new(context)?,
-            kernel: Module::load(context, kernel.ptx, kernel.name)?,
-            stream: Drained(Arc::new(Stream::new(context)?)),
-            outputs: Outputs::new(context, room.outputs, room.output_bytes)?,
+            uploads: UploadStream::new(context)?,
+            kernel: LoadedKernel::load(context, kernel.ptx, kernel.name)?,
+            stream: DrainOnDrop(Arc::new(CudaStream::new(context)?)),
+            outputs: OutputPool::new(context, room.outputs, room.output_bytes)?,
             pixels,
             mapped,
-            put: true,
+            has_uploads: true,
         })
     }
 
@@ -126,7 +126,7 @@ impl SceneStage {
     /// When the device has not enough memory.
     pub(super) fn buffer_of<const N: usize>(
         &mut self,
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         parts: [&[u8]; N],
         what: &'static str,
     ) -> Result<(DeviceBuffer, [u64; N])> {
@@ -136,7 +136,7 @@ impl SceneStage {
         let mut begins = [0; N];
         for ((part, len), at) in parts.iter().zip(aligned).zip(&mut begins) {
             *at = buffer.address() + begin as u64;
-            self.put = true;
+            self.has_uploads = true;
             // SAFETY: nothing reads the buffer before a launch, which waits for this
             // (`submit`). It is freed by the driver behind what was put, in the stage's end.
             unsafe {
@@ -155,13 +155,13 @@ impl SceneStage {
     ///
     /// # Errors
     /// What `fill` gives; a device error.
-    pub(crate) fn put_pixels(
+    pub(crate) fn upload_pixels(
         &mut self,
         at: u64,
         len: usize,
         fill: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        self.put = true;
+        self.has_uploads = true;
         // SAFETY: launches so far do not draw from the image, by this function's contract, and
         // what they read else lies elsewhere; later ones wait (`submit`). `pixels` lives longer
         // than `uploads`, which waits at its end.
@@ -169,8 +169,10 @@ impl SceneStage {
     }
 
     /// Whether coded images may be added: fewer than two parts of them are under way.
-    pub(crate) fn takes_coded(&self) -> bool {
-        self.decoder.as_ref().is_none_or(ImageDecoder::takes_more)
+    pub(crate) fn can_add_coded(&self) -> bool {
+        self.decoder
+            .as_ref()
+            .is_none_or(ImageDecoder::has_free_part)
     }
 
     /// Adds a coded image to those that are decoded next, to its place on the device. No launch may
@@ -212,9 +214,9 @@ impl SceneStage {
     ///
     /// # Errors
     /// A device error.
-    pub(crate) fn decoded(&mut self) -> Result<Option<Vec<u32>>> {
+    pub(crate) fn poll_decoded(&mut self) -> Result<Option<Vec<u32>>> {
         match &mut self.decoder {
-            Some(decoder) => decoder.done(),
+            Some(decoder) => decoder.poll(),
             None => Ok(None),
         }
     }
@@ -223,7 +225,7 @@ impl SceneStage {
     ///
     /// # Errors
     /// A device error.
-    pub(crate) fn forget_coded(&mut self) -> Result<()> {
+    pub(crate) fn cancel_coded(&mut self) -> Result<()> {
         if let Some(decoder) = &mut self.decoder {
             while decoder.wait()?.is_some() {}
         }
@@ -231,7 +233,7 @@ impl SceneStage {
     }
 
     /// Every image is there: gives back what decoding took.
-    pub(crate) fn end_decoding(&mut self) {
+    pub(crate) fn free_decoder(&mut self) {
         self.decoder = None;
     }
 
@@ -248,7 +250,7 @@ impl SceneStage {
     pub(super) unsafe fn submit<T: Pod>(
         &mut self,
         bytes: usize,
-        grid: Grid,
+        grid: LaunchGrid,
         argument: impl FnOnce(u64) -> T,
     ) -> Result<DeviceRows> {
         let stream = &self.stream.0;
@@ -256,9 +258,9 @@ impl SceneStage {
         for event in output.after() {
             stream.wait_for(event)?;
         }
-        if self.put {
+        if self.has_uploads {
             stream.wait_for(&self.uploads.record()?)?;
-            self.put = false;
+            self.has_uploads = false;
         }
         let mut argument = argument(output.buffer().map_or(0, DeviceBuffer::address));
         // SAFETY: one argument, that of the kernel by this function's contract. Of what it
@@ -287,6 +289,6 @@ impl SceneStage {
     /// Bytes of the host's memory that are pinned.
     pub(crate) fn pinned_bytes(&self) -> usize {
         let decoder = self.decoder.as_ref().map_or(0, ImageDecoder::pinned_bytes);
-        self.uploads.pinned_bytes() + decoder + self.mapped.as_ref().map_or(0, Mapped::len)
+        self.uploads.pinned_bytes() + decoder + self.mapped.as_ref().map_or(0, MappedMemory::len)
     }
 }

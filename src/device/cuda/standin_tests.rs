@@ -8,16 +8,16 @@ use std::thread;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use crate::cut::crop::CropStep;
-use crate::device::Upload;
+use crate::cut::crop_row::CropStep;
+use crate::device::UploadMode;
+use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::cuda::tests::ring::TestRing;
 use crate::device::cuda::tests::standin::{with_compiled, with_standin};
-use crate::device::cuda::{Context, CropStage, DeviceRows, RowsStage};
-use crate::device::launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::cuda::{CropStage, CudaContext, DeviceRows, RowsStage};
 use crate::device::probe;
-use crate::device::shape::{CropShape, RowPlaces};
+use crate::device::stage_shapes::{CropShape, RowPlaces};
 use crate::error::Error;
-use crate::recipe::{ColorOrder, Dtype, Emission, MemoryLayout, Step};
+use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat, Step};
 
 const ROWS: usize = 3;
 const CAPACITY: usize = 1024;
@@ -38,7 +38,7 @@ fn shape(outputs: usize) -> CropShape {
         source_bytes: ROWS * CAPACITY,
         outputs,
         output_bytes: ROWS * ROW_BYTES,
-        dtype: Dtype::F32,
+        dtype: DataType::F32,
         copies: true,
         jpegs: None,
     }
@@ -51,12 +51,12 @@ const PLACES: RowPlaces = RowPlaces {
 };
 
 fn emission() -> KernelEmission {
-    let emission = Emission {
-        zeros: 0,
+    let emission = OutputFormat {
+        zero_channels: 0,
         unit: 255.0,
         mean: [0.0; 3],
         std: [1.0; 3],
-        dtype: Dtype::F32,
+        dtype: DataType::F32,
         layout: MemoryLayout::Nhwc,
         order: ColorOrder::Rgb,
     };
@@ -104,8 +104,8 @@ fn expected(batch: u8) -> Vec<u8> {
     bytes
 }
 
-fn open() -> Arc<Context> {
-    Context::open(0).unwrap()
+fn open() -> Arc<CudaContext> {
+    CudaContext::open(0).unwrap()
 }
 
 fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
@@ -114,7 +114,7 @@ fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
     (scene, stage)
 }
 
-fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: Upload) -> DeviceRows {
+fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: UploadMode) -> DeviceRows {
     let slot = scene.held(&slot_bytes(batch));
     stage
         .submit(slot, &rows(), PLACES, &emission(), read)
@@ -128,7 +128,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
         &[],
         || {
             let (mut scene, mut stage) = crops(2, 2);
-            for (batch, read) in [(1, Upload::InPlace), (2, Upload::Copied)] {
+            for (batch, read) in [(1, UploadMode::InPlace), (2, UploadMode::Copied)] {
                 let rows = submit(&mut scene, &mut stage, batch, read);
                 assert_eq!(rows.len(), ROWS * ROW_BYTES);
                 assert_eq!(rows.to_host().unwrap(), expected(batch), "{read:?}");
@@ -204,7 +204,7 @@ fn a_batch_with_contrast_is_launched_twice() {
             without[0].step[0] = with[1].step[1];
             for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
                 let slot = scene.held(&slot_bytes(batch));
-                let made = stage.submit(slot, rows, PLACES, &emission(), Upload::InPlace);
+                let made = stage.submit(slot, rows, PLACES, &emission(), UploadMode::InPlace);
                 let mut wanted = expected(batch);
                 if rows[1].steps > 0 {
                     wanted[ROW_BYTES + 1] = wanted[ROW_BYTES + 2].wrapping_mul(3);
@@ -249,7 +249,7 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
             for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
                 let slot = scene.held(&slot_bytes(batch));
                 let rows = &rows()[..count];
-                drop(stage.submit(slot, rows, PLACES, &emission(), Upload::Copied));
+                drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied));
                 stage.reap().unwrap();
             }
         },
@@ -302,7 +302,7 @@ fn a_slot_is_kept_until_its_event_is_over() {
         &[("STANDIN_PENDING", "2")],
         || {
             let (mut scene, mut stage) = crops(1, 2);
-            let rows = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // The batch may be given up long before.
             drop(rows);
             for _ in 0..2 {
@@ -315,7 +315,7 @@ fn a_slot_is_kept_until_its_event_is_over() {
             assert_eq!(stage.under_way(), 0);
             assert!(!stage.wait_one().unwrap());
 
-            let _rows = submit(&mut scene, &mut stage, 2, Upload::Copied);
+            let _rows = submit(&mut scene, &mut stage, 2, UploadMode::Copied);
             assert!(!scene.has_free());
             assert!(stage.wait_one().unwrap());
             assert!(scene.has_free());
@@ -335,8 +335,8 @@ fn slots_under_way_come_back_when_the_stage_ends() {
         &[("STANDIN_PENDING", "1000000")],
         || {
             let (mut scene, mut stage) = crops(2, 2);
-            let first = submit(&mut scene, &mut stage, 1, Upload::InPlace);
-            let second = submit(&mut scene, &mut stage, 2, Upload::InPlace);
+            let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
+            let second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
             assert!(!first.is_ready().unwrap());
             assert!(!scene.has_free());
             drop(stage);
@@ -370,7 +370,7 @@ fn a_buffer_is_written_again_once_its_readers_have_passed() {
         &[],
         || {
             let (mut scene, mut stage) = crops(3, 1);
-            let rows = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // SAFETY: the default streams live as long as the process.
             unsafe {
                 rows.make_wait(2).unwrap();
@@ -379,7 +379,7 @@ fn a_buffer_is_written_again_once_its_readers_have_passed() {
             }
             let address = rows.address();
             drop(rows);
-            let rows = submit(&mut scene, &mut stage, 2, Upload::InPlace);
+            let rows = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
             assert_eq!(rows.address(), address);
             // The readers' events are waited for before the memory goes, too.
             // SAFETY: as above.
@@ -407,11 +407,11 @@ fn a_buffer_is_written_again_once_its_readers_have_passed() {
 fn batches_that_are_held_are_named() {
     let log = with_standin(&test("batches_that_are_held_are_named"), &[], || {
         let (mut scene, mut stage) = crops(3, 2);
-        let first = submit(&mut scene, &mut stage, 1, Upload::InPlace);
-        let _second = submit(&mut scene, &mut stage, 2, Upload::InPlace);
+        let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
+        let _second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
         assert!(!stage.has_room());
         let slot = scene.held(&slot_bytes(3));
-        let e = stage.submit(slot, &rows(), PLACES, &emission(), Upload::InPlace);
+        let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
         let e = e.unwrap_err();
         assert!(
             e.is_transient() && e.to_string().contains("all 2 batches"),
@@ -419,7 +419,7 @@ fn batches_that_are_held_are_named() {
         );
         drop(first);
         assert!(stage.has_room());
-        let third = submit(&mut scene, &mut stage, 3, Upload::InPlace);
+        let third = submit(&mut scene, &mut stage, 3, UploadMode::InPlace);
         assert_eq!(third.to_host().unwrap(), expected(3));
     });
     if let Some(log) = log {
@@ -434,18 +434,18 @@ fn after_an_error_of_the_device_every_call_gives_it() {
         &[("STANDIN_FAIL", "cuLaunchKernel:700:2")],
         || {
             let (mut scene, mut stage) = crops(3, 3);
-            let first = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // SAFETY: a default stream lives as long as the process.
             unsafe { first.make_wait(2).unwrap() };
             let slot = scene.held(&slot_bytes(2));
-            let e = stage.submit(slot, &rows(), PLACES, &emission(), Upload::InPlace);
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             let e = e.unwrap_err().to_string();
             assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
             assert!(e.contains("restart the process"), "{e}");
             let slot = scene.held(&slot_bytes(3));
             for again in [
                 stage
-                    .submit(slot, &rows(), PLACES, &emission(), Upload::Copied)
+                    .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied)
                     .map(drop),
                 stage.reap(),
                 stage.wait_one().map(drop),
@@ -466,7 +466,7 @@ fn after_an_error_of_the_device_every_call_gives_it() {
     }
 }
 
-fn stage_context(rows: &DeviceRows) -> Arc<Context> {
+fn stage_context(rows: &DeviceRows) -> Arc<CudaContext> {
     rows.context().clone()
 }
 
@@ -479,23 +479,23 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
             let (mut scene, mut stage) = crops(1, 1);
             let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
             let slot = other.held(&[]);
-            let e = stage.submit(slot, &rows(), PLACES, &emission(), Upload::InPlace);
+            let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("another ring"));
 
             let mut wrong = rows();
             wrong[1].pixels += 1 << 20;
             let slot = scene.held(&slot_bytes(1));
-            let e = stage.submit(slot, &wrong, PLACES, &emission(), Upload::InPlace);
+            let e = stage.submit(slot, &wrong, PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("row 1"));
             let slot = scene.held(&slot_bytes(1));
-            let e = stage.submit(slot, &[], PLACES, &emission(), Upload::InPlace);
+            let e = stage.submit(slot, &[], PLACES, &emission(), UploadMode::InPlace);
             assert!(
                 e.unwrap_err()
                     .to_string()
                     .contains("0 rows of a batch of 3")
             );
             // Neither is the end.
-            let rows = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             assert_eq!(rows.to_host().unwrap(), expected(1));
         },
     );
@@ -530,7 +530,7 @@ fn finished_rows_are_one_copy() {
 /// What a stage's start says, with the environment of the test.
 fn refusal() -> String {
     let scene = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
-    let started = Context::open(0).and_then(|c| CropStage::new(&c, scene.ring(), shape(2)));
+    let started = CudaContext::open(0).and_then(|c| CropStage::new(&c, scene.ring(), shape(2)));
     let e = started.unwrap_err();
     assert!(matches!(e, Error::Device { .. }), "{e:?}");
     e.to_string()
@@ -575,7 +575,7 @@ fn a_driver_without_a_function_is_an_error() {
         &[],
         || {
             let (mut scene, mut stage) = crops(1, 1);
-            let _rows = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let _rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             let e = stage.reap().unwrap_err().to_string();
             assert!(e.contains("cuEventQuery") && e.contains("525"), "{e}");
         },
@@ -593,7 +593,7 @@ fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
         &[],
         || {
             let (mut scene, mut stage) = crops(2, 2);
-            let rows = submit(&mut scene, &mut stage, 1, Upload::InPlace);
+            let rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // SAFETY: the copy touches what this thread has, and ends by `_exit`.
             let ForkResult::Parent { child } = (unsafe { fork() }).unwrap() else {
                 let refused = catch_unwind(AssertUnwindSafe(|| {
@@ -628,7 +628,7 @@ fn devices_are_listed_without_a_context() {
             let device = &report.devices[1];
             assert_eq!((device.ordinal, device.name.as_str()), (1, "Stand-in 1"));
             assert_eq!((device.capability, device.total_bytes), ((9, 0), 8 << 30));
-            let e = Context::open(2).unwrap_err().to_string();
+            let e = CudaContext::open(2).unwrap_err().to_string();
             assert!(e.contains("no cuda:2") && e.contains("cuda:1"), "{e}");
         },
     );

@@ -4,17 +4,17 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
+use super::context::CudaContext;
+use super::device_rows::DeviceRows;
+use super::loaded_kernel::LaunchGrid;
 use super::memory::DeviceBuffer;
-use super::module::Grid;
-use super::rows::DeviceRows;
-use super::scene_stage::{Kernel, Room, SceneStage};
+use super::scene_stage::{SceneKernel, SceneStage, SceneStageSize};
 use crate::device::scene_launch::PixelPlace;
 use crate::device::view_launch::{KernelView, VIEWS_BLOCK, VIEWS_KERNEL, ViewParts};
 use crate::error::{Error, Result};
-use crate::sys::shared::SharedMemory;
+use crate::sys::shared_memory::SharedMemory;
 
-const KERNEL: Kernel = Kernel {
+const KERNEL: SceneKernel = SceneKernel {
     ptx: include_str!("../../../kernels/views.ptx"),
     name: VIEWS_KERNEL,
 };
@@ -37,11 +37,11 @@ impl ViewStage {
     /// # Errors
     /// When the device has not enough memory, or the driver cannot load the kernel.
     pub(crate) fn new(
-        context: &Arc<Context>,
+        context: &Arc<CudaContext>,
         places: &[PixelPlace],
         masks: &[u8],
         store: Option<SharedMemory>,
-        room: Room,
+        room: SceneStageSize,
     ) -> Result<Self> {
         let mut stage = SceneStage::new(context, KERNEL, store, room)?;
         let pixels = places.iter().map(|place| stage.address(*place));
@@ -76,7 +76,7 @@ impl ViewStage {
         let pixels = pixels.ok_or_else(|| Error::device("a view that does not fit its memory"))?;
         let masks = self.masks.address();
         let [width, height] = view.launch.size;
-        let grid = Grid {
+        let grid = LaunchGrid {
             blocks: (
                 width.div_ceil(VIEWS_BLOCK.0),
                 height.div_ceil(VIEWS_BLOCK.1),

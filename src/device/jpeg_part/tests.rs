@@ -3,7 +3,7 @@
 use super::*;
 use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
 use crate::picture::jpeg::gpu_rows::write_row;
-use crate::picture::jpeg::{Form, Job, Window};
+use crate::picture::jpeg::{DecodeRequest, JpegWindow, SimdForm};
 
 const SAMPLINGS: [Sampling; 6] = [
     Sampling::S444,
@@ -26,12 +26,12 @@ fn row(number: usize, random: &mut Random) -> (usize, CodedPicture, usize) {
         (random.below((size - len + 1) as u64) as usize, len)
     };
     let ((x, w_of), (y, h_of)) = (side(w), side(h));
-    let job = Job {
+    let job = DecodeRequest {
         bytes: &jpeg,
         size: (w as usize, h as usize),
         components: if sampling == Sampling::Grey { 1 } else { 3 },
         block,
-        window: Window {
+        window: JpegWindow {
             x,
             y,
             w: w_of,
@@ -39,7 +39,7 @@ fn row(number: usize, random: &mut Random) -> (usize, CodedPicture, usize) {
         },
     };
     let mut row = vec![0; jpeg.len() + (80 << 10)];
-    let len = write_row(&job, Form::Plain, &mut row).unwrap();
+    let len = write_row(&job, SimdForm::Plain, &mut row).unwrap();
     row.truncate(len);
     let pixels = window_pixels((w_of, h_of), block);
     (len, CodedPicture::read(&row).unwrap(), pixels)
@@ -57,7 +57,7 @@ fn what_the_limits_count_fits() {
             rows: rows.iter().map(|(len, ..)| len).sum(),
             pixels: rows.iter().map(|(.., pixels)| pixels).sum(),
         };
-        let mut part = Part::new(limits, THREADS);
+        let mut part = JpegPart::new(limits, THREADS);
         let mut at = 0;
         for (len, read, _) in &rows {
             assert!(part.add(read, 0, at + read.data.start), "round {round}");
@@ -81,7 +81,7 @@ fn a_full_part_takes_no_more_until_it_is_cleared() {
         rows: 2 * len,
         pixels: 2 * pixels,
     };
-    let mut part = Part::new(limits, THREADS);
+    let mut part = JpegPart::new(limits, THREADS);
     let start = read.data.start;
     assert!(part.add(&read, 0, start) && part.add(&read, 0, len + start));
     assert!(!part.add(&read, 0, start));

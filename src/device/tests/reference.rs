@@ -8,36 +8,36 @@
 //! - `apart`: how far two ways to a row are from each other;
 //! - `resized`: windows that the kernels of JPEGs resize.
 
-pub(in crate::device) mod apart;
-pub(in crate::device) mod handed;
-pub(in crate::device) mod resized;
+pub(in crate::device) mod color_distance;
+pub(in crate::device) mod cpu_resize;
 mod tests;
+pub(in crate::device) mod worker_rows;
 
-use crate::cut::crop::{CROP_HEADER, CropHeader};
-use crate::pixels::canvas::{Canvas, Held};
-use crate::pixels::emit::Emitter;
-use crate::pixels::resample::Resampler;
-use crate::recipe::{CropRoom, Emission, Step};
+use crate::cut::crop_row::{CROP_HEADER, CropHeader};
+use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
+use crate::pixels::emit::RowEmitter;
+use crate::pixels::resample::ImageResampler;
+use crate::recipe::{CropRowBytes, OutputFormat, Step};
 
 /// Makes rows of a batch of what workers handed over.
 #[derive(Debug)]
 pub(crate) struct CpuStage {
-    canvas: Canvas,
-    resampler: Resampler,
-    emitter: Emitter,
+    canvas: PictureCanvas,
+    resampler: ImageResampler,
+    emitter: RowEmitter,
 }
 
 impl CpuStage {
-    pub(crate) fn new(emission: Emission, resampler: Resampler) -> Self {
+    pub(crate) fn new(emission: OutputFormat, resampler: ImageResampler) -> Self {
         Self {
-            canvas: Canvas::default(),
+            canvas: PictureCanvas::default(),
             resampler,
-            emitter: Emitter::new(emission),
+            emitter: RowEmitter::new(emission),
         }
     }
 
     /// The elements of a row. `header` was read from `row`, and checked.
-    pub(crate) fn row(&mut self, row: &[u8], header: &CropHeader, room: CropRoom) -> Vec<u8> {
+    pub(crate) fn row(&mut self, row: &[u8], header: &CropHeader, room: CropRowBytes) -> Vec<u8> {
         let (width, height) = (header.out_width as usize, header.out_height as usize);
         let values = resized(row, header, room);
         let to = self.canvas.begin_floats(width, height, header.placement());
@@ -51,7 +51,7 @@ impl CpuStage {
                 .apply(steps[done..].iter(), true, &mut self.resampler);
         }
         let mut out = vec![0; self.emitter.row_bytes(width, height)];
-        if let (Held::Floats(view), placement) = self.canvas.held() {
+        if let (CanvasPixels::Floats(view), placement) = self.canvas.pixels() {
             self.emitter.emit_floats(view, placement, &mut out);
         }
         out
@@ -59,7 +59,7 @@ impl CpuStage {
 }
 
 /// Levels of the row as it is stored, held to 0 to 255 and not rounded.
-fn resized(row: &[u8], header: &CropHeader, room: CropRoom) -> Vec<f32> {
+fn resized(row: &[u8], header: &CropHeader, room: CropRowBytes) -> Vec<f32> {
     let (width, height) = (header.out_width as usize, header.out_height as usize);
     let tables = &row[CROP_HEADER..];
     let across = Table::new(tables, width, header.across_taps);

@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// What a sample's picture is in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Encoding {
+pub enum CacheEncoding {
     /// The file's bytes as they are; its header must be readable. Not of a source with
     /// boxes. Spelled `copy`.
     #[default]
@@ -27,7 +27,7 @@ pub enum Encoding {
     Raw,
 }
 
-impl Encoding {
+impl CacheEncoding {
     /// The quality of `jpeg` without a number.
     pub const DEFAULT_QUALITY: u8 = 90;
 
@@ -49,7 +49,7 @@ impl Encoding {
     }
 }
 
-impl fmt::Display for Encoding {
+impl fmt::Display for CacheEncoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Copy => f.write_str("copy"),
@@ -59,7 +59,7 @@ impl fmt::Display for Encoding {
     }
 }
 
-impl FromStr for Encoding {
+impl FromStr for CacheEncoding {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
@@ -179,17 +179,17 @@ mod tests {
     #[test]
     fn spellings_are_read_back() {
         for text in ["copy", "raw", "jpeg:1", "jpeg:90", "jpeg:100"] {
-            assert_eq!(text.parse::<Encoding>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<CacheEncoding>().unwrap().to_string(), text);
         }
         assert_eq!(
-            "jpeg".parse::<Encoding>().unwrap(),
-            Encoding::Jpeg { quality: 90 }
+            "jpeg".parse::<CacheEncoding>().unwrap(),
+            CacheEncoding::Jpeg { quality: 90 }
         );
         for text in ["shorter:256", "longer:1", "exact:224x65500"] {
             assert_eq!(text.parse::<CacheResize>().unwrap().to_string(), text);
         }
         for wrong in ["", "jpg", "jpeg:0", "jpeg:101", "jpeg:", "copy:1", "raw:"] {
-            let e = wrong.parse::<Encoding>().unwrap_err();
+            let e = wrong.parse::<CacheEncoding>().unwrap_err();
             assert!(e.is_usage() && e.to_string().contains("copy, jpeg"), "{e}");
         }
         for wrong in [

@@ -14,7 +14,7 @@
 
 pub(crate) mod encoding;
 pub(crate) mod payload;
-pub(crate) mod rooms;
+pub(crate) mod payload_spaces;
 pub(crate) mod run;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]

@@ -8,7 +8,7 @@
 //! row    head: length u64, .. (64 bytes) | payload | unused
 //! ```
 
-use crate::plan::Permutation;
+use crate::plan::KeyedPermutation;
 
 /// Bytes in front of a payload in its row.
 pub(crate) const HEAD: usize = 64;
@@ -29,17 +29,17 @@ pub(crate) fn payload_of(row: &[u8]) -> Option<&[u8]> {
 
 /// Which sample stands at which place of a cache.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
+pub(crate) struct CacheOrder {
     samples: u64,
-    shuffled: Option<Permutation>,
+    shuffled: Option<KeyedPermutation>,
 }
 
-impl Order {
+impl CacheOrder {
     /// The source's order, or that of a seed.
     pub(crate) fn new(samples: u64, shuffle: Option<u64>) -> Self {
         Self {
             samples,
-            shuffled: shuffle.map(|seed| Permutation::new(samples, seed, 0)),
+            shuffled: shuffle.map(|seed| KeyedPermutation::new(samples, seed, 0)),
         }
     }
 
@@ -75,13 +75,13 @@ mod tests {
     #[test]
     fn an_order_has_every_sample_once() {
         for shuffle in [None, Some(0), Some(9)] {
-            let order = Order::new(100, shuffle);
+            let order = CacheOrder::new(100, shuffle);
             let mut ids: Vec<_> = (0..100).map(|p| order.sample(p).unwrap()).collect();
             assert_eq!(ids.is_sorted(), shuffle.is_none());
             ids.sort_unstable();
             assert_eq!(ids, (0..100).collect::<Vec<_>>());
             assert_eq!(order.sample(100), None);
         }
-        assert_eq!(Order::new(0, Some(1)).sample(0), None);
+        assert_eq!(CacheOrder::new(0, Some(1)).sample(0), None);
     }
 }

@@ -8,16 +8,16 @@
 use std::ops::Range;
 
 use crate::data::index::Index;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::jobs::encode::payload::payload_of;
-use crate::jobs::encode::rooms::Rooms;
+use crate::jobs::encode::payload_spaces::PayloadSpaces;
 use crate::jobs::encode::spec::EncodeSpec;
-use crate::pool::crew::LaunchedCrew;
-use crate::pool::engine::Engine;
-use crate::pool::filled::Filled;
-use crate::pool::place::BatchPlace;
-use crate::pool::ring::Shape;
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::filled_batch::FilledBatch;
+use crate::pool::ring::RingShape;
+use crate::pool::row_filler::RowFiller;
+use crate::pool::worker_options::LaunchedWorkers;
 
 /// Bytes of a slot that holds many small payloads.
 const SLOT: u64 = 16 << 20;
@@ -28,8 +28,8 @@ const ROWS: u32 = 256;
 /// A run over places of a cache.
 #[derive(Debug)]
 pub(crate) struct EncodeRun {
-    pub(crate) engine: Engine,
-    rooms: Rooms,
+    pub(crate) engine: RowFiller,
+    rooms: PayloadSpaces,
     /// The places, in parts that grow and lie apart.
     parts: Vec<Range<u64>>,
     slot_bytes: u64,
@@ -39,7 +39,7 @@ pub(crate) struct EncodeRun {
 
 /// Slots enough that workers have work while one is written: more where a slot
 /// has room for one or two payloads only.
-fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms, parts: &[Range<u64>]) -> u32 {
+fn slots(workers: u32, slot_bytes: u64, rooms: &PayloadSpaces, parts: &[Range<u64>]) -> u32 {
     let bytes = |part: &Range<u64>| rooms.bytes_from(part.start) - rooms.bytes_from(part.end);
     let places: u64 = parts.iter().map(|part| part.end - part.start).sum();
     let usual = parts.iter().map(bytes).sum::<u64>() / places.max(1);
@@ -51,12 +51,17 @@ fn slots(workers: u32, slot_bytes: u64, rooms: &Rooms, parts: &[Range<u64>]) -> 
 
 /// The ticket that begins at place `at`, or at the first of the next part; none behind the last
 /// place. It ends with its part.
-fn place(rooms: &Rooms, slot_bytes: u64, parts: &[Range<u64>], at: u64) -> Option<BatchPlace> {
+fn place(
+    rooms: &PayloadSpaces,
+    slot_bytes: u64,
+    parts: &[Range<u64>],
+    at: u64,
+) -> Option<BatchRequest> {
     let part = parts.get(parts.partition_point(|part| part.end <= at))?;
     let at = at.max(part.start);
     let most = (part.end - at).min(u64::from(ROWS)) as u32;
     let rows = rooms.ticket(at, slot_bytes, most);
-    (rows > 0).then_some(BatchPlace::numbered(at, rows))
+    (rows > 0).then_some(BatchRequest::numbered(at, rows))
 }
 
 impl EncodeRun {
@@ -65,17 +70,17 @@ impl EncodeRun {
     /// # Errors
     /// Too little memory, a system that refuses.
     pub(crate) fn start(
-        crew: LaunchedCrew,
+        crew: LaunchedWorkers,
         spec: EncodeSpec,
         index: &Index,
-        sizes: &Sizes,
-        rooms: &Rooms,
+        sizes: &SampleSizes,
+        rooms: &PayloadSpaces,
         parts: Vec<Range<u64>>,
     ) -> Result<Self> {
         let rooms = rooms.try_clone()?;
         let slot_bytes = rooms.largest().max(SLOT);
         let workers = crew.workers();
-        let shape = Shape {
+        let shape = RingShape {
             slots: slots(workers, slot_bytes, &rooms, &parts),
             rows: ROWS,
             slot_bytes,
@@ -92,10 +97,10 @@ impl EncodeRun {
             format!(
                 "the workers' shared memory needs {} ({} slots of {}, as large as the largest \
                  sample), and {} are available: use fewer workers, a resize, or a lower max_pixels",
-                error::needed(needed),
+                error::size_rounded_up(needed),
                 shape.slots,
                 error::size(shape.slot_bytes),
-                error::room(free)
+                error::size_rounded_down(free)
             )
         })?;
         Ok(Self {
@@ -112,23 +117,28 @@ impl EncodeRun {
     ///
     /// # Errors
     /// What ends the pool.
-    pub(crate) fn next(&mut self) -> Result<Option<Payloads>> {
+    pub(crate) fn next(&mut self) -> Result<Option<PayloadBatch>> {
         let (rooms, slot_bytes, parts) = (&self.rooms, self.slot_bytes, &self.parts);
         let Some(next) = place(rooms, slot_bytes, parts, self.at) else {
             return Ok(None);
         };
-        let places = (0..next.filled)
+        let places = (0..next.rows_to_fill)
             .map(|row| rooms.place(next.number, next.number + u64::from(row)))
             .map(Option::unwrap_or_default)
             .collect();
         let coming = |n: usize| {
             (0..n).try_fold(next, |p, _| {
-                place(rooms, slot_bytes, parts, p.number + u64::from(p.filled))
+                place(
+                    rooms,
+                    slot_bytes,
+                    parts,
+                    p.number + u64::from(p.rows_to_fill),
+                )
             })
         };
         let filled = self.engine.next(&coming)?;
-        self.at = next.number + u64::from(next.filled);
-        Ok(Some(Payloads { places, filled }))
+        self.at = next.number + u64::from(next.rows_to_fill);
+        Ok(Some(PayloadBatch { places, filled }))
     }
 }
 
@@ -141,12 +151,12 @@ impl Drop for EncodeRun {
 
 /// The payloads of a ticket. A slot is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Payloads {
+pub(crate) struct PayloadBatch {
     places: Vec<Range<usize>>,
-    filled: Filled,
+    filled: FilledBatch,
 }
 
-impl Payloads {
+impl PayloadBatch {
     pub(crate) fn rows(&self) -> usize {
         self.places.len()
     }
@@ -184,16 +194,16 @@ mod tests {
     use super::*;
     use crate::jobs::encode::payload::{HEAD, write_length};
     use crate::pool::buffers::BufferPool;
-    use crate::pool::filled::Rows;
+    use crate::pool::filled_batch::RowMemory;
 
     #[test]
     fn tickets_have_each_place_of_the_parts_once() {
-        let rooms = Rooms::seal((0..1000).map(|n| n * 37 % 900)).unwrap();
+        let rooms = PayloadSpaces::seal((0..1000).map(|n| n * 37 % 900)).unwrap();
         let parts = [5..9, 9..300, 640..641, 900..1000];
         let mut next = place(&rooms, 20_000, &parts, 0);
         let mut had = Vec::new();
         while let Some(ticket) = next {
-            let end = ticket.number + u64::from(ticket.filled);
+            let end = ticket.number + u64::from(ticket.rows_to_fill);
             assert!(
                 parts
                     .iter()
@@ -217,12 +227,12 @@ mod tests {
         let row = good.len();
         let mut buffer = BufferPool::default().take(2 * row);
         buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, scribbled].concat());
-        let payloads = Payloads {
+        let payloads = PayloadBatch {
             // The last lies behind the slot.
             places: vec![0..row, row..2 * row, 2 * row..3 * row],
-            filled: Filled {
-                place: BatchPlace::numbered(0, 3),
-                rows: Rows::Own(buffer),
+            filled: FilledBatch {
+                place: BatchRequest::numbered(0, 3),
+                rows: RowMemory::Own(buffer),
                 bad: Vec::new(),
             },
         };

@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::Result;
-use crate::jobs::encode::encoding::{CacheResize, Encoding};
-use crate::jobs::encode::rooms::Rooms;
-use crate::picture::Limits;
-use crate::pool::job::JobOrder;
+use crate::jobs::encode::encoding::{CacheEncoding, CacheResize};
+use crate::jobs::encode::payload_spaces::PayloadSpaces;
+use crate::picture::PictureLimits;
+use crate::pool::job::JobRequest;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "encode";
@@ -20,11 +20,11 @@ pub(crate) const NAME: &str = "encode";
 /// One row = one sample's payload in a cache.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct EncodeSpec {
-    pub(crate) encode: Encoding,
+    pub(crate) encode: CacheEncoding,
     pub(crate) resize: Option<CacheResize>,
     /// The seed of the order; none = the index's.
     pub(crate) shuffle: Option<u64>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PictureLimits,
 }
 
 impl EncodeSpec {
@@ -32,10 +32,10 @@ impl EncodeSpec {
     pub(crate) fn order<'a>(
         &self,
         index: &'a Index,
-        sizes: &'a Sizes,
-        rooms: &'a Rooms,
-    ) -> Result<JobOrder<'a>> {
+        sizes: &'a SampleSizes,
+        rooms: &'a PayloadSpaces,
+    ) -> Result<JobRequest<'a>> {
         let descriptors = vec![index.as_fd(), sizes.as_fd(), rooms.as_fd()];
-        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(index))
+        Ok(JobRequest::new(NAME, self, 0, descriptors)?.reading(index))
     }
 }

@@ -10,25 +10,25 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use crate::data::index::Index;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::encode::encoding::{CacheResize, Encoding, RAW_HEADER};
-use crate::jobs::encode::payload::{HEAD, Order, write_length};
-use crate::jobs::encode::rooms::Rooms;
+use crate::jobs::encode::encoding::{CacheEncoding, CacheResize, RAW_HEADER};
+use crate::jobs::encode::payload::{CacheOrder, HEAD, write_length};
+use crate::jobs::encode::payload_spaces::PayloadSpaces;
 use crate::jobs::encode::spec::{EncodeSpec, NAME};
-use crate::jobs::input::{Input, InputMode};
+use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::shards::{Home, Pattern};
+use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::jobs::stages;
-use crate::picture::header::read_header_within;
-use crate::picture::{Limits, PixelBox, grow};
+use crate::picture::read_header::read_header_within;
+use crate::picture::{PictureLimits, PixelBox, grow};
 use crate::picture::{jpeg, npy};
 use crate::plan::PositionRandom;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::{BatchKey, Ticket};
-use crate::pool::worker::meter::Meter;
-use crate::recipe::{Decode, DecodeMode, Dtype, MemoryLayout, Recipe, Resize, SampleProgram};
+use crate::pool::worker::meter::StageMeter;
+use crate::recipe::{DataType, Decode, DecodeMode, MemoryLayout, Recipe, Resize, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from sample to sample.
@@ -36,14 +36,14 @@ use crate::sys::cpu::CpuLevel;
 pub(crate) struct EncodeJob {
     spec: EncodeSpec,
     index: Index,
-    sizes: Sizes,
-    rooms: Rooms,
-    order: Order,
-    input: Input,
+    sizes: SampleSizes,
+    rooms: PayloadSpaces,
+    order: CacheOrder,
+    input: SampleInput,
     decoder: SampleDecoder,
     /// Of the picture that a JPEG is made of.
     pixels: Vec<u8>,
-    home: Home,
+    home: HomeShard,
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -59,8 +59,8 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         ));
     };
     let index = Index::from_fd(index)?;
-    let sizes = Sizes::from_fd(sizes, index.len())?;
-    let rooms = Rooms::from_fd(rooms, index.len())?;
+    let sizes = SampleSizes::from_fd(sizes, index.len())?;
+    let rooms = PayloadSpaces::from_fd(rooms, index.len())?;
     let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(EncodeJob::new(&spec, index, sizes, rooms, mode)?))
 }
@@ -69,22 +69,22 @@ impl EncodeJob {
     pub(crate) fn new(
         spec: &EncodeSpec,
         index: Index,
-        sizes: Sizes,
-        rooms: Rooms,
+        sizes: SampleSizes,
+        rooms: PayloadSpaces,
         mode: InputMode,
     ) -> Result<Self> {
         let pattern = match spec.shuffle {
-            Some(_) => Pattern::Shuffled,
-            None => Pattern::InOrder,
+            Some(_) => AccessPattern::Shuffled,
+            None => AccessPattern::InOrder,
         };
         Ok(Self {
-            home: Home::new(&index, pattern),
+            home: HomeShard::new(&index, pattern),
             spec: *spec,
-            order: Order::new(index.len(), spec.shuffle),
+            order: CacheOrder::new(index.len(), spec.shuffle),
             index,
             sizes,
             rooms,
-            input: Input::new(mode, spec.limits.max_scratch, pattern),
+            input: SampleInput::new(mode, spec.limits.max_scratch, pattern),
             decoder: SampleDecoder::new(&program(spec.resize)?, &spec.limits)?,
             pixels: Vec::new(),
         })
@@ -106,12 +106,14 @@ fn program(resize: Option<CacheResize>) -> Result<SampleProgram> {
     if resize.is_some() {
         recipe = recipe.then(Resize::exact(1, 1));
     }
-    let recipe = recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    let recipe = recipe
+        .with_dtype(DataType::U8)
+        .with_layout(MemoryLayout::Nhwc);
     SampleProgram::compile(&recipe)
 }
 
 impl Job for EncodeJob {
-    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+    fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
         let BatchKey([first, _]) = ticket.key;
         let position = first.saturating_add(u64::from(row));
         // Nobody posts a ticket without places: its words were scribbled on, and
@@ -125,7 +127,7 @@ impl Job for EncodeJob {
         row: u32,
         _attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let (Some(id), Some((head, payload))) =
             (self.sample(ticket, row), out.split_at_mut_checked(HEAD))
@@ -135,7 +137,7 @@ impl Job for EncodeJob {
                 "its ticket names a row that holds no sample",
             ));
         };
-        self.home.go_to(&self.index, id);
+        self.home.set_current(&self.index, id);
         let file = self.input.open(&self.index, id)?;
         meter.bytes += file.len() as u64;
         let part = self.index.pixel_box(id);
@@ -146,20 +148,20 @@ impl Job for EncodeJob {
         };
         let EncodeSpec { encode, resize, .. } = self.spec;
         let output = resize.map(|r| r.output(size));
-        let mut render = |to: &mut [u8], meter: &mut Meter| {
+        let mut render = |to: &mut [u8], meter: &mut StageMeter| {
             let request = RowRequest {
                 // There is nothing random in the program.
                 random: &PositionRandom::new(0, 0, 0),
                 size: output,
                 part,
-                admit: &|found| check_size(found, size),
+                check_size: &|found| check_size(found, size),
             };
             self.decoder.fill(&file, &request, to, meter)
         };
         let (height, width) = output.unwrap_or(size);
         let pixels = 3 * height as usize * width as usize;
         let bytes = match encode {
-            Encoding::Copy => {
+            CacheEncoding::Copy => {
                 check_size(header_size(&file, &self.spec.limits, part)?, size)?;
                 meter.lap(stages::OPEN);
                 let to = payload.get_mut(..file.len());
@@ -168,7 +170,7 @@ impl Job for EncodeJob {
                 meter.lap(stages::EMIT);
                 file.len()
             }
-            Encoding::Raw => {
+            CacheEncoding::Raw => {
                 let Some((header, rest)) = payload.split_at_mut_checked(RAW_HEADER as usize) else {
                     return Err(too_small());
                 };
@@ -177,7 +179,7 @@ impl Job for EncodeJob {
                 header.copy_from_slice(&npy::header((height, width), 3));
                 RAW_HEADER as usize + pixels
             }
-            Encoding::Jpeg { quality } => {
+            CacheEncoding::Jpeg { quality } => {
                 let of_earlier = self.pixels.capacity();
                 if of_earlier > sample::KEEP && of_earlier > 2 * pixels {
                     self.pixels = Vec::new();
@@ -194,7 +196,7 @@ impl Job for EncodeJob {
         Ok(())
     }
 
-    fn is_choosy(&self) -> bool {
+    fn has_preferences(&self) -> bool {
         self.home.is_choosy()
     }
 
@@ -205,8 +207,8 @@ impl Job for EncodeJob {
     fn memory_limit(&self) -> u64 {
         // The room of a JPEG is larger than its pixels.
         let pixels = match self.spec.encode {
-            Encoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
-            Encoding::Copy | Encoding::Raw => 0,
+            CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
+            CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
         // What is kept of earlier samples may lie beside the whole of this one's.
         self.spec
@@ -229,11 +231,11 @@ impl Job for EncodeJob {
 /// The upright height and width that a file's header says, or of the box in it.
 fn header_size(
     file: &[u8],
-    limits: &Limits,
+    limits: &PictureLimits,
     part: Option<PixelBox>,
 ) -> Result<(u32, u32), SampleFault> {
     let header = read_header_within(&mut Cursor::new(file), limits)?;
-    let (width, height) = header.boxed(part)?.upright();
+    let (width, height) = header.with_box(part)?.upright_size();
     Ok((height, width))
 }
 
@@ -268,17 +270,17 @@ mod tests {
     use crate::jobs::encode::payload::payload_of;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
-    use crate::pool::place::BatchPlace;
+    use crate::pool::batch_request::BatchRequest;
 
     fn ticket(first: u64) -> Ticket {
-        BatchPlace::numbered(first, 2).ticket(1)
+        BatchRequest::numbered(first, 2).ticket(1)
     }
 
     /// A job over two pictures, whose headers are said to have told `sizes`, with
     /// rooms for payloads of `room` bytes.
     fn job(
         folder: &std::path::Path,
-        encode: Encoding,
+        encode: CacheEncoding,
         sizes: [[u32; 2]; 2],
         room: u64,
     ) -> EncodeJob {
@@ -287,17 +289,17 @@ mod tests {
             encode,
             resize: None,
             shuffle: None,
-            limits: Limits::default(),
+            limits: PictureLimits::default(),
         };
-        let sizes = Sizes::seal(&sizes).unwrap();
-        let rooms = Rooms::seal([room, room].into_iter()).unwrap();
+        let sizes = SampleSizes::seal(&sizes).unwrap();
+        let rooms = PayloadSpaces::seal([room, room].into_iter()).unwrap();
         EncodeJob::new(&spec, index, sizes, rooms, InputMode::Read).unwrap()
     }
 
     fn fill(job: &mut EncodeJob, batch: u64, row: u32) -> Result<Vec<u8>, SampleFault> {
-        let place = job.place(&ticket(batch), row);
+        let place = job.row_range(&ticket(batch), row);
         let mut out = vec![0; place.len()];
-        job.fill(&ticket(batch), row, 0, &mut out, &mut Meter::default())?;
+        job.fill(&ticket(batch), row, 0, &mut out, &mut StageMeter::default())?;
         Ok(payload_of(&out).unwrap().to_vec())
     }
 
@@ -309,14 +311,14 @@ mod tests {
             std::fs::write(dir.path().join(name), &good).unwrap();
         }
         let bytes = good.len() as u64;
-        let jpeg = Encoding::Jpeg { quality: 90 };
-        for encode in [Encoding::Copy, Encoding::Raw, jpeg] {
+        let jpeg = CacheEncoding::Jpeg { quality: 90 };
+        for encode in [CacheEncoding::Copy, CacheEncoding::Raw, jpeg] {
             let room = encode.most_bytes((40, 50), bytes);
             let payload = fill(&mut job(dir.path(), encode, [[40, 50]; 2], room), 0, 1).unwrap();
             match encode {
-                Encoding::Copy => assert!(payload == good),
-                Encoding::Raw => assert_eq!(payload.len() as u64, raw_bytes((40, 50))),
-                Encoding::Jpeg { .. } => assert!(payload.starts_with(b"\xff\xd8")),
+                CacheEncoding::Copy => assert!(payload == good),
+                CacheEncoding::Raw => assert_eq!(payload.len() as u64, raw_bytes((40, 50))),
+                CacheEncoding::Jpeg { .. } => assert!(payload.starts_with(b"\xff\xd8")),
             }
             // A smaller one then; no header then.
             for then in [[39, 50], [0, 0]] {
@@ -337,7 +339,7 @@ mod tests {
         for name in ["a.jpg", "b.jpg"] {
             std::fs::write(dir.path().join(name), &good).unwrap();
         }
-        let mut job = job(dir.path(), Encoding::Copy, [[40, 50]; 2], 1 << 16);
+        let mut job = job(dir.path(), CacheEncoding::Copy, [[40, 50]; 2], 1 << 16);
         for (batch, row) in [(0, 2), (2, 0), (u64::MAX, 1), (1, u32::MAX)] {
             let fault = fill(&mut job, batch, row).unwrap_err();
             assert_eq!(fault.kind, FaultKind::Unknown, "{batch} {row}");

@@ -7,21 +7,21 @@ use std::path::PathBuf;
 
 use nix::unistd::{Pid, getpid};
 
-use crate::cut::descriptor::RowDescriptor;
+use crate::cut::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
-pub use crate::jobs::images::view::{DensePixels, Element, PackedPixels, Pixels};
-use crate::jobs::images::view::{cast, no_tensor};
+pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
+use crate::jobs::images::pixel_views::{cast, no_tensor};
 use crate::plan::{EpochMark, RowStatus};
 use crate::pool::buffers::{BufferPool, PooledBuffer};
-use crate::pool::filled::Rows;
+use crate::pool::filled_batch::RowMemory;
 use crate::pool::ring::slots::HeldSlot;
-use crate::recipe::{Dtype, MemoryLayout};
+use crate::recipe::{DataType, MemoryLayout};
 
 /// Labels of a batch, one for each row.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Labels {
+pub enum BatchLabels {
     /// The data set has none, and no operation of the recipe gives any.
     None,
     /// A class each, the data set's or what an operation drew; -1 for a masked row.
@@ -63,19 +63,19 @@ pub struct RowFault {
 /// forked copy of the process the pixels cannot be read, and dropping does nothing.
 #[derive(Debug)]
 pub struct Batch {
-    pub(crate) storage: Storage,
+    pub(crate) storage: BatchStorage,
     pub(crate) owner: Pid,
     /// Where it begins.
     pub(crate) at: EpochMark,
     pub(crate) number: u64,
     pub(crate) extent: RowsExtent,
-    pub(crate) dtype: Dtype,
+    pub(crate) dtype: DataType,
     pub(crate) layout: MemoryLayout,
     pub(crate) channels: usize,
     pub(crate) ids: Vec<u64>,
     pub(crate) status: Vec<RowStatus>,
     pub(crate) repeated: Vec<bool>,
-    pub(crate) labels: Labels,
+    pub(crate) labels: BatchLabels,
     pub(crate) faults: Vec<RowFault>,
 }
 
@@ -99,13 +99,13 @@ pub(crate) enum RowsExtent {
 
 /// Where the pixels are.
 #[derive(Debug)]
-pub(crate) enum Storage {
+pub(crate) enum BatchStorage {
     Slot(HeldSlot),
     Own(PooledBuffer),
     Device(DeviceRows),
 }
 
-impl Storage {
+impl BatchStorage {
     /// All of it, which may be more than the batch takes; none on a device.
     fn bytes(&self) -> Option<&[u8]> {
         match self {
@@ -125,11 +125,11 @@ impl Storage {
     }
 }
 
-impl From<Rows> for Storage {
-    fn from(rows: Rows) -> Self {
+impl From<RowMemory> for BatchStorage {
+    fn from(rows: RowMemory) -> Self {
         match rows {
-            Rows::Slot(slot) => Self::Slot(slot),
-            Rows::Own(buffer) => Self::Own(buffer),
+            RowMemory::Slot(slot) => Self::Slot(slot),
+            RowMemory::Own(buffer) => Self::Own(buffer),
         }
     }
 }
@@ -171,21 +171,21 @@ impl Batch {
     /// # Errors
     /// On a device ([`Batch::on_device`] has those, [`Batch::to_host`] a copy), and in
     /// a forked copy of the process that made the loader.
-    pub fn pixels(&self) -> Result<Pixels<'_>> {
+    pub fn pixels(&self) -> Result<BatchPixels<'_>> {
         let bytes = self.host_bytes()?;
         let (dtype, layout) = (self.dtype, self.layout);
         Ok(match &self.extent {
             RowsExtent::Equal { .. } => {
                 let shape = self.shape()?;
                 let used = shape.iter().product::<usize>() * dtype.size();
-                Pixels::Dense(DensePixels {
+                BatchPixels::Dense(DensePixels {
                     bytes: &bytes[..used],
                     shape,
                     dtype,
                     layout,
                 })
             }
-            RowsExtent::Own { table, bytes: used } => Pixels::Packed(PackedPixels {
+            RowsExtent::Own { table, bytes: used } => BatchPixels::Packed(PackedPixels {
                 bytes: &bytes[..*used],
                 table,
                 dtype,
@@ -198,9 +198,9 @@ impl Batch {
     ///
     /// # Errors
     /// When there is no such row.
-    pub fn row(&self, index: usize) -> Result<Row<'_>> {
+    pub fn row(&self, index: usize) -> Result<BatchRow<'_>> {
         if index < self.len() {
-            return Ok(Row { batch: self, index });
+            return Ok(BatchRow { batch: self, index });
         }
         Err(Error::config(format!(
             "row {index} does not exist in a batch of {}",
@@ -209,12 +209,12 @@ impl Batch {
     }
 
     /// Every row, masked ones included.
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        (0..self.len()).map(|index| Row { batch: self, index })
+    pub fn rows(&self) -> impl Iterator<Item = BatchRow<'_>> {
+        (0..self.len()).map(|index| BatchRow { batch: self, index })
     }
 
     /// The rows that hold pixels of a sample: all but masked ones.
-    pub fn good_rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn good_rows(&self) -> impl Iterator<Item = BatchRow<'_>> {
         self.rows().filter(|row| !row.status().is_masked())
     }
 
@@ -248,7 +248,7 @@ impl Batch {
     }
 
     #[must_use]
-    pub fn dtype(&self) -> Dtype {
+    pub fn dtype(&self) -> DataType {
         self.dtype
     }
 
@@ -281,7 +281,7 @@ impl Batch {
 
     /// One label for each row, masked ones included.
     #[must_use]
-    pub fn labels(&self) -> &Labels {
+    pub fn labels(&self) -> &BatchLabels {
         &self.labels
     }
 
@@ -313,8 +313,8 @@ impl Batch {
     #[must_use]
     pub fn on_device(&self) -> Option<&DeviceRows> {
         match &self.storage {
-            Storage::Device(rows) => Some(rows),
-            Storage::Slot(_) | Storage::Own(_) => None,
+            BatchStorage::Device(rows) => Some(rows),
+            BatchStorage::Slot(_) | BatchStorage::Own(_) => None,
         }
     }
 
@@ -332,7 +332,7 @@ impl Batch {
     /// Whether the pixels lie in a slot of the ring, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
-        matches!(self.storage, Storage::Slot(_))
+        matches!(self.storage, BatchStorage::Slot(_))
     }
 
     /// The same batch in memory of its own; its slot is free again.
@@ -340,11 +340,11 @@ impl Batch {
     /// # Errors
     /// As [`Batch::pixels`].
     pub fn detach(mut self) -> Result<Self> {
-        if let Storage::Slot(_) = &self.storage {
+        if let BatchStorage::Slot(_) = &self.storage {
             let bytes = self.pixels()?.bytes();
             let mut buffer = BufferPool::default().take(bytes.len());
             buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-            self.storage = Storage::Own(buffer);
+            self.storage = BatchStorage::Own(buffer);
         }
         Ok(self)
     }
@@ -355,11 +355,11 @@ impl Batch {
     /// # Errors
     /// When the device refuses.
     pub fn to_host(mut self) -> Result<Self> {
-        if let Storage::Device(rows) = &self.storage {
+        if let BatchStorage::Device(rows) = &self.storage {
             let bytes = rows.to_host()?;
             let mut buffer = BufferPool::default().take(bytes.len());
             buffer.bytes_mut()[..bytes.len()].copy_from_slice(&bytes);
-            self.storage = Storage::Own(buffer);
+            self.storage = BatchStorage::Own(buffer);
         }
         Ok(self)
     }
@@ -367,13 +367,13 @@ impl Batch {
 
 /// One row of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct BatchRow<'a> {
     batch: &'a Batch,
     /// Below the number of rows.
     index: usize,
 }
 
-impl<'a> Row<'a> {
+impl<'a> BatchRow<'a> {
     /// Number of the row within its batch.
     #[must_use]
     pub fn index(&self) -> usize {
@@ -425,7 +425,7 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// As [`Batch::pixels`], and when the batch holds another type than `T`.
-    pub fn as_slice<T: Element>(&self) -> Result<&'a [T]> {
+    pub fn as_slice<T: PixelElement>(&self) -> Result<&'a [T]> {
         cast(self.batch.dtype, self.bytes()?)
     }
 

@@ -9,28 +9,30 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cut::crop::{CropHeader, Takes};
-use crate::device::coded_rows::{Again, CodedBatch, CodedRow, Look, RowAttempt, Verdict};
-use crate::device::cuda::Target;
+use crate::cut::crop_row::{CropHeader, RowContents};
+use crate::device::coded_rows::{
+    CodedBatch, CodedRow, CodedRowState, CpuVerdict, RedecodedRow, RowAttempt,
+};
+use crate::device::cuda::BatchTarget;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Result, SampleFault};
-use crate::jobs::images::jpeg_batches::{InRow, destroyed, kernel_row, read_row};
+use crate::jobs::images::jpeg_batches::{RowContent, destroyed_row, kernel_row, read_row};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
+use crate::pool::batch_request::BatchRequest;
 use crate::pool::job::Job;
-use crate::pool::place::BatchPlace;
-use crate::pool::report::PoolReport;
-use crate::pool::ring::region::told_of;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::ring::region::shorten_reason;
 use crate::pool::ring::slots::WatchedSlot;
 use crate::pool::worker::attempts;
-use crate::pool::worker::attempts::Attempts;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::attempts::AttemptRange;
+use crate::pool::worker::meter::StageMeter;
 use crate::recipe::CropRule;
 
 /// The job of the workers once more, in this process, which decodes all that it fills.
 pub(crate) struct CpuJob {
     job: Mutex<Box<dyn Job>>,
     /// What it has counted: apart, so that a report does not wait for a decode.
-    meter: Mutex<Meter>,
+    meter: Mutex<StageMeter>,
 }
 
 impl CpuJob {
@@ -41,7 +43,7 @@ impl CpuJob {
         }
     }
 
-    fn count(&self, more: &Meter) {
+    fn count(&self, more: &StageMeter) {
         let mut meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
         meter.bytes += more.bytes;
         meter.truncated += more.truncated;
@@ -67,16 +69,16 @@ impl fmt::Debug for CpuJob {
 
 /// A batch whose coded rows a device decodes as they come.
 #[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) place: BatchPlace,
-    pub(crate) target: Target,
+pub(crate) struct OpenCodedBatch {
+    pub(crate) place: BatchRequest,
+    pub(crate) target: BatchTarget,
     pub(crate) rows: Arc<BatchRows>,
 }
 
 /// What a batch is whose rows come yet.
 #[derive(Debug)]
 pub(crate) struct BatchOutline {
-    pub(crate) place: BatchPlace,
+    pub(crate) place: BatchRequest,
     /// Attempts behind a row's first.
     pub(crate) tries: u32,
     pub(crate) rule: CropRule,
@@ -114,14 +116,14 @@ impl BatchRows {
 
     /// Where a row begins: as [`crate::jobs::images::packing`] places rows of crops.
     fn begin_of(&self, row: u32) -> usize {
-        row as usize * self.outline.rule.room(self.outline.size).row_bytes()
+        row as usize * self.outline.rule.row_bytes(self.outline.size).row_bytes()
     }
 
     fn coded(&self, row: u32, attempt: u32) -> Option<CodedRow> {
         let BatchOutline { rule, size, .. } = self.outline;
         let begin = self.begin_of(row);
         let read = read_row(|to| self.slot.copy(begin, to), begin, rule, size).ok()?;
-        let InRow::Coded(coded, kernel) = read else {
+        let RowContent::Coded(coded, kernel) = read else {
             return None;
         };
         let first = begin + coded.start;
@@ -147,31 +149,33 @@ impl CodedBatch for BatchRows {
         self.outline.place.rows
     }
 
-    fn look(&self, row: u32) -> Look {
-        if row >= self.outline.place.filled {
-            return Look::Other;
+    fn row_state(&self, row: u32) -> CodedRowState {
+        if row >= self.outline.place.rows_to_fill {
+            return CodedRowState::NotCoded;
         }
         // Before the row is looked at, which may become final behind the look.
         let is_filled = self.is_filled.load(Acquire);
         if !self.slot.is_final(row) {
             return match is_filled {
-                true => Look::Other,
-                false => Look::NotYet,
+                true => CodedRowState::NotCoded,
+                false => CodedRowState::Pending,
             };
         }
         // Failed, or destroyed.
-        let Some(Some(attempt)) = self.slot.end(row, self.outline.tries) else {
-            return Look::Other;
+        let Some(Some(attempt)) = self.slot.final_attempt(row, self.outline.tries) else {
+            return CodedRowState::NotCoded;
         };
         let coded = self.coded(row, attempt);
-        coded.map_or(Look::Other, |coded| Look::Coded(Box::new(coded)))
+        coded.map_or(CodedRowState::NotCoded, |coded| {
+            CodedRowState::Coded(Box::new(coded))
+        })
     }
 
     fn memory(&self) -> (*const u8, usize) {
         self.slot.memory()
     }
 
-    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> Result<Again> {
+    fn decode_again(&self, of: RowAttempt, out: &mut [u8]) -> Result<RedecodedRow> {
         let BatchOutline {
             place,
             tries,
@@ -180,14 +184,14 @@ impl CodedBatch for BatchRows {
             ..
         } = self.outline;
         let RowAttempt { row, attempt } = of;
-        let (mut meter, mut fault) = (Meter::default(), None);
+        let (mut meter, mut fault) = (StageMeter::default(), None);
         let mut job = (self.cpu.job.lock()).unwrap_or_else(PoisonError::into_inner);
-        let mut fill = |first, tries, meter: &mut Meter| {
+        let mut fill = |first, tries, meter: &mut StageMeter| {
             attempts::fill(
                 &mut **job,
                 &place.ticket(1),
                 row,
-                Attempts { first, tries },
+                AttemptRange { first, tries },
                 out,
                 meter,
                 |_, why, _| {
@@ -204,16 +208,16 @@ impl CodedBatch for BatchRows {
         drop(job);
         self.cpu.count(&meter);
         let kernel = filled.map(|_| {
-            let room = rule.room(size);
-            let header = CropHeader::read(out, room, size, Takes::Pixels);
+            let room = rule.row_bytes(size);
+            let header = CropHeader::read(out, room, size, RowContents::Pixels);
             let kernel = header.and_then(|header| kernel_row(&header, 0, room, rule));
-            kernel.map_err(|why| destroyed(row, &why))
+            kernel.map_err(|why| destroyed_row(row, &why))
         });
-        Ok(Again {
+        Ok(RedecodedRow {
             kernel: kernel.transpose()?,
-            verdict: fault.map(|fault: SampleFault| Verdict {
+            verdict: fault.map(|fault: SampleFault| CpuVerdict {
                 row,
-                fault: SampleFault::new(fault.kind, told_of(&fault.reason)),
+                fault: SampleFault::new(fault.kind, shorten_reason(&fault.reason)),
                 attempt: filled,
             }),
         })
@@ -226,16 +230,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cut::crop::CROP_HEADER;
-    use crate::device::jpeg_part::{Part, THREADS};
+    use crate::cut::crop_row::CROP_HEADER;
+    use crate::device::jpeg_part::{JpegPart, THREADS};
     use crate::jobs::sample::{RowRequest, SampleDecoder};
-    use crate::picture::Limits;
+    use crate::picture::PictureLimits;
     use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
     use crate::plan::PositionRandom;
-    use crate::pool::ring::slots::Slots;
+    use crate::pool::ring::slots::RingSlots;
     use crate::pool::ring::ticket::Ticket;
-    use crate::pool::ring::worker_side::{Next, Outcome};
-    use crate::pool::ring::{Ring, Shape, receipt, worker_side};
+    use crate::pool::ring::worker_side::{RowOutcome, WorkerStep};
+    use crate::pool::ring::{Ring, RingShape, receipt, worker_side};
     use crate::recipe::{CenterCrop, Decode, Recipe, SampleProgram};
 
     const SIZE: (u32, u32) = (48, 56);
@@ -249,7 +253,7 @@ mod tests {
     struct NoJob;
 
     impl Job for NoJob {
-        fn place(&mut self, _: &Ticket, _: u32) -> Range<usize> {
+        fn row_range(&mut self, _: &Ticket, _: u32) -> Range<usize> {
             unreachable!("nobody asks")
         }
 
@@ -259,7 +263,7 @@ mod tests {
             _: u32,
             _: u32,
             _: &mut [u8],
-            _: &mut Meter,
+            _: &mut StageMeter,
         ) -> std::result::Result<(), SampleFault> {
             unreachable!("nobody asks")
         }
@@ -282,24 +286,24 @@ mod tests {
 
     /// A coded row as a worker writes it.
     fn coded_row(program: &SampleProgram) -> Vec<u8> {
-        let mut row = vec![0xA5; program.crops.unwrap().room(SIZE).row_bytes()];
+        let mut row = vec![0xA5; program.crops.unwrap().row_bytes(SIZE).row_bytes()];
         let file = encode(70, 60, Sampling::S420, 90, false, 2);
-        let mut decoder = SampleDecoder::new(program, &Limits::default()).unwrap();
+        let mut decoder = SampleDecoder::new(program, &PictureLimits::default()).unwrap();
         let request = RowRequest {
             random: &PositionRandom::new(7, 0, 0),
             size: None,
             part: None,
-            admit: &|_| Ok(()),
+            check_size: &|_| Ok(()),
         };
-        let meter = &mut Meter::default();
-        let written = decoder.fill_or_hand_over(&file, &request, &PARTS, &mut row, meter);
+        let meter = &mut StageMeter::default();
+        let written = decoder.fill_or_copy_coded(&file, &request, &PARTS, &mut row, meter);
         written.unwrap();
         row
     }
 
     /// A ring of one slot of two rows, the second of which is a coded one.
     struct Scene {
-        slots: Slots,
+        slots: RingSlots,
         rule: CropRule,
         parts: PartLimits,
         row_bytes: usize,
@@ -309,15 +313,15 @@ mod tests {
     impl Scene {
         fn new(program: &SampleProgram) -> Self {
             let rule = program.crops.unwrap();
-            let row_bytes = rule.room(SIZE).row_bytes();
-            let ring = Ring::create(Shape {
+            let row_bytes = rule.row_bytes(SIZE).row_bytes();
+            let ring = Ring::create(RingShape {
                 slots: 1,
                 rows: 2,
                 slot_bytes: 2 * row_bytes as u64,
                 lanes: 1,
             });
             Self {
-                slots: Slots::new(ring.unwrap()),
+                slots: RingSlots::new(ring.unwrap()),
                 rule,
                 parts: PARTS,
                 row_bytes,
@@ -330,7 +334,7 @@ mod tests {
             begin..begin + self.row_bytes
         }
 
-        fn rows(&self, slot: WatchedSlot, place: BatchPlace) -> BatchRows {
+        fn rows(&self, slot: WatchedSlot, place: BatchRequest) -> BatchRows {
             let outline = BatchOutline {
                 place,
                 tries: 0,
@@ -342,22 +346,23 @@ mod tests {
         }
 
         /// What is seen of the second row before it is final, and after.
-        fn look(&mut self, row: &[u8], outcome: Outcome) -> (Look, Look) {
+        fn look(&mut self, row: &[u8], outcome: RowOutcome) -> (CodedRowState, CodedRowState) {
             self.sequence += 1;
-            let place = BatchPlace {
+            let place = BatchRequest {
                 rows: 3,
-                ..BatchPlace::numbered(0, 2)
+                ..BatchRequest::numbered(0, 2)
             };
             let ticket = place.ticket(self.sequence);
             let posted = self.slots.post(self.slots.take_free().unwrap(), ticket);
             let batch = self.rows(self.slots.watch(&posted), place);
             assert_eq!(batch.rows(), 3);
             // No sample of the batch.
-            assert!(matches!(batch.look(2), Look::Other));
+            assert!(matches!(batch.row_state(2), CodedRowState::NotCoded));
             let mut before = None;
             let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
             for n in 0..2 {
-                let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+                let WorkerStep::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None)
+                else {
                     panic!("nothing to fill");
                 };
                 assert_eq!(claim.row, n);
@@ -366,13 +371,13 @@ mod tests {
                 let to = unsafe { self.slots.ring().row_mut(&claim, here) };
                 to.unwrap().copy_from_slice(row);
                 if n == 1 {
-                    before = Some(batch.look(1));
+                    before = Some(batch.row_state(1));
                 }
-                let filled = (outcome == Outcome::Done).then_some(0);
+                let filled = (outcome == RowOutcome::Done).then_some(0);
                 receipt::write(&w, l, (claim.slot, n), &ticket, filled);
                 worker_side::commit(&w, l, 1, claim, outcome).unwrap();
             }
-            let after = batch.look(1);
+            let after = batch.row_state(1);
             drop(batch);
             drop(self.slots.hold(posted).unwrap());
             (before.unwrap(), after)
@@ -391,7 +396,7 @@ mod tests {
                 + weights(kernel.out_width, kernel.across_taps)
                 + weights(kernel.out_height, kernel.down_taps);
             assert!(end <= data.start as u64);
-            Part::new(PARTS, THREADS).add(&coded.picture, 0, 0);
+            JpegPart::new(PARTS, THREADS).add(&coded.picture, 0, 0);
         }
     }
 
@@ -400,28 +405,28 @@ mod tests {
         let program = program();
         let row = coded_row(&program);
         let mut scene = Scene::new(&program);
-        let (before, after) = scene.look(&row, Outcome::Done);
-        assert!(matches!(before, Look::NotYet));
-        let Look::Coded(coded) = after else {
+        let (before, after) = scene.look(&row, RowOutcome::Done);
+        assert!(matches!(before, CodedRowState::Pending));
+        let CodedRowState::Coded(coded) = after else {
             panic!("{after:?}");
         };
         scene.is_checked(&coded);
         assert_eq!((coded.kernel.width, coded.kernel.height), (SIZE.1, SIZE.0));
-        assert!(Part::new(PARTS, THREADS).add(&coded.picture, 0, 0));
-        let (_, failed) = scene.look(&row, Outcome::Failed);
-        assert!(matches!(failed, Look::Other));
+        assert!(JpegPart::new(PARTS, THREADS).add(&coded.picture, 0, 0));
+        let (_, failed) = scene.look(&row, RowOutcome::Failed);
+        assert!(matches!(failed, CodedRowState::NotCoded));
         // Pixels are for another stage.
         let mut pixels = row;
-        pixels[crate::cut::crop::CROP_HEADER_CODED].fill(0);
-        let (_, pixels) = scene.look(&pixels, Outcome::Done);
-        assert!(matches!(pixels, Look::Other));
+        pixels[crate::cut::crop_row::CROP_HEADER_CODED].fill(0);
+        let (_, pixels) = scene.look(&pixels, RowOutcome::Done);
+        assert!(matches!(pixels, CodedRowState::NotCoded));
     }
 
     /// Its attempts cost so many bytes each, and all fail but the last, whose row it has.
     struct FailsBut(u32, Vec<u8>);
 
     impl Job for FailsBut {
-        fn place(&mut self, _: &Ticket, _: u32) -> Range<usize> {
+        fn row_range(&mut self, _: &Ticket, _: u32) -> Range<usize> {
             unreachable!("nobody asks")
         }
 
@@ -431,7 +436,7 @@ mod tests {
             _: u32,
             attempt: u32,
             out: &mut [u8],
-            meter: &mut Meter,
+            meter: &mut StageMeter,
         ) -> std::result::Result<(), SampleFault> {
             meter.bytes += 10u64.pow(attempt);
             if attempt != self.0 {
@@ -459,7 +464,7 @@ mod tests {
         let rule = program.crops.unwrap();
         let mut row = coded_row(&program);
         // Of pixels, whatever they are.
-        row[crate::cut::crop::CROP_HEADER_CODED].fill(0);
+        row[crate::cut::crop_row::CROP_HEADER_CODED].fill(0);
         // The attempt that was handed over, that which gives pixels, and what is counted.
         for (attempt, good, bytes, truncated) in [
             (0, 0, 0, 1),
@@ -470,7 +475,7 @@ mod tests {
             (3, 9, 0, 0),
         ] {
             let scene = Scene::new(&program);
-            let place = BatchPlace::numbered(0, 2);
+            let place = BatchRequest::numbered(0, 2);
             let posted = scene
                 .slots
                 .post(scene.slots.take_free().unwrap(), place.ticket(1));
@@ -485,7 +490,7 @@ mod tests {
             let batch = BatchRows::new(scene.slots.watch(&posted), outline, cpu.clone());
             let mut out = vec![0; row.len()];
             let of = RowAttempt { row: 1, attempt };
-            let Again { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
+            let RedecodedRow { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
             assert_eq!(kernel.is_some(), good <= 3);
             let verdict = verdict.map(|v| (v.row, v.fault.reason, v.attempt));
             let due = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
@@ -505,14 +510,14 @@ mod tests {
     fn a_row_whose_word_is_destroyed_has_come_once_its_batch_is_filled() {
         let program = program();
         let scene = Scene::new(&program);
-        let place = BatchPlace::numbered(0, 2);
+        let place = BatchRequest::numbered(0, 2);
         let posted = scene
             .slots
             .post(scene.slots.take_free().unwrap(), place.ticket(1));
         let batch = scene.rows(scene.slots.watch(&posted), place);
-        assert!(matches!(batch.look(1), Look::NotYet));
+        assert!(matches!(batch.row_state(1), CodedRowState::Pending));
         batch.close();
-        assert!(matches!(batch.look(1), Look::Other));
+        assert!(matches!(batch.row_state(1), CodedRowState::NotCoded));
     }
 
     /// No part has room for it, so no worker hands it over.
@@ -522,8 +527,8 @@ mod tests {
         let row = coded_row(&program);
         let mut scene = Scene::new(&program);
         scene.parts.rows = 64;
-        let (_, seen) = scene.look(&row, Outcome::Done);
-        assert!(matches!(seen, Look::Other), "{seen:?}");
+        let (_, seen) = scene.look(&row, RowOutcome::Done);
+        assert!(matches!(seen, CodedRowState::NotCoded), "{seen:?}");
     }
 
     /// Whatever a worker writes, a row is none, or all that it names is its own.
@@ -532,7 +537,7 @@ mod tests {
         let program = program();
         let row = coded_row(&program);
         let mut scene = Scene::new(&program);
-        let pixels_at = program.crops.unwrap().room(SIZE).pixels_at();
+        let pixels_at = program.crops.unwrap().row_bytes(SIZE).pixels_at();
         let mut random = Random::new(3);
         let (mut taken, mut refused) = (0, 0);
         for number in 0..4000 {
@@ -547,13 +552,13 @@ mod tests {
                 let at = begin + random.below(len as u64) as usize;
                 changed[at] = random.next() as u8;
             }
-            match scene.look(&changed, Outcome::Done).1 {
-                Look::Coded(coded) => {
+            match scene.look(&changed, RowOutcome::Done).1 {
+                CodedRowState::Coded(coded) => {
                     scene.is_checked(&coded);
                     taken += 1;
                 }
-                Look::Other => refused += 1,
-                Look::NotYet => panic!("row {number} is final"),
+                CodedRowState::NotCoded => refused += 1,
+                CodedRowState::Pending => panic!("row {number} is final"),
             }
         }
         assert!(taken > 500 && refused > 500, "{taken} {refused}");

@@ -14,15 +14,15 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::jobs::images::batch::{Batch, Storage};
-use crate::jobs::images::coded_batch::Opened;
-use crate::jobs::images::jpeg_batches::{Begun, End};
-use crate::jobs::images::on_device::OnDevice;
-use crate::jobs::images::run::Run;
+use crate::jobs::images::batch::{Batch, BatchStorage};
+use crate::jobs::images::coded_batch::OpenCodedBatch;
+use crate::jobs::images::device_batches::DeviceBatches;
+use crate::jobs::images::jpeg_batches::{ClosedBatch, DecodeOutcome};
+use crate::jobs::images::run::ImageRun;
+use crate::pool::batch_request::BatchRequest;
 use crate::pool::consumer::Pool;
-use crate::pool::filled::{Filled, Rows};
-use crate::pool::place::BatchPlace;
-use crate::pool::report::PoolReport;
+use crate::pool::filled_batch::{FilledBatch, RowMemory};
+use crate::pool::pool_report::PoolReport;
 use crate::pool::ring::slots::WatchedSlot;
 
 /// How long a sleep is, while decoding is waited for, between two looks at the workers.
@@ -35,22 +35,22 @@ pub(crate) struct DevicePool {
     // In this order: what the device reads of the ring is waited for before the pool ends.
     ahead: VecDeque<Result<Batch>>,
     /// Behind those: what workers have filled, and the device decodes.
-    decoding: VecDeque<Begun>,
+    decoding: VecDeque<ClosedBatch>,
     /// Behind those: what both are at.
-    opened: VecDeque<Opened>,
-    pub(crate) on: OnDevice,
+    opened: VecDeque<OpenCodedBatch>,
+    pub(crate) device: DeviceBatches,
     pub(crate) pool: Pool,
     /// How long to wait until a batch is dropped.
     hold_timeout: Duration,
 }
 
 impl DevicePool {
-    pub(crate) fn new(on: OnDevice, pool: Pool, hold_timeout: Duration) -> Self {
+    pub(crate) fn new(on: DeviceBatches, pool: Pool, hold_timeout: Duration) -> Self {
         Self {
             ahead: VecDeque::new(),
             decoding: VecDeque::new(),
             opened: VecDeque::new(),
-            on,
+            device: on,
             pool,
             hold_timeout,
         }
@@ -58,17 +58,21 @@ impl DevicePool {
 
     pub(crate) fn report(&self) -> Result<PoolReport> {
         let mut report = self.pool.report()?;
-        self.on.add_again_to(&mut report);
+        self.device.add_redecoded_to(&mut report);
         Ok(report)
     }
 
     /// The batch at which the run stands; none when it is not there within `limit`.
-    pub(crate) fn next_within(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
+    pub(crate) fn next_within(
+        &mut self,
+        run: &mut ImageRun,
+        limit: Duration,
+    ) -> Result<Option<Batch>> {
         self.pool.check_owner()?;
         let batch = match self.ahead.pop_front() {
             Some(batch) => batch?,
             None => {
-                let taken = match self.on.decodes() {
+                let taken = match self.device.decodes() {
                     false => self.take_put(run, limit)?,
                     true => self.take_decoded(run, limit)?,
                 };
@@ -83,9 +87,9 @@ impl DevicePool {
     }
 
     /// The batch at which the run stands, put on the device as it is.
-    fn take_put(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
+    fn take_put(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
-        if !self.on.make_room(self.hold_timeout, limit)? {
+        if !self.device.make_room(self.hold_timeout, limit)? {
             return Ok(None);
         }
         let left = limit.saturating_sub(began.elapsed());
@@ -95,29 +99,29 @@ impl DevicePool {
 
     /// The batch at which the run stands, as workers finish it. Slots that the device
     /// reads come back meanwhile, for workers to go on with.
-    fn take(&mut self, run: &Run, limit: Duration) -> Result<Option<Filled>> {
-        let coming = |n| run.coming(n);
+    fn take(&mut self, run: &ImageRun, limit: Duration) -> Result<Option<FilledBatch>> {
+        let coming = |n| run.place_ahead(n);
         loop {
             if let Some(next) = self.pool.next_finished(&coming)? {
                 return Ok(Some(next));
             }
-            if !self.on.wait_one()? {
+            if !self.device.wait_one()? {
                 return self.pool.next_within(&coming, limit);
             }
         }
     }
 
     /// The batch at which the run stands, once its coded rows are decoded.
-    fn take_decoded(&mut self, run: &mut Run, limit: Duration) -> Result<Option<Batch>> {
+    fn take_decoded(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         loop {
-            self.decode_coming(run, 0)?;
+            self.open_batches(run, 0)?;
             let left = limit.saturating_sub(began.elapsed());
             if let Some(batch) = self.decoded(run, left.min(LOOK))? {
                 return Ok(Some(batch));
             }
             if self.decoding.is_empty() {
-                if self.opened.is_empty() && !self.on.make_room(self.hold_timeout, left)? {
+                if self.opened.is_empty() && !self.device.make_room(self.hold_timeout, left)? {
                     return Ok(None);
                 }
                 let left = limit.saturating_sub(began.elapsed());
@@ -136,17 +140,17 @@ impl DevicePool {
     }
 
     /// The oldest batch that is being decoded, if it is within `most`.
-    fn decoded(&mut self, run: &mut Run, most: Duration) -> Result<Option<Batch>> {
+    fn decoded(&mut self, run: &mut ImageRun, most: Duration) -> Result<Option<Batch>> {
         let Some(first) = self.decoding.pop_front() else {
             return Ok(None);
         };
-        match self.on.end(first, most) {
-            Ok(End::Done(place, bad)) => {
-                let rows = self.on.finish().map_err(|why| self.pool.end(why))?;
-                run.finished_in(&place, Storage::Device(rows), bad)
+        match self.device.finish_decode(first, most) {
+            Ok(DecodeOutcome::Done(place, bad)) => {
+                let rows = self.device.take_rows().map_err(|why| self.pool.end(why))?;
+                run.make_batch_in(&place, BatchStorage::Device(rows), bad)
                     .map(Some)
             }
-            Ok(End::NotYet(first)) => {
+            Ok(DecodeOutcome::Pending(first)) => {
                 self.decoding.push_front(first);
                 Ok(None)
             }
@@ -156,11 +160,11 @@ impl DevicePool {
 
     /// Opens what workers are at, as far as the device has memory for it, and closes what they
     /// have finished. `behind`: batches between the run's place and those that are being decoded.
-    fn decode_coming(&mut self, run: &Run, behind: usize) -> Result<()> {
+    fn open_batches(&mut self, run: &ImageRun, behind: usize) -> Result<()> {
         loop {
             let behind = behind + self.decoding.len();
-            let coming = |n| run.coming(n + behind);
-            while self.on.has_room_now()?
+            let coming = |n| run.place_ahead(n + behind);
+            while self.device.has_room_now()?
                 && let Some(next) = self.pool.watch(self.opened.len(), &coming)
             {
                 self.open(run, next)?;
@@ -175,24 +179,24 @@ impl DevicePool {
         }
     }
 
-    fn open(&mut self, run: &Run, next: (BatchPlace, WatchedSlot)) -> Result<()> {
+    fn open(&mut self, run: &ImageRun, next: (BatchRequest, WatchedSlot)) -> Result<()> {
         let size = run.row_size(&next.0);
-        let opened = self.on.open_batch(next, size, run.tries, &run.program);
+        let opened = self.device.open_batch(next, size, run.tries, &run.program);
         self.opened
             .push_back(opened.map_err(|why| self.pool.end(why))?);
         Ok(())
     }
 
-    fn close(&mut self, run: &Run, filled: Filled) -> Result<()> {
+    fn close(&mut self, run: &ImageRun, filled: FilledBatch) -> Result<()> {
         // Filled before there was memory for it.
         if self.opened.is_empty()
-            && let Rows::Slot(slot) = &filled.rows
+            && let RowMemory::Slot(slot) = &filled.rows
         {
             self.open(run, (filled.place, slot.watch()))?;
         }
         let size = run.row_size(&filled.place);
         let begun = match self.opened.pop_front() {
-            Some(opened) => self.on.close_batch(opened, filled, size, &run.program),
+            Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
                 what: "a batch to be decoded that lies in no slot of the ring".into(),
             }),
@@ -204,14 +208,14 @@ impl DevicePool {
 
     /// Waits until the device has memory for a batch, and workers have a slot.
     pub(crate) fn make_room(&mut self) -> Result<()> {
-        while !self.on.make_room(self.hold_timeout, Duration::MAX)? {}
+        while !self.device.make_room(self.hold_timeout, Duration::MAX)? {}
         Ok(())
     }
 
     /// Puts on the device what workers have finished behind the batch that is about
     /// to be handed over, and gives the slots that were read back to them. An error
     /// is told when its batch is asked for.
-    fn run_ahead(&mut self, run: &mut Run) {
+    fn run_ahead(&mut self, run: &mut ImageRun) {
         while !matches!(self.ahead.back(), Some(Err(_))) {
             match self.one_ahead(run) {
                 Ok(None) => break,
@@ -222,19 +226,19 @@ impl DevicePool {
     }
 
     /// The batch behind all that are on the device, if it is finished and has room there.
-    fn one_ahead(&mut self, run: &mut Run) -> Result<Option<Batch>> {
+    fn one_ahead(&mut self, run: &mut ImageRun) -> Result<Option<Batch>> {
         let behind = 1 + self.ahead.len();
-        if self.on.decodes() {
-            self.decode_coming(run, behind)?;
+        if self.device.decodes() {
+            self.open_batches(run, behind)?;
             let decoded = self.decoded(run, Duration::ZERO)?;
             if decoded.is_none() {
                 let behind = behind + self.decoding.len();
-                self.pool.refill(&|n| run.coming(n + behind));
+                self.pool.refill(&|n| run.place_ahead(n + behind));
             }
             return Ok(decoded);
         }
-        let coming = |n| run.coming(n + behind);
-        if !self.on.has_room_now()? {
+        let coming = |n| run.place_ahead(n + behind);
+        if !self.device.has_room_now()? {
             self.pool.refill(&coming);
             return Ok(None);
         }
@@ -244,17 +248,17 @@ impl DevicePool {
         }
     }
 
-    fn put(&mut self, run: &mut Run, filled: Filled) -> Result<Batch> {
-        let batch = run.finished(filled)?;
+    fn put(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<Batch> {
+        let batch = run.make_batch(filled)?;
         // Else the batch is lost, and the next one has been asked for.
-        let put = self.on.put(batch, &run.program);
+        let put = self.device.put(batch, &run.program);
         put.map_err(|why| self.pool.end(why))
     }
 
     /// Drops what was put ahead, and cancels what workers have not begun.
     pub(crate) fn cancel(&mut self) {
         self.ahead.clear();
-        self.on
+        self.device
             .cancel(self.opened.drain(..), self.decoding.drain(..).count());
         self.pool.cancel();
     }

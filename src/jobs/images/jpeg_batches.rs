@@ -7,19 +7,19 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::cut::crop::{CROP_HEADER, CropHeader, Takes};
-use crate::device::coded_rows::{Made, Verdict};
+use crate::cut::crop_row::{CROP_HEADER, CropHeader, RowContents};
+use crate::device::coded_rows::{CpuVerdict, DecodedBatch};
+use crate::device::crop_launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::device::cuda::JpegThread;
-use crate::device::launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::error::{Error, Result};
-use crate::pool::filled::{BadRow, Filled};
-use crate::pool::place::BatchPlace;
-use crate::recipe::{CropRoom, CropRule};
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::filled_batch::{BadRow, FilledBatch};
+use crate::recipe::{CropRowBytes, CropRule};
 
 /// A batch that is filled, and that the device is at.
 #[derive(Debug)]
-pub(crate) struct Begun {
-    pub(crate) place: BatchPlace,
+pub(crate) struct ClosedBatch {
+    pub(crate) place: BatchRequest,
     pub(crate) bad: Vec<BadRow>,
     /// Those that are coded.
     pub(crate) rows: Vec<u32>,
@@ -27,15 +27,15 @@ pub(crate) struct Begun {
 
 /// Whether a device has made its rows of a batch.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum DecodeOutcome {
     /// Where it stands, and the rows whose own samples gave nothing.
-    Done(BatchPlace, Vec<BadRow>),
-    NotYet(Begun),
+    Done(BatchRequest, Vec<BadRow>),
+    Pending(ClosedBatch),
 }
 
 /// What is made of a batch, and by what.
 #[derive(Debug, Default)]
-pub(crate) struct Split {
+pub(crate) struct RowSplit {
     /// All rows, for the kernel that reads slots.
     pub(crate) rows: Vec<KernelRow>,
     /// Those that are coded.
@@ -44,7 +44,7 @@ pub(crate) struct Split {
 
 /// What stands in a row.
 #[derive(Debug)]
-pub(crate) enum InRow {
+pub(crate) enum RowContent {
     Pixels(KernelRow),
     /// Where the coded crop stands in the row, and the row but for where its pixels are.
     Coded(Range<usize>, KernelRow),
@@ -54,11 +54,15 @@ pub(crate) enum InRow {
 ///
 /// # Errors
 /// A device that fails, or hangs; other rows than who closed the batch has found.
-pub(crate) fn end(thread: &mut JpegThread, batch: Begun, most: Duration) -> Result<End> {
-    let Some(Made { rows, verdicts }) = thread.next_done(most)? else {
-        return Ok(End::NotYet(batch));
+pub(crate) fn finish_batch(
+    thread: &mut JpegThread,
+    batch: ClosedBatch,
+    most: Duration,
+) -> Result<DecodeOutcome> {
+    let Some(DecodedBatch { rows, verdicts }) = thread.next_done(most)? else {
+        return Ok(DecodeOutcome::Pending(batch));
     };
-    let Begun {
+    let ClosedBatch {
         place,
         mut bad,
         rows: due,
@@ -68,30 +72,34 @@ pub(crate) fn end(thread: &mut JpegThread, batch: Begun, most: Duration) -> Resu
         let row = rows.iter().chain(&due).find(other).copied();
         let why = "its coded crop is none, or was changed";
         // No batch follows it: what was begun of this one is still there.
-        return Err(thread.fail(destroyed(row.unwrap_or(0), why)));
+        return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
     add(&mut bad, verdicts);
-    Ok(End::Done(place, bad))
+    Ok(DecodeOutcome::Done(place, bad))
 }
 
 /// Which rows of a batch are coded. `size`: height and width of its rows.
 ///
 /// # Errors
 /// A malformed row.
-pub(crate) fn split(filled: &Filled, rule: CropRule, size: (u32, u32)) -> Result<Split> {
-    let mut split = Split::default();
-    let row_bytes = rule.room(size).row_bytes();
+pub(crate) fn split_rows(
+    filled: &FilledBatch,
+    rule: CropRule,
+    size: (u32, u32),
+) -> Result<RowSplit> {
+    let mut split = RowSplit::default();
+    let row_bytes = rule.row_bytes(size).row_bytes();
     for row in 0..filled.place.rows {
         let failed = |bad: &BadRow| bad.row == row && bad.attempt.is_none();
-        if row >= filled.place.filled || filled.bad.iter().any(failed) {
+        if row >= filled.place.rows_to_fill || filled.bad.iter().any(failed) {
             split.rows.push(flagged(MASKED));
             continue;
         }
         let begin = row as usize * row_bytes;
         let read = read_row(|to| filled.rows.copy(begin, to), begin, rule, size);
-        match read.map_err(|why| destroyed(row, &why))? {
-            InRow::Pixels(kernel) => split.rows.push(kernel),
-            InRow::Coded(..) => {
+        match read.map_err(|why| destroyed_row(row, &why))? {
+            RowContent::Pixels(kernel) => split.rows.push(kernel),
+            RowContent::Coded(..) => {
                 split.rows.push(flagged(ELSEWHERE));
                 split.coded.push(row);
             }
@@ -110,13 +118,13 @@ pub(crate) fn read_row(
     begin: usize,
     rule: CropRule,
     size: (u32, u32),
-) -> std::result::Result<InRow, String> {
-    let room = rule.room(size);
-    let header = header_of(copy, room, size, Takes::Coded)?;
+) -> std::result::Result<RowContent, String> {
+    let room = rule.row_bytes(size);
+    let header = header_of(copy, room, size, RowContents::Coded)?;
     let kernel = kernel_row(&header, begin, room, rule)?;
     Ok(match header.coded as usize {
-        0 => InRow::Pixels(kernel),
-        coded => InRow::Coded(room.pixels_at()..room.pixels_at() + coded, kernel),
+        0 => RowContent::Pixels(kernel),
+        coded => RowContent::Coded(room.pixels_at()..room.pixels_at() + coded, kernel),
     })
 }
 
@@ -127,9 +135,9 @@ pub(crate) fn read_row(
 /// A malformed row.
 pub(crate) fn header_of(
     copy: impl FnOnce(&mut [u8]) -> bool,
-    room: CropRoom,
+    room: CropRowBytes,
     size: (u32, u32),
-    takes: Takes,
+    takes: RowContents,
 ) -> std::result::Result<CropHeader, String> {
     let mut header = [0; CROP_HEADER];
     match copy(&mut header) {
@@ -152,7 +160,7 @@ fn flagged(flags: u32) -> KernelRow {
 pub(crate) fn kernel_row(
     header: &CropHeader,
     begin: usize,
-    room: CropRoom,
+    room: CropRowBytes,
     rule: CropRule,
 ) -> std::result::Result<KernelRow, String> {
     let row = KernelRow::of(header, begin, room);
@@ -163,7 +171,7 @@ pub(crate) fn kernel_row(
 }
 
 /// A malformed row.
-pub(crate) fn destroyed(row: u32, why: &str) -> Error {
+pub(crate) fn destroyed_row(row: u32, why: &str) -> Error {
     Error::protocol(format!(
         "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \
          loader from the last state"
@@ -171,9 +179,9 @@ pub(crate) fn destroyed(row: u32, why: &str) -> Error {
 }
 
 /// Puts what the CPU has found of rows among the bad ones.
-fn add(bad: &mut Vec<BadRow>, verdicts: Vec<Verdict>) {
+fn add(bad: &mut Vec<BadRow>, verdicts: Vec<CpuVerdict>) {
     for verdict in verdicts {
-        let Verdict {
+        let CpuVerdict {
             row,
             fault,
             attempt,
@@ -204,7 +212,7 @@ mod tests {
             fault: fault("its own reason"),
             attempt,
         };
-        let verdict = |row, attempt| Verdict {
+        let verdict = |row, attempt| CpuVerdict {
             row,
             fault: fault("found later"),
             attempt,

@@ -15,17 +15,17 @@
 //! Never in here: how processes live, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
+pub(crate) mod batch_mixing;
 pub(crate) mod coded_batch;
+pub(crate) mod device_batches;
 pub(crate) mod device_pool;
 pub(crate) mod jpeg_batches;
 pub(crate) mod mix;
-pub(crate) mod mixed;
-pub(crate) mod on_device;
 pub(crate) mod on_error;
 pub(crate) mod packing;
+pub(crate) mod pixel_views;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod spec;
-pub(crate) mod view;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

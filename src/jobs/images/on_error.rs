@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::plan::Plan;
+use crate::plan::EpochPlan;
 
 /// What happens when a sample gives no pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -24,7 +24,7 @@ pub enum OnError {
 
 impl OnError {
     /// Samples that are tried in the place of one that gives no pixels.
-    pub(crate) fn tries(self, plan: &Plan) -> u32 {
+    pub(crate) fn tries(self, plan: &EpochPlan) -> u32 {
         match self {
             Self::Stop | Self::Skip => 0,
             Self::Substitute => plan.substitutes(),

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use crate::cut::descriptor::RowDescriptor;
-use crate::data::sizes::Sizes;
+use crate::cut::row_descriptor::RowDescriptor;
+use crate::data::sample_sizes::SampleSizes;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
-use crate::picture::Limits;
-use crate::plan::{EpochMark, Plan, RowPlan, RowStatus};
+use crate::picture::PictureLimits;
+use crate::plan::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
@@ -21,15 +21,15 @@ const ROW_ALIGNMENT: usize = 64;
 
 /// Where rows lie.
 #[derive(Debug)]
-pub(crate) struct Packing {
-    plan: Plan,
+pub(crate) struct SlotPacking {
+    plan: EpochPlan,
     /// Samples that may stand in for the one of a row: there is room for each.
     tries: u32,
-    rule: Rule,
+    rule: PackingRule,
 }
 
 #[derive(Debug)]
-enum Rule {
+enum PackingRule {
     /// Every row of a batch has as many bytes.
     Equal {
         /// Height and width, unless the plan gives the batch others.
@@ -38,10 +38,10 @@ enum Rule {
     },
     /// A row has its picture's size.
     Own {
-        sizes: Sizes,
+        sizes: SampleSizes,
         /// Bytes of one pixel of a row.
         pixel: u64,
-        limits: Limits,
+        limits: PictureLimits,
         /// Bytes of the table in front of the rows.
         table: usize,
     },
@@ -63,7 +63,7 @@ impl EqualRow {
             Self::Finished { pixel } => {
                 (u64::from(height) * u64::from(width)).saturating_mul(pixel)
             }
-            Self::Crop(rule) => rule.room((height, width)).row_bytes() as u64,
+            Self::Crop(rule) => rule.row_bytes((height, width)).row_bytes() as u64,
         }
     }
 }
@@ -77,19 +77,19 @@ pub(crate) struct PackedBatch {
     rows: Vec<Range<usize>>,
 }
 
-impl Packing {
+impl SlotPacking {
     /// # Errors
     /// When sizes are there and not needed, or the other way round, or are those
     /// of another number of samples.
     pub(crate) fn new(
         program: &SampleProgram,
-        plan: Plan,
+        plan: EpochPlan,
         tries: u32,
-        limits: Limits,
-        sizes: Option<Sizes>,
+        limits: PictureLimits,
+        sizes: Option<SampleSizes>,
     ) -> Result<Self> {
         let rule = match (program.extent, sizes) {
-            (RowExtent::Fixed { height, width }, None) => Rule::Equal {
+            (RowExtent::Fixed { height, width }, None) => PackingRule::Equal {
                 size: (height, width),
                 row: match program.crops {
                     Some(rule) => EqualRow::Crop(rule),
@@ -101,7 +101,7 @@ impl Packing {
             (RowExtent::Own, Some(sizes))
                 if sizes.len() == plan.samples() && plan.options().multi_scale.is_none() =>
             {
-                Rule::Own {
+                PackingRule::Own {
                     sizes,
                     pixel: program.row_bytes((1, 1)),
                     limits,
@@ -122,12 +122,12 @@ impl Packing {
     /// Bytes of a slot that holds any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
-            Rule::Equal { size, row } => {
+            PackingRule::Equal { size, row } => {
                 let of_scale = |(size, rows)| row.bytes(size).saturating_mul(u64::from(rows));
                 let largest = self.plan.scales().map(of_scale).max();
                 largest.unwrap_or_else(|| of_scale((*size, self.plan.most_rows())))
             }
-            Rule::Own { table, .. } => {
+            PackingRule::Own { table, .. } => {
                 let largest = self.largest(self.in_a_slot());
                 self.bound(*table, largest.into_iter().map(|(bytes, _)| bytes))
             }
@@ -137,7 +137,7 @@ impl Packing {
     /// Bytes of a row, where all rows of all batches have as many.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
-            Rule::Equal { size, row } if self.plan.scales().next().is_none() => {
+            PackingRule::Equal { size, row } if self.plan.scales().next().is_none() => {
                 Some(row.bytes(*size))
             }
             _ => None,
@@ -146,13 +146,13 @@ impl Packing {
 
     /// Samples that are in a slot at once, at least.
     fn in_a_slot(&self) -> usize {
-        let rows = self.plan.rows_of_one_sample(self.tries);
+        let rows = self.plan.most_rows_per_sample(self.tries);
         (self.plan.options().batch as usize).div_ceil(rows as usize)
     }
 
     /// Bytes of a slot in which samples of these sizes are, largest first.
     fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
-        let rows = self.plan.rows_of_one_sample(self.tries) as usize;
+        let rows = self.plan.most_rows_per_sample(self.tries) as usize;
         samples
             .flat_map(|bytes| std::iter::repeat_n(bytes, rows))
             .take(self.plan.options().batch as usize)
@@ -161,8 +161,8 @@ impl Packing {
 
     /// Bytes of a slot if the `few` largest pictures were no larger than the next
     /// one. None when rows are equal or there is no next one.
-    pub(crate) fn slot_bytes_but_for(&self, few: usize) -> Option<u64> {
-        let Rule::Own { table, .. } = &self.rule else {
+    pub(crate) fn slot_bytes_without(&self, few: usize) -> Option<u64> {
+        let PackingRule::Own { table, .. } = &self.rule else {
             return None;
         };
         let largest = self.largest(self.in_a_slot().max(few + 1));
@@ -173,7 +173,7 @@ impl Packing {
     /// The `count` samples that take the most room, largest first: bytes of the
     /// slot and id. Empty when all rows are equal.
     pub(crate) fn largest(&self, count: usize) -> Vec<(u64, u64)> {
-        let Rule::Own { sizes, .. } = &self.rule else {
+        let PackingRule::Own { sizes, .. } = &self.rule else {
             return Vec::new();
         };
         let mut heap = BinaryHeap::new();
@@ -196,8 +196,8 @@ impl Packing {
     /// were not, or could not be.
     pub(crate) fn scanned_size(&self, id: u64) -> Option<(u32, u32)> {
         match &self.rule {
-            Rule::Equal { .. } => None,
-            Rule::Own { sizes, .. } => sizes.get(id),
+            PackingRule::Equal { .. } => None,
+            PackingRule::Own { sizes, .. } => sizes.get(id),
         }
     }
 
@@ -206,8 +206,12 @@ impl Packing {
     /// # Errors
     /// When rows have their own sizes and this one's is another now, or is over
     /// a limit, so that no room was kept for it.
-    pub(crate) fn check(&self, id: u64, (height, width): (u32, u32)) -> Result<(), SampleFault> {
-        let Rule::Own {
+    pub(crate) fn check_size(
+        &self,
+        id: u64,
+        (height, width): (u32, u32),
+    ) -> Result<(), SampleFault> {
+        let PackingRule::Own {
             sizes,
             pixel,
             limits,
@@ -239,13 +243,13 @@ impl Packing {
     /// stand in it.
     pub(crate) fn place(&self, packed: &mut PackedBatch, at: EpochMark, row: u32) -> Range<usize> {
         match &self.rule {
-            Rule::Equal { size, row: equal } => {
+            PackingRule::Equal { size, row: equal } => {
                 let of_batch = self.plan.size_at(at);
                 let bytes = equal.bytes(of_batch.unwrap_or(*size)) as usize;
                 let start = row as usize * bytes;
                 start..start + bytes
             }
-            Rule::Own { table, .. } => {
+            PackingRule::Own { table, .. } => {
                 if packed.of != Some(at) {
                     self.pack(*table, packed, at);
                 }
@@ -280,7 +284,7 @@ impl Packing {
 
     /// Bytes of a row of this size; none when no picture of it is decoded.
     fn own_bytes(&self, size: Option<(u32, u32)>) -> Option<usize> {
-        let Rule::Own { pixel, limits, .. } = &self.rule else {
+        let PackingRule::Own { pixel, limits, .. } = &self.rule else {
             return None;
         };
         measure(size?, *pixel, limits).ok()
@@ -293,7 +297,7 @@ impl Packing {
         at: EpochMark,
         rows: &[RowPlan],
     ) -> Option<Vec<RowDescriptor>> {
-        let Rule::Own { sizes, .. } = &self.rule else {
+        let PackingRule::Own { sizes, .. } = &self.rule else {
             return None;
         };
         let describe = |(row, stands): (u32, &RowPlan)| {
@@ -333,7 +337,11 @@ fn table_bytes(rows: u32) -> usize {
 /// Bytes of the row of a picture with `pixel` bytes to a pixel. Limits are those
 /// that every picture has to keep to whatever its format: its decoded pixels
 /// alone must fit what a worker may take.
-fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<usize, SampleFault> {
+fn measure(
+    (height, width): (u32, u32),
+    pixel: u64,
+    limits: &PictureLimits,
+) -> Result<usize, SampleFault> {
     limits.check_pixels("a picture", (width, height))?;
     let pixels = u64::from(height) * u64::from(width);
     limits.check_scratch("a picture at full size", pixels.saturating_mul(3))?;
@@ -345,8 +353,8 @@ fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<u
             format!(
                 "a row of {width} x {height} pixels takes {}, over {}: use a \
                      smaller size",
-                error::needed(bytes),
-                error::room(MAX_ROW as u64)
+                error::size_rounded_up(bytes),
+                error::size_rounded_down(MAX_ROW as u64)
             ),
         )),
     }
@@ -355,33 +363,38 @@ fn measure((height, width): (u32, u32), pixel: u64, limits: &Limits) -> Result<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{MultiScale, PlanOptions, Tail};
-    use crate::recipe::{Dtype, Recipe};
+    use crate::plan::{EpochTail, MultiScale, OrderOptions};
+    use crate::recipe::{DataType, Recipe};
     use proptest::prelude::*;
 
-    fn packing(sizes: &[[u32; 2]], options: PlanOptions, dtype: Dtype, limits: Limits) -> Packing {
+    fn packing(
+        sizes: &[[u32; 2]],
+        options: OrderOptions,
+        dtype: DataType,
+        limits: PictureLimits,
+    ) -> SlotPacking {
         with_tries(sizes, options, dtype, limits, 0)
     }
 
     fn with_tries(
         sizes: &[[u32; 2]],
-        options: PlanOptions,
-        dtype: Dtype,
-        limits: Limits,
+        options: OrderOptions,
+        dtype: DataType,
+        limits: PictureLimits,
         tries: u32,
-    ) -> Packing {
+    ) -> SlotPacking {
         let program = SampleProgram::compile(&Recipe::full().with_dtype(dtype)).unwrap();
-        let plan = Plan::new(sizes.len() as u64, options).unwrap();
-        let sizes = Sizes::seal(sizes).unwrap();
-        Packing::new(&program, plan, tries, limits, Some(sizes)).unwrap()
+        let plan = EpochPlan::new(sizes.len() as u64, options).unwrap();
+        let sizes = SampleSizes::seal(sizes).unwrap();
+        SlotPacking::new(&program, plan, tries, limits, Some(sizes)).unwrap()
     }
 
-    fn options(batch: u32, seed: u64, tail: Tail) -> PlanOptions {
-        PlanOptions {
+    fn options(batch: u32, seed: u64, tail: EpochTail) -> OrderOptions {
+        OrderOptions {
             batch,
             seed,
             tail,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         }
     }
 
@@ -391,14 +404,14 @@ mod tests {
             sizes in prop::collection::vec((0u32..40, 0u32..40), 1..60),
             batch in 1u32..20, seed: u64, epoch: u64, tries in 0u32..9,
             (rank, world) in (1u32..4).prop_flat_map(|world| (0..world, Just(world))),
-            tail in prop_oneof![Just(Tail::Short), Just(Tail::Pad)],
-            dtype in prop::sample::select(&Dtype::ALL[..]),
+            tail in prop_oneof![Just(EpochTail::Short), Just(EpochTail::Pad)],
+            dtype in prop::sample::select(&DataType::ALL[..]),
         ) {
             let sizes: Vec<[u32; 2]> = sizes.into_iter().map(|(h, w)| [h, w]).collect();
-            let options = PlanOptions { rank, world, ..options(batch, seed, tail) };
-            let plan = Plan::new(sizes.len() as u64, options.clone()).unwrap();
+            let options = OrderOptions { rank, world, ..options(batch, seed, tail) };
+            let plan = EpochPlan::new(sizes.len() as u64, options.clone()).unwrap();
             let tries = tries.min(plan.substitutes());
-            let p = with_tries(&sizes, options, dtype, Limits::default(), tries);
+            let p = with_tries(&sizes, options, dtype, PictureLimits::default(), tries);
             let most = p.slot_bytes() as usize;
             let mut packed = PackedBatch::default();
             for b in 0..p.plan.batches() {
@@ -438,9 +451,9 @@ mod tests {
         for (batch, largest) in [(1, 1), (2, 2), (3, 3), (6, 5), (9, 5)] {
             let p = packing(
                 &sizes,
-                options(batch, 0, Tail::Short),
-                Dtype::U8,
-                Limits::default(),
+                options(batch, 0, EpochTail::Short),
+                DataType::U8,
+                PictureLimits::default(),
             );
             let mut bytes: Vec<usize> = sizes.iter().map(|[h, w]| (3 * h * w) as usize).collect();
             bytes.sort_unstable_by(|a, b| b.cmp(a));
@@ -453,9 +466,9 @@ mod tests {
         }
         let ids: Vec<u64> = packing(
             &sizes,
-            options(2, 0, Tail::Short),
-            Dtype::U8,
-            Limits::default(),
+            options(2, 0, EpochTail::Short),
+            DataType::U8,
+            PictureLimits::default(),
         )
         .largest(2)
         .into_iter()
@@ -468,9 +481,15 @@ mod tests {
     fn the_bound_without_a_few_giants() {
         let mut sizes = vec![[8, 8]; 20];
         let of = |sizes: &[[u32; 2]], batch, tries| {
-            let options = options(batch, 0, Tail::Short);
-            let p = with_tries(sizes, options, Dtype::U8, Limits::default(), tries);
-            (p.slot_bytes(), p.slot_bytes_but_for(3))
+            let options = options(batch, 0, EpochTail::Short);
+            let p = with_tries(
+                sizes,
+                options,
+                DataType::U8,
+                PictureLimits::default(),
+                tries,
+            );
+            (p.slot_bytes(), p.slot_bytes_without(3))
         };
         let equal = |rows: u32| u64::from(rows) * 192 + table_bytes(rows) as u64;
         for (batch, tries) in [(1, 0), (2, 0), (10, 0), (10, 8), (20, 3)] {
@@ -489,12 +508,17 @@ mod tests {
 
     #[test]
     fn what_is_over_a_limit_takes_no_bytes_and_fails_with_the_numbers() {
-        let limits = Limits {
+        let limits = PictureLimits {
             max_pixels: 5000,
             max_scratch: 12_000,
         };
         let sizes = [[100, 51], [65, 62], [60, 60], [0, 0]];
-        let p = packing(&sizes, options(4, 0, Tail::Short), Dtype::F32, limits);
+        let p = packing(
+            &sizes,
+            options(4, 0, EpochTail::Short),
+            DataType::F32,
+            limits,
+        );
         assert_eq!(
             p.slot_bytes(),
             128 + (60 * 60 * 12_u64).next_multiple_of(64)
@@ -511,23 +535,24 @@ mod tests {
             (3, (2, 2), FaultKind::Changed, "could not be read"),
             (3, (100, 51), FaultKind::TooLarge, "max_pixels = 5000"),
         ] {
-            let fault = p.check(id, size).unwrap_err();
+            let fault = p.check_size(id, size).unwrap_err();
             assert_eq!(fault.kind, kind);
             assert!(fault.reason.contains(text), "{}", fault.reason);
         }
-        assert!(p.check(2, (60, 60)).is_ok());
+        assert!(p.check_size(2, (60, 60)).is_ok());
     }
 
     #[test]
     fn rows_of_a_batch_lie_by_its_size_and_the_largest_batch_fits() {
-        let program = SampleProgram::compile(&Recipe::eval224().with_dtype(Dtype::F16)).unwrap();
+        let program = SampleProgram::compile(&Recipe::eval224().with_dtype(DataType::F16)).unwrap();
         let scales = MultiScale::new([(224, 224), (160, 192), (512, 96), (1024, 1024)]);
-        let options = PlanOptions {
+        let options = OrderOptions {
             multi_scale: Some(scales),
-            ..options(8, 3, Tail::Pad)
+            ..options(8, 3, EpochTail::Pad)
         };
-        let plan = Plan::new(100, options).unwrap();
-        let p = Packing::new(&program, plan.clone(), 0, Limits::default(), None).unwrap();
+        let plan = EpochPlan::new(100, options).unwrap();
+        let p =
+            SlotPacking::new(&program, plan.clone(), 0, PictureLimits::default(), None).unwrap();
         // One row of 1024 x 1024 is more than 8 of 224 x 224.
         assert_eq!(p.slot_bytes(), 1024 * 1024 * 6);
         let mut packed = PackedBatch::default();
@@ -548,21 +573,21 @@ mod tests {
             }
         }
         let full = SampleProgram::compile(&Recipe::full()).unwrap();
-        let sizes = Sizes::seal(&[[1, 1]; 100]).unwrap();
-        assert!(Packing::new(&full, plan, 0, Limits::default(), Some(sizes)).is_err());
+        let sizes = SampleSizes::seal(&[[1, 1]; 100]).unwrap();
+        assert!(SlotPacking::new(&full, plan, 0, PictureLimits::default(), Some(sizes)).is_err());
     }
 
     #[test]
     fn sizes_of_another_data_set_are_refused() {
         let full = SampleProgram::compile(&Recipe::full()).unwrap();
         let fixed = SampleProgram::compile(&Recipe::eval224()).unwrap();
-        let plan = || Plan::new(2, PlanOptions::default()).unwrap();
-        let sizes = |n: usize| Some(Sizes::seal(&vec![[1, 1]; n]).unwrap());
-        let limits = Limits::default();
-        assert!(Packing::new(&full, plan(), 0, limits, sizes(3)).is_err());
-        assert!(Packing::new(&full, plan(), 0, limits, None).is_err());
-        assert!(Packing::new(&fixed, plan(), 0, limits, sizes(2)).is_err());
-        let equal = Packing::new(&fixed, plan(), 1, limits, None).unwrap();
+        let plan = || EpochPlan::new(2, OrderOptions::default()).unwrap();
+        let sizes = |n: usize| Some(SampleSizes::seal(&vec![[1, 1]; n]).unwrap());
+        let limits = PictureLimits::default();
+        assert!(SlotPacking::new(&full, plan(), 0, limits, sizes(3)).is_err());
+        assert!(SlotPacking::new(&full, plan(), 0, limits, None).is_err());
+        assert!(SlotPacking::new(&fixed, plan(), 0, limits, sizes(2)).is_err());
+        let equal = SlotPacking::new(&fixed, plan(), 1, limits, None).unwrap();
         let row = 3 * 224 * 224 * 4;
         assert_eq!(equal.slot_bytes(), 64 * row);
         let mut packed = PackedBatch::default();
@@ -576,6 +601,6 @@ mod tests {
                 .descriptors(&mut packed, EpochMark::new(0, 0), &[])
                 .is_none()
         );
-        assert!(equal.check(0, (1, 1)).is_ok());
+        assert!(equal.check_size(0, (1, 1)).is_ok());
     }
 }

@@ -10,16 +10,16 @@ use serde::Serialize;
 
 use crate::device::DeviceTimes;
 use crate::error::{Error, Result};
+use crate::jobs::images::device_batches::{SlotContents, slot_of};
 use crate::jobs::images::device_pool::DevicePool;
-use crate::jobs::images::on_device::{Laid, slot_of};
-use crate::jobs::images::run::Run;
+use crate::jobs::images::run::ImageRun;
 use crate::plan::RowStatus;
 use crate::pool::ring::slots::HeldSlot;
 
 /// What a device does when nothing but itself, and the bus, is in its way.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
-pub struct Replay {
+pub struct DeviceReplay {
     /// Slots that were filled.
     pub slots: u32,
     /// Bytes of a slot.
@@ -34,7 +34,7 @@ pub struct Replay {
     pub device: DeviceTimes,
 }
 
-impl Replay {
+impl DeviceReplay {
     /// Bytes that the device has read of slots, in a second of the whole time.
     pub fn bytes_per_s(&self) -> f64 {
         (self.device.copied_bytes + self.device.in_place_bytes) as f64 / self.seconds
@@ -42,25 +42,25 @@ impl Replay {
 }
 
 /// A batch whose slot is kept.
-struct Filled {
+struct FilledSlot {
     slot: Arc<HeldSlot>,
-    laid: Laid,
+    laid: SlotContents,
     status: Vec<RowStatus>,
 }
 
 impl DevicePool {
     /// See [`crate::loader::Loader::replay`].
-    pub(crate) fn replay(&mut self, run: &mut Run, rounds: u32) -> Result<Replay> {
+    pub(crate) fn replay(&mut self, run: &mut ImageRun, rounds: u32) -> Result<DeviceReplay> {
         // The run stands where it stood: its batches come again behind the replay.
         self.pool.check_owner()?;
-        if self.on.decodes() {
+        if self.device.decodes() {
             return Err(Error::option(
                 "decode_on",
                 "a replay is of pixels that workers decoded: use decode_on cpu",
             ));
         }
         self.cancel();
-        self.on.wait_all()?;
+        self.device.wait_all()?;
         let replay = self
             .fill(run)
             .and_then(|filled| self.play(run, &filled, rounds));
@@ -69,17 +69,17 @@ impl DevicePool {
     }
 
     /// A batch in each slot, or as many as are left of the run.
-    fn fill(&mut self, run: &mut Run) -> Result<Vec<Filled>> {
+    fn fill(&mut self, run: &mut ImageRun) -> Result<Vec<FilledSlot>> {
         let mut filled = Vec::new();
-        while filled.len() < self.on.slots() && run.coming(filled.len()).is_some() {
+        while filled.len() < self.device.slots() && run.place_ahead(filled.len()).is_some() {
             let at = filled.len();
-            let coming = |n| run.coming(n + at);
+            let coming = |n| run.place_ahead(n + at);
             let Some(next) = self.pool.next_within(&coming, Duration::MAX)? else {
                 continue;
             };
-            let batch = run.finished(next)?;
-            filled.push(Filled {
-                laid: Laid::of(&batch)?,
+            let batch = run.make_batch(next)?;
+            filled.push(FilledSlot {
+                laid: SlotContents::of(&batch)?,
                 slot: Arc::new(slot_of(batch.storage)?),
                 status: batch.status,
             });
@@ -92,28 +92,28 @@ impl DevicePool {
         Ok(filled)
     }
 
-    fn play(&mut self, run: &Run, filled: &[Filled], rounds: u32) -> Result<Replay> {
-        let before = self.on.times();
+    fn play(&mut self, run: &ImageRun, filled: &[FilledSlot], rounds: u32) -> Result<DeviceReplay> {
+        let before = self.device.times();
         let began = Instant::now();
         let (mut batches, mut rows) = (0, 0);
         for _ in 0..rounds {
             for one in filled {
                 self.make_room()?;
                 let of = (&one.laid, one.status.as_slice());
-                self.on.put_slot(one.slot.clone(), of, &run.program)?;
+                self.device.put_slot(one.slot.clone(), of, &run.program)?;
                 batches += 1;
                 rows += one.status.len() as u64;
             }
         }
-        self.on.wait_all()?;
+        self.device.wait_all()?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Replay {
+        Ok(DeviceReplay {
             slots: filled.len() as u32,
-            slot_bytes: self.on.slot_bytes(),
+            slot_bytes: self.device.slot_bytes(),
             batches,
             rows,
             seconds,
-            device: self.on.times() - before,
+            device: self.device.times() - before,
         })
     }
 }

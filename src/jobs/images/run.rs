@@ -7,80 +7,80 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
 
-use crate::cut::descriptor::RowDescriptor;
+use crate::cut::row_descriptor::RowDescriptor;
 use crate::data::index::{Index, Label, ScanReport};
 use crate::error::{Error, Result};
-use crate::jobs::images::batch::{Batch, Labels, RowFault, RowsExtent, Storage};
-use crate::jobs::images::mixed::MixedBatches;
+use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
+use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::on_error::OnError;
-use crate::jobs::images::packing::{PackedBatch, Packing};
-use crate::plan::{EpochMark, Plan, RowPlan, RowStatus, State};
-use crate::pool::filled::{BadRow, Filled};
-use crate::pool::place::BatchPlace;
+use crate::jobs::images::packing::{PackedBatch, SlotPacking};
+use crate::plan::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{RowExtent, SampleProgram};
 
 /// What the run is, apart from who makes the rows.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct ImageRun {
     pub(crate) index: Arc<Index>,
     pub(crate) scan: Option<ScanReport>,
-    pub(crate) plan: Plan,
+    pub(crate) plan: EpochPlan,
     pub(crate) program: SampleProgram,
-    pub(crate) packing: Packing,
+    pub(crate) packing: SlotPacking,
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
     /// Batches from the state on that can be made; none = all. Set where their shards come
     /// from elsewhere.
-    pub(crate) can_be_made: Option<usize>,
+    pub(crate) ready_batches: Option<usize>,
     pub(crate) on_error: OnError,
     /// Samples that are tried in the place of one that gives no pixels.
     pub(crate) tries: u32,
     pub(crate) startup: Duration,
     /// What is done to whole batches.
-    pub(crate) mixed: Option<MixedBatches>,
+    pub(crate) mixing: Option<BatchMixing>,
     /// Time that it took so far.
-    pub(crate) mixing: Duration,
+    pub(crate) mixing_time: Duration,
 }
 
 /// The batch that begins there, for the pool.
-pub(crate) fn place_of(plan: &Plan, at: EpochMark) -> BatchPlace {
-    BatchPlace {
+pub(crate) fn batch_place(plan: &EpochPlan, at: EpochMark) -> BatchRequest {
+    BatchRequest {
         key: at.into(),
         epoch: Some(at.epoch),
         number: plan.number_at(at),
-        filled: plan.filled_rows_at(at),
+        rows_to_fill: plan.filled_rows_at(at),
         rows: plan.rows_at(at),
     }
 }
 
-impl Run {
+impl ImageRun {
     /// The place `n` batches behind the state, as far as the run is known: to
     /// the end of this epoch, or of the last when their number was given.
-    pub(crate) fn coming(&self, n: usize) -> Option<BatchPlace> {
-        if self.can_be_made.is_some_and(|batches| n >= batches) {
+    pub(crate) fn place_ahead(&self, n: usize) -> Option<BatchRequest> {
+        if self.ready_batches.is_some_and(|batches| n >= batches) {
             return None;
         }
-        let now = self.plan.in_an_epoch(self.state.mark());
-        let at = (0..n).fold(now, |at, _| self.plan.behind(at));
+        let now = self.plan.skip_epoch_end(self.state.mark());
+        let at = (0..n).fold(now, |at, _| self.plan.next_mark(at));
         let known = at.epoch == now.epoch || self.epochs.is_some_and(|last| at.epoch < last);
-        known.then(|| place_of(&self.plan, at))
+        known.then(|| batch_place(&self.plan, at))
     }
 
     /// The batch whose rows are filled.
     ///
     /// # Errors
     /// The first bad sample, under [`OnError::Stop`].
-    pub(crate) fn finished(&mut self, filled: Filled) -> Result<Batch> {
-        let Filled { place, rows, bad } = filled;
-        self.finished_in(&place, Storage::from(rows), bad)
+    pub(crate) fn make_batch(&mut self, filled: FilledBatch) -> Result<Batch> {
+        let FilledBatch { place, rows, bad } = filled;
+        self.make_batch_in(&place, BatchStorage::from(rows), bad)
     }
 
     /// As [`Run::finished`], of rows that lie there.
-    pub(crate) fn finished_in(
+    pub(crate) fn make_batch_in(
         &mut self,
-        place: &BatchPlace,
-        storage: Storage,
+        place: &BatchRequest,
+        storage: BatchStorage,
         bad: Vec<BadRow>,
     ) -> Result<Batch> {
         let mut batch = self.batch(place, storage, bad);
@@ -98,7 +98,7 @@ impl Run {
     }
 
     /// Height and width of the rows of a place, where they follow from the recipe or the plan.
-    pub(crate) fn row_size(&self, place: &BatchPlace) -> (u32, u32) {
+    pub(crate) fn row_size(&self, place: &BatchRequest) -> (u32, u32) {
         let usual = match self.program.extent {
             RowExtent::Fixed { height, width } => (height, width),
             RowExtent::Own => (0, 0),
@@ -109,13 +109,18 @@ impl Run {
     /// One batch was handed over.
     pub(crate) fn advance(&mut self) {
         // No batch is given of an epoch near the last number: see `loader::epoch`.
-        self.state.go_to(self.plan.behind(self.state.mark()));
-        self.can_be_made = self.can_be_made.map(|batches| batches.saturating_sub(1));
+        self.state.go_to(self.plan.next_mark(self.state.mark()));
+        self.ready_batches = self.ready_batches.map(|batches| batches.saturating_sub(1));
     }
 
     /// Puts what stands in each row in its place, masks the rows that hold no
     /// sample and describes the others.
-    fn batch(&mut self, place: &BatchPlace, mut storage: Storage, bad: Vec<BadRow>) -> Batch {
+    fn batch(
+        &mut self,
+        place: &BatchRequest,
+        mut storage: BatchStorage,
+        bad: Vec<BadRow>,
+    ) -> Batch {
         let at = EpochMark::from(place.key);
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row_at(at, row))
@@ -127,7 +132,7 @@ impl Run {
             .collect();
         let faults = bad
             .into_iter()
-            .map(|bad| self.settle(at, bad, &mut rows))
+            .map(|bad| self.apply_bad_row(at, bad, &mut rows))
             .collect();
         let extent = self.lay_out(at, &rows, &mut storage);
         Batch {
@@ -136,9 +141,9 @@ impl Run {
             at,
             number: place.number,
             extent,
-            dtype: self.program.emission.dtype,
-            layout: self.program.emission.layout,
-            channels: self.program.emission.channels(),
+            dtype: self.program.output_format.dtype,
+            layout: self.program.output_format.layout,
+            channels: self.program.output_format.channels(),
             labels: self.labels(at.epoch, &rows),
             ids: rows.iter().map(|r| r.id).collect(),
             status: rows.iter().map(|r| r.status).collect(),
@@ -149,18 +154,23 @@ impl Run {
 
     /// Mixes the rows of a batch, where the recipe says so.
     fn mix(&mut self, batch: &mut Batch) -> Result<()> {
-        let Some(mixed) = &mut self.mixed else {
+        let Some(mixed) = &mut self.mixing else {
             return Ok(());
         };
         let began = Instant::now();
         mixed.mix(batch, &self.plan)?;
-        self.mixing += began.elapsed();
+        self.mixing_time += began.elapsed();
         Ok(())
     }
 
     /// Zeroes masked rows and, where rows have their own sizes, writes the table
     /// in front of them.
-    fn lay_out(&mut self, at: EpochMark, rows: &[RowPlan], storage: &mut Storage) -> RowsExtent {
+    fn lay_out(
+        &mut self,
+        at: EpochMark,
+        rows: &[RowPlan],
+        storage: &mut BatchStorage,
+    ) -> RowsExtent {
         let packed = &mut self.packed;
         let bytes = storage.bytes_mut();
         // A device makes rows of zeros itself.
@@ -200,7 +210,7 @@ impl Run {
     }
 
     /// Puts what stands in a bad row in the place of what was planned.
-    fn settle(&self, at: EpochMark, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
+    fn apply_bad_row(&self, at: EpochMark, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
         let BadRow {
             row,
             mut fault,
@@ -233,19 +243,21 @@ impl Run {
 
     /// The labels of what stands in the rows: the data set's, or those that an
     /// operation drew for their positions. A masked row has none of its own.
-    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> Labels {
+    fn labels(&self, epoch: u64, rows: &[RowPlan]) -> BatchLabels {
         let is_masked = |r: &RowPlan| r.status.is_masked();
-        if self.program.labelled_by().is_some() {
+        if self.program.labelling_op().is_some() {
             let drawn = rows.iter().map(|r| {
-                let label = self.program.label(&self.plan.random(epoch, r.position));
+                let label = self
+                    .program
+                    .draw_label(&self.plan.random(epoch, r.position));
                 label.filter(|_| !is_masked(r)).unwrap_or(-1)
             });
-            return Labels::Classes(drawn.collect());
+            return BatchLabels::Classes(drawn.collect());
         }
         let width = self.index.label_width();
         match self.index.label(0) {
-            Label::None => Labels::None,
-            Label::Class(_) => Labels::Classes(
+            Label::None => BatchLabels::None,
+            Label::Class(_) => BatchLabels::Classes(
                 rows.iter()
                     .map(|r| match self.index.label(r.id) {
                         Label::Class(class) if !is_masked(r) => class,
@@ -261,7 +273,7 @@ impl Run {
                         _ => values.resize(values.len() + width, 0.0),
                     }
                 }
-                Labels::Vectors { width, values }
+                BatchLabels::Vectors { width, values }
             }
         }
     }

@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::Result;
-use crate::picture::Limits;
-use crate::plan::{EpochMark, PlanOptions, SamplerTable};
-use crate::pool::job::JobOrder;
+use crate::picture::PictureLimits;
+use crate::plan::{EpochMark, OrderOptions, SamplerTable};
+use crate::pool::job::JobRequest;
 use crate::pool::ring::ticket::BatchKey;
 use crate::recipe::SampleProgram;
 
@@ -37,14 +37,14 @@ impl From<BatchKey> for EpochMark {
 pub(crate) struct ImageSpec {
     pub(crate) program: SampleProgram,
     /// The rest of the plan is the index's and the sampler's table.
-    pub(crate) plan: PlanOptions,
-    pub(crate) limits: Limits,
+    pub(crate) plan: OrderOptions,
+    pub(crate) limits: PictureLimits,
     /// Samples that may stand in for the one of a row.
     pub(crate) tries: u32,
     /// What a device decodes: JPEGs that its parts hold; none = workers decode all.
     pub(crate) jpegs: Option<PartLimits>,
     /// Whether shards may be removed while the run goes on: then none is kept open.
-    pub(crate) shards_go: bool,
+    pub(crate) evicts_shards: bool,
 }
 
 impl ImageSpec {
@@ -53,13 +53,13 @@ impl ImageSpec {
     pub(crate) fn order<'a>(
         &self,
         index: &'a Index,
-        sizes: Option<&'a Sizes>,
+        sizes: Option<&'a SampleSizes>,
         table: Option<&'a SamplerTable>,
-    ) -> Result<JobOrder<'a>> {
+    ) -> Result<JobRequest<'a>> {
         let sizes = sizes.map(|sizes| sizes.as_fd());
         let table = table.map(|table| table.as_fd());
         let descriptors = std::iter::once(index.as_fd()).chain(sizes).chain(table);
-        let order = JobOrder::new(NAME, self, self.tries, descriptors.collect())?;
+        let order = JobRequest::new(NAME, self, self.tries, descriptors.collect())?;
         Ok(order.reading(index))
     }
 }

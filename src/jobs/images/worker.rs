@@ -7,19 +7,19 @@
 use std::ops::Range;
 
 use crate::data::index::Index;
-use crate::data::sizes::Sizes;
+use crate::data::sample_sizes::SampleSizes;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::images::packing::{PackedBatch, Packing};
+use crate::jobs::images::packing::{PackedBatch, SlotPacking};
 use crate::jobs::images::spec::{ImageSpec, NAME};
-use crate::jobs::input::{Input, InputMode};
+use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::shards::{Home, Pattern};
-use crate::plan::{EpochMark, Plan, RowStatus, SamplerTable};
+use crate::jobs::sample_input::{InputMode, SampleInput};
+use crate::plan::{EpochMark, EpochPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 use crate::recipe::RowExtent;
 use crate::sys::cpu::CpuLevel;
 
@@ -27,14 +27,14 @@ use crate::sys::cpu::CpuLevel;
 #[derive(Debug)]
 pub(crate) struct ImageJob {
     index: Index,
-    plan: Plan,
-    input: Input,
+    plan: EpochPlan,
+    input: SampleInput,
     decoder: SampleDecoder,
-    packing: Packing,
+    packing: SlotPacking,
     packed: PackedBatch,
     max_scratch: u64,
     jpegs: Option<PartLimits>,
-    home: Home,
+    home: HomeShard,
 }
 
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
@@ -51,7 +51,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         RowExtent::Own => fds.next(),
     };
     let sizes = sizes
-        .map(|fd| Sizes::from_fd(fd, index.len()))
+        .map(|fd| SampleSizes::from_fd(fd, index.len()))
         .transpose()?;
     let sampler = &spec.plan.sampler;
     let table = sampler.needs_table().then(|| fds.next()).flatten();
@@ -73,21 +73,21 @@ impl ImageJob {
     pub(crate) fn new(
         spec: &ImageSpec,
         index: Index,
-        sizes: Option<Sizes>,
+        sizes: Option<SampleSizes>,
         table: Option<SamplerTable>,
         mode: InputMode,
     ) -> Result<Self> {
-        let plan = Plan::with_table(index.len(), spec.plan.clone(), table)?;
+        let plan = EpochPlan::with_table(index.len(), spec.plan.clone(), table)?;
         let limits = spec.limits;
-        let packing = Packing::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
-        let pattern = Pattern::of(&spec.plan.sampler);
-        let input = Input::new(mode, spec.limits.max_scratch, pattern);
+        let packing = SlotPacking::new(&spec.program, plan.clone(), spec.tries, limits, sizes)?;
+        let pattern = AccessPattern::of(&spec.plan.sampler);
+        let input = SampleInput::new(mode, spec.limits.max_scratch, pattern);
         Ok(Self {
-            home: Home::new(&index, pattern),
+            home: HomeShard::new(&index, pattern),
             index,
             plan,
-            input: match spec.shards_go {
-                true => input.keeping_none(),
+            input: match spec.evicts_shards {
+                true => input.without_open_shards(),
                 false => input,
             },
             decoder: SampleDecoder::new(&spec.program, &spec.limits)?,
@@ -100,7 +100,7 @@ impl ImageJob {
 }
 
 impl Job for ImageJob {
-    fn place(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
+    fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
         (self.packing).place(&mut self.packed, ticket.key.into(), row)
     }
 
@@ -110,7 +110,7 @@ impl Job for ImageJob {
         row: u32,
         attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let at = EpochMark::from(ticket.key);
         let row = self.plan.attempt_at(at, row, attempt);
@@ -127,22 +127,22 @@ impl Job for ImageJob {
                 "its identity has no further sample",
             ));
         }
-        self.home.go_to(&self.index, row.id);
+        self.home.set_current(&self.index, row.id);
         let bytes = self.input.open(&self.index, row.id)?;
         meter.bytes += bytes.len() as u64;
         let request = RowRequest {
             random: &self.plan.random(at.epoch, row.position),
             size: row.size,
             part: self.index.pixel_box(row.id),
-            admit: &|size| self.packing.check(row.id, size),
+            check_size: &|size| self.packing.check_size(row.id, size),
         };
         match &self.jpegs {
-            Some(limits) => (self.decoder).fill_or_hand_over(&bytes, &request, limits, out, meter),
+            Some(limits) => (self.decoder).fill_or_copy_coded(&bytes, &request, limits, out, meter),
             None => self.decoder.fill(&bytes, &request, out, meter),
         }
     }
 
-    fn is_choosy(&self) -> bool {
+    fn has_preferences(&self) -> bool {
         self.home.is_choosy()
     }
 

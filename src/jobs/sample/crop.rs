@@ -6,15 +6,15 @@
 //! a sample, its coded crop is handed over. One that has no room as pixels comes with the tables
 //! of that resize, by which the device makes the same pixels.
 
-use crate::cut::crop::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
-use crate::cut::sample::Cut;
+use crate::cut::crop_row::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
+use crate::cut::stored_picture::DecodePlan;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, ResizeAxis, write_resize};
 use crate::pixels::resample::down_first;
 use crate::recipe::steps::OpStep;
-use crate::recipe::weights::{Axis, FixedTable, WeightTable};
-use crate::recipe::{CropRoom, CropRule, Placement, Step};
+use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable};
+use crate::recipe::{CropRowBytes, CropRule, PixelPlacement, Step};
 
 /// Writes rows; keeps the tables of the last one.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl CropWriter {
     /// None when they have no room, or need a border: they are to be finished first.
     pub(crate) fn begin<'a>(
         &mut self,
-        cut: &Cut,
+        cut: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
@@ -57,7 +57,7 @@ impl CropWriter {
         let room = self.room(cut, &header, size);
         let begun = self.weights(cut, header, room, row);
         Ok(begun.then(|| {
-            let pixels = 3 * cut.want.w as usize * cut.want.h as usize;
+            let pixels = 3 * cut.window.w as usize * cut.window.h as usize;
             &mut row[room.pixels_at()..][..pixels]
         }))
     }
@@ -66,9 +66,9 @@ impl CropWriter {
     /// the crop is not to be decoded by a device whose parts are within `limits`: it needs a border
     /// or more than a part has, or `write` has no room or takes no such file. The row holds
     /// anything then.
-    pub(crate) fn hand_over_coded(
+    pub(crate) fn copy_coded(
         &mut self,
-        cut: &Cut,
+        cut: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         limits: &PartLimits,
@@ -80,7 +80,7 @@ impl CropWriter {
         }
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
-        let window = (cut.want.w, cut.want.h);
+        let window = (cut.window.w, cut.window.h);
         // What makes the pixels of the row, where the window has no room as such.
         let resize = match self.weights(cut, header, room, row) {
             true => None,
@@ -116,7 +116,7 @@ impl CropWriter {
 
     /// Writes the tables of a resize, as the resampler of workers has them. How many bytes; none
     /// where they have no room.
-    fn tables(&mut self, (x, y): (Axis, Axis), to: &mut [u8]) -> Option<usize> {
+    fn tables(&mut self, (x, y): (AxisGeometry, AxisGeometry), to: &mut [u8]) -> Option<usize> {
         self.across.prepare(x);
         self.down.prepare(y);
         let [across, down] = &mut self.fixed;
@@ -133,17 +133,23 @@ impl CropWriter {
 
     /// Writes the header and the weights of a row. False when they, or what it holds, have no
     /// room.
-    fn weights(&mut self, cut: &Cut, header: CropHeader, room: CropRoom, row: &mut [u8]) -> bool {
+    fn weights(
+        &mut self,
+        cut: &DecodePlan,
+        header: CropHeader,
+        room: CropRowBytes,
+        row: &mut [u8],
+    ) -> bool {
         let Some((x, y)) = cut.axes else {
             copying(&header, room, row);
             return true;
         };
         // Windows are asked for before tables are made: those of a picture as thin
         // as a thread are long.
-        let taps = |axis: &Axis| axis.window() as u32;
+        let taps = |axis: &AxisGeometry| axis.window() as u32;
         let most = CropHeader {
-            width: cut.want.w,
-            height: cut.want.h,
+            width: cut.window.w,
+            height: cut.window.h,
             across_taps: taps(&x),
             down_taps: taps(&y),
             ..header
@@ -171,7 +177,7 @@ impl CropWriter {
     /// Begins a row of pixels that are as large as the row, and gives their place.
     pub(crate) fn begin_resized<'a>(
         &mut self,
-        cut: &Cut,
+        cut: &DecodePlan,
         steps: &[OpStep],
         size: Option<(u32, u32)>,
         row: &'a mut [u8],
@@ -182,7 +188,7 @@ impl CropWriter {
     }
 
     /// Of a row of pixels that are as large as the row.
-    fn header(&self, cut: &Cut, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
+    fn header(&self, cut: &DecodePlan, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
         let mut header = CropHeader {
             width: cut.size.0,
             height: cut.size.1,
@@ -214,21 +220,26 @@ impl CropWriter {
     }
 
     /// The room of the row, whose size is the batch's, or that of every row.
-    fn room(&self, cut: &Cut, header: &CropHeader, size: Option<(u32, u32)>) -> CropRoom {
+    fn room(
+        &self,
+        cut: &DecodePlan,
+        header: &CropHeader,
+        size: Option<(u32, u32)>,
+    ) -> CropRowBytes {
         let (width, height) = (cut.size.0 as usize, cut.size.1 as usize);
         let shown = header.placement().output_size(width, height);
         self.rule
-            .room(size.unwrap_or((shown.1 as u32, shown.0 as u32)))
+            .row_bytes(size.unwrap_or((shown.1 as u32, shown.0 as u32)))
     }
 }
 
 /// The border that a crop needs before it is as large as the row.
-pub(super) fn border(cut: &Cut, steps: &[OpStep]) -> Option<Step> {
+pub(super) fn border(cut: &DecodePlan, steps: &[OpStep]) -> Option<Step> {
     let next = steps.get(cut.fold.steps)?.step;
     matches!(next, Step::Pad { .. }).then_some(next)
 }
 
-fn turned(placement: Placement, step: &Step) -> Option<Placement> {
+fn turned(placement: PixelPlacement, step: &Step) -> Option<PixelPlacement> {
     match step {
         Step::Mirror => Some(placement.mirrored()),
         Step::UpsideDown => Some(placement.upside_down()),
@@ -238,7 +249,7 @@ fn turned(placement: Placement, step: &Step) -> Option<Placement> {
 }
 
 /// A row whose output pixels are its pixels, and their place.
-fn copying<'a>(header: &CropHeader, room: CropRoom, row: &'a mut [u8]) -> &'a mut [u8] {
+fn copying<'a>(header: &CropHeader, room: CropRowBytes, row: &'a mut [u8]) -> &'a mut [u8] {
     let (front, pixels) = parts(header, room, row);
     let (of_header, mut tables) = front.split_at_mut(CROP_HEADER);
     of_header.copy_from_slice(bytemuck::bytes_of(header));
@@ -257,11 +268,11 @@ fn copying<'a>(header: &CropHeader, room: CropRoom, row: &'a mut [u8]) -> &'a mu
 /// Header and weights, and the pixels.
 fn parts<'a>(
     header: &CropHeader,
-    room: CropRoom,
+    room: CropRowBytes,
     row: &'a mut [u8],
 ) -> (&'a mut [u8], &'a mut [u8]) {
     let (front, pixels) = row.split_at_mut(room.pixels_at());
-    (front, &mut pixels[..header.held_bytes() as usize])
+    (front, &mut pixels[..header.payload_bytes() as usize])
 }
 
 /// The most weights of an output pixel.

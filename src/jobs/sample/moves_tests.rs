@@ -10,24 +10,24 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 
-use crate::cut::sample::Scratch;
+use crate::cut::stored_picture::SampleMemory;
 use crate::jobs::sample::*;
-use crate::picture::Orientation;
-use crate::picture::header::Decoding;
+use crate::picture::ExifOrientation;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
+use crate::picture::read_header::DecodeCost;
 use crate::plan::PositionRandom;
 use crate::recipe::{
-    Anchor, Aspect, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
-    ConvertColor, CropWithPadding, Decode, Dtype, ElasticTransform, Erasing, GaussianBlur,
-    Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op, Pad, PadTo, Padding,
-    PaddingMode, PcaLighting, PerChannel, RandomAdjustSharpness, RandomAffine, RandomApply,
-    RandomAutocontrast, RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale,
-    RandomHorizontalFlip, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
-    RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
-    RandomZoomOut, Recipe, Reorder, Resize, Rotate90, RotationStyle, Rounding, RowExtent, Size,
-    Span, Upright,
+    AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
+    ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform, EraseFill, GaussianBlur,
+    Grayscale, InterpolationMode, Layout, LengthRounding, MemoryLayout, Normalize, Op,
+    OrientationMode, Pad, PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel,
+    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomChoice, RandomCrop,
+    RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip, RandomInvert,
+    RandomOrder, RandomPerspective, RandomPosterize, RandomResizedCrop, RandomRotate90,
+    RandomRotation, RandomSolarize, RandomVerticalFlip, RandomZoomOut, Recipe, ReorderMode, Resize,
+    Rotate90, RotationStyle, RowExtent, Size, Span,
 };
 
 /// A row, and the bytes that the canvas and the resampler held behind it.
@@ -41,7 +41,7 @@ fn row(recipe: &Recipe, bytes: &[u8], position: u64) -> Made {
 /// The rows that one decoder makes of files, one after the other.
 fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
     let program = SampleProgram::compile(recipe).unwrap();
-    let limits = Limits::default();
+    let limits = PictureLimits::default();
     let mut decoder = SampleDecoder::new(&program, &limits).unwrap();
     let RowExtent::Fixed { height, width } = program.extent else {
         panic!("rows of own sizes");
@@ -53,9 +53,9 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
             random: &PositionRandom::new(7, 1, position),
             size: None,
             part: None,
-            admit: &|_| Ok(()),
+            check_size: &|_| Ok(()),
         };
-        let filled = decoder.fill(file, &request, &mut out, &mut Meter::default());
+        let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
         let held = (
             decoder.canvas.held_bytes(),
             decoder.resampler.scratch_bytes(),
@@ -139,11 +139,11 @@ fn on_levels() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn filter() -> impl Strategy<Value = Interpolation> {
+fn filter() -> impl Strategy<Value = InterpolationMode> {
     select(vec![
-        Interpolation::Nearest,
-        Interpolation::Bilinear,
-        Interpolation::Bicubic,
+        InterpolationMode::Nearest,
+        InterpolationMode::Bilinear,
+        InterpolationMode::Bicubic,
     ])
 }
 
@@ -228,8 +228,8 @@ fn anything() -> impl Strategy<Value = Op> {
                 alpha: [alpha, 9.0],
                 sigma: [sigma, 0.4],
                 interpolation: match near {
-                    true => Interpolation::Nearest,
-                    false => Interpolation::Bilinear,
+                    true => InterpolationMode::Nearest,
+                    false => InterpolationMode::Bilinear,
                 },
                 fill,
             }
@@ -262,10 +262,10 @@ fn anything() -> impl Strategy<Value = Op> {
         }),
         (
             select(vec![
-                (RotationStyle::Tensor, Interpolation::Nearest),
-                (RotationStyle::Tensor, Interpolation::Bilinear),
-                (RotationStyle::Opencv, Interpolation::Nearest),
-                (RotationStyle::Opencv, Interpolation::Bicubic),
+                (RotationStyle::Tensor, InterpolationMode::Nearest),
+                (RotationStyle::Tensor, InterpolationMode::Bilinear),
+                (RotationStyle::Opencv, InterpolationMode::Nearest),
+                (RotationStyle::Opencv, InterpolationMode::Bicubic),
             ]),
             prop::bool::ANY,
             select(vec![1.0, 0.5]),
@@ -283,7 +283,11 @@ fn anything() -> impl Strategy<Value = Op> {
             }),
         (
             (1u32..40, 1u32..9),
-            select(vec![Anchor::TopLeft, Anchor::Center, Anchor::BottomRight]),
+            select(vec![
+                PadAnchor::TopLeft,
+                PadAnchor::Center,
+                PadAnchor::BottomRight
+            ]),
             // Levels that bytes hold, and such that they do not.
             select(vec![fill, PerChannel([127.5, 3.0, -9.0])]),
             select(modes.clone()),
@@ -312,8 +316,8 @@ fn anything() -> impl Strategy<Value = Op> {
                 .into()
             }),
         (
-            select(vec![Erasing::Value(fill), Erasing::Random]),
-            select(vec![Aspect::Log, Aspect::Uniform]),
+            select(vec![EraseFill::Value(fill), EraseFill::Random]),
+            select(vec![AspectDistribution::Log, AspectDistribution::Uniform]),
         )
             .prop_map(|(value, aspect)| {
                 RandomErasing {
@@ -328,14 +332,14 @@ fn anything() -> impl Strategy<Value = Op> {
 
 fn sizing() -> impl Strategy<Value = Vec<Op>> {
     let interpolation = select(vec![
-        Interpolation::Nearest,
-        Interpolation::Bilinear,
-        Interpolation::Bicubic,
-        Interpolation::Lanczos,
-        Interpolation::Area,
+        InterpolationMode::Nearest,
+        InterpolationMode::Bilinear,
+        InterpolationMode::Bicubic,
+        InterpolationMode::Lanczos,
+        InterpolationMode::Area,
     ]);
-    let rounding = select(vec![Rounding::Down, Rounding::Nearest]);
-    let aspect = select(vec![Aspect::Log, Aspect::Uniform]);
+    let rounding = select(vec![LengthRounding::Down, LengthRounding::Nearest]);
+    let aspect = select(vec![AspectDistribution::Log, AspectDistribution::Uniform]);
     let ratio = select(vec![Span(0.75, 4.0 / 3.0), Span(0.1, 9.0), Span(3.0, 40.0)]);
     let scale = select(vec![Span(0.08, 1.0), Span(0.001, 0.3), Span(1.0, 1.0)]);
     (
@@ -443,13 +447,13 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     let ends = (
         prop::bool::ANY,
         prop::option::of(anything()),
-        select(&Dtype::ALL[..]),
+        select(&DataType::ALL[..]),
         select(vec![MemoryLayout::Nchw, MemoryLayout::Nhwc]),
         select(vec![
             None,
-            Some(Dtype::F32),
-            Some(Dtype::F16),
-            Some(Dtype::Bf16),
+            Some(DataType::F32),
+            Some(DataType::F16),
+            Some(DataType::Bf16),
         ]),
     );
     (
@@ -497,27 +501,27 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
 #[derive(Debug, Clone)]
 struct File {
     bytes: Vec<u8>,
-    stored: Stored,
+    stored: StoredPicture,
 }
 
 fn file() -> impl Strategy<Value = File> {
     (0u8..=9, (9u32..70, 9u32..70)).prop_map(|(orientation, (w, h))| {
         let (bytes, orientation, decoding) = match orientation {
-            0 => (png(w, h), 1, Decoding::Rows { scratch: 0 }),
-            9 => (npy(w, h), 1, Decoding::Raw),
+            0 => (png(w, h), 1, DecodeCost::Rows { scratch: 0 }),
+            9 => (npy(w, h), 1, DecodeCost::Raw),
             n => {
-                let decoding = Decoding::Jpeg {
+                let decoding = DecodeCost::Jpeg {
                     coefficients: 0,
                     cmyk: false,
                 };
                 (jpeg(w, h, n), n, decoding)
             }
         };
-        let stored = Stored {
+        let stored = StoredPicture {
             size: (w, h),
-            orientation: Orientation::ALL[usize::from(orientation) - 1],
-            decoding,
-            part: None,
+            orientation: ExifOrientation::ALL[usize::from(orientation) - 1],
+            cost: decoding,
+            pixel_box: None,
         };
         File { bytes, stored }
     })
@@ -537,12 +541,12 @@ fn exact_is_exact() {
     let given = (recipes(), [file(), file()], any::<u64>());
     let tested = runner.run(&given, |(recipe, files, position)| {
         let position = position >> 1;
-        let exact = recipe.clone().with_reorder(Reorder::Exact);
+        let exact = recipe.clone().with_reorder(ReorderMode::Exact);
         let program = SampleProgram::compile(&exact);
         prop_assume!(program.as_ref().is_ok_and(|p| p.extent != RowExtent::Own));
         let program = program.unwrap();
         let bytes = files.each_ref().map(|f| &f.bytes[..]);
-        let want = rows(&recipe.with_reorder(Reorder::Off), &bytes, position);
+        let want = rows(&recipe.with_reorder(ReorderMode::Off), &bytes, position);
         let got = rows(&exact, &bytes, position);
         for ((want, _), (got, _)) in want.iter().zip(&got) {
             prop_assert!(got == want, "other bytes");
@@ -551,16 +555,16 @@ fn exact_is_exact() {
         }
         // What was said of the memory; the decoder's own pixels are not in it.
         let mut steps = Vec::new();
-        let mut said = Scratch::default();
+        let mut said = SampleMemory::default();
         for ((file, (_, held)), position) in files.iter().zip(&got).zip(position..) {
             let stored = file.stored;
             let random = PositionRandom::new(7, 1, position);
             if program
-                .steps(stored.upright(), None, &random, &mut steps)
+                .steps(stored.upright_size(), None, &random, &mut steps)
                 .is_ok()
             {
-                let cut = stored.cut(&program, &steps);
-                said.raise_all(&stored.scratch(&cut, &program, &steps));
+                let cut = stored.plan_decode(&program, &steps);
+                said.raise_all(&stored.sample_memory(&cut, &program, &steps));
             }
             let (canvas, resampler) = (held.0 as u64, held.1 as u64);
             let beside = said.bytes() - said.buffers.of_pictures();
@@ -585,10 +589,10 @@ proptest! {
     #[test]
     fn no_draw_takes_more_than_the_forecast_says(
         recipe in recipes(),
-        reorder in select(vec![None, Some(Reorder::Off), Some(Reorder::Exact), Some(Reorder::Fast)]),
+        reorder in select(vec![None, Some(ReorderMode::Off), Some(ReorderMode::Exact), Some(ReorderMode::Fast)]),
         (w, h) in (1u32..300, 1u32..300),
         coefficients in select(vec![None, Some(None), Some(Some(0)), Some(Some(5000))]),
-        orientation in select(Orientation::ALL.to_vec()),
+        orientation in select(ExifOrientation::ALL.to_vec()),
         row in proptest::option::of((1u32..90, 1u32..90)),
         part in proptest::option::of([0u32..300, 0..300, 1..300, 1..300]),
         first in 0u64..1 << 40,
@@ -597,37 +601,37 @@ proptest! {
         let compiled = SampleProgram::compile(&recipe);
         prop_assume!(compiled.is_ok());
         let program = compiled.unwrap();
-        let stored = Stored {
+        let stored = StoredPicture {
             size: (w, h),
             orientation,
-            decoding: match coefficients {
-                Some(Some(coefficients)) => Decoding::Jpeg { coefficients, cmyk: first % 2 == 0 },
-                Some(None) => Decoding::Raw,
-                None => Decoding::Rows { scratch: 77 },
+            cost: match coefficients {
+                Some(Some(coefficients)) => DecodeCost::Jpeg { coefficients, cmyk: first % 2 == 0 },
+                Some(None) => DecodeCost::Raw,
+                None => DecodeCost::Rows { scratch: 77 },
             },
-            part: None,
+            pixel_box: None,
         };
-        let (height, width) = stored.upright();
+        let (height, width) = stored.upright_size();
         let part = part.map(|[x, y, w, h]| PixelBox {
             left: x % width,
             top: y % height,
             right: x % width + w,
             bottom: y % height + h,
         });
-        let stored = stored.boxed(part).unwrap();
-        let row = row.filter(|_| program.takes_sizes());
+        let stored = stored.with_box(part).unwrap();
+        let row = row.filter(|_| program.allows_batch_sizes());
         let mut steps = Vec::new();
         let mut largest = Vec::new();
-        let most = stored.most(&program, row, &mut largest);
-        let [mut kept, some] = stored.mosts(&program, row, &mut largest);
+        let most = stored.scratch_bound(&program, row, &mut largest);
+        let [mut kept, some] = stored.scratch_bounds(&program, row, &mut largest);
         kept.raise_all(&some);
         for position in first..first + 12 {
             let random = PositionRandom::new(7, 1, position);
-            if program.steps(stored.upright(), row, &random, &mut steps).is_err() {
+            if program.steps(stored.upright_size(), row, &random, &mut steps).is_err() {
                 continue;
             }
-            let cut = stored.cut(&program, &steps);
-            let drawn = stored.scratch(&cut, &program, &steps);
+            let cut = stored.plan_decode(&program, &steps);
+            let drawn = stored.sample_memory(&cut, &program, &steps);
             let mut both = kept;
             both.raise_all(&drawn);
             prop_assert!(
@@ -668,12 +672,12 @@ fn stored_pictures_are_as_if_there_were_no_exif() {
         .then(Resize::shorter(26))
         .then(CenterCrop::new((19, 22)));
     for recipe in [Recipe::new("crop").then(crop), eval] {
-        for reorder in [None, Some(Reorder::Off)] {
+        for reorder in [None, Some(ReorderMode::Off)] {
             let exif = Recipe {
                 reorder,
                 ..recipe.clone()
             };
-            let stored = exif.clone().with_orientation(Upright::Stored);
+            let stored = exif.clone().with_orientation(OrientationMode::Stored);
             for make in [jpeg, turned_png] {
                 let plain = row(&exif, &make(70, 41, 1), 3).0.unwrap();
                 for orientation in 1..=8 {
@@ -693,9 +697,9 @@ fn stored_pictures_are_as_if_there_were_no_exif() {
 #[test]
 fn the_largest_crop_is_not_the_one_that_takes_most() {
     let program = SampleProgram::compile(&Recipe::train224()).unwrap();
-    let stored = Stored::baseline_jpeg((1792, 1792));
+    let stored = StoredPicture::baseline_jpeg((1792, 1792));
     let mut steps = Vec::new();
-    let said = stored.most(&program, None, &mut steps).bytes();
+    let said = stored.scratch_bound(&program, None, &mut steps).bytes();
     assert!(said >= 759_790, "{said} bytes");
     // And not much more: pixels of a quarter of the picture along each side, and
     // what the allowed shapes add.
@@ -706,33 +710,35 @@ fn the_largest_crop_is_not_the_one_that_takes_most() {
 #[test]
 fn tables_are_counted_and_given_back() {
     let recipe = Recipe::new("steep").then(Resize {
-        interpolation: Interpolation::Lanczos,
+        interpolation: InterpolationMode::Lanczos,
         ..Resize::exact(4000, 1)
     });
     let program = SampleProgram::compile(&recipe).unwrap();
-    let mut decoder = SampleDecoder::new(&program, &Limits::default()).unwrap();
+    let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
     let mut out = vec![0; 4 * 3 * 4000];
     let request = RowRequest {
         random: &PositionRandom::new(7, 1, 0),
         size: None,
         part: None,
-        admit: &|_| Ok(()),
+        check_size: &|_| Ok(()),
     };
     let file = png(8000, 60);
     let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
-        decoder.fill_row(&file, (&request, None), out, &mut Meter::default())
+        decoder.fill_row(&file, (&request, None), out, &mut StageMeter::default())
     };
     resize(&mut decoder, &mut out).unwrap();
-    let stored = Stored {
+    let stored = StoredPicture {
         size: (8000, 60),
-        orientation: Orientation::Normal,
-        decoding: Decoding::Rows { scratch: 0 },
-        part: None,
+        orientation: ExifOrientation::Normal,
+        cost: DecodeCost::Rows { scratch: 0 },
+        pixel_box: None,
     };
-    let said = stored.most(&program, None, &mut Vec::new()).bytes();
+    let said = stored
+        .scratch_bound(&program, None, &mut Vec::new())
+        .bytes();
     let held = decoder.resampler.scratch_bytes() as u64;
     assert!(held > 3_000 * 8 && held <= said, "{held} of {said} bytes");
-    decoder.resampler.give_back();
+    decoder.resampler.free_buffers();
     assert_eq!(decoder.resampler.scratch_bytes(), 0);
 }
 
@@ -751,9 +757,13 @@ fn a_resize_of_too_many_pixels_to_one_is_refused() {
     }
     // Floats have room for them.
     let floats = Recipe::new("floats")
-        .then(Cast { dtype: Dtype::F32 })
+        .then(Cast {
+            dtype: DataType::F32,
+        })
         .then(to());
-    row(&floats.with_reorder(Reorder::Off), &file, 0).0.unwrap();
+    row(&floats.with_reorder(ReorderMode::Off), &file, 0)
+        .0
+        .unwrap();
 }
 
 fn levels(recipe: &Recipe, file: &[u8]) -> Vec<f32> {
@@ -824,7 +834,11 @@ fn moves_that_change_values_change_them_a_little() {
             0.6,
         ),
         (
-            base().then(Cast { dtype: Dtype::F32 }).then(to()),
+            base()
+                .then(Cast {
+                    dtype: DataType::F32,
+                })
+                .then(to()),
             "cast",
             1.0 / 255.0,
             1.5,
@@ -833,12 +847,14 @@ fn moves_that_change_values_change_them_a_little() {
     ];
     let mut over = Vec::new();
     for (recipe, op, unit, most, mean) in cases {
-        let recipe = recipe.then(Cast { dtype: Dtype::F32 });
+        let recipe = recipe.then(Cast {
+            dtype: DataType::F32,
+        });
         let fast = recipe
             .clone()
-            .with_reorder(Reorder::Fast)
+            .with_reorder(ReorderMode::Fast)
             .with_decode(crate::recipe::DecodeMode::Full);
-        let exact = recipe.with_reorder(Reorder::Exact);
+        let exact = recipe.with_reorder(ReorderMode::Exact);
         let program = SampleProgram::compile(&fast).unwrap();
         let moved = program.moves().0;
         assert!(
@@ -884,7 +900,7 @@ fn what_would_be_another_operation_never_moves() {
             "random_erasing",
         ),
     ] {
-        let program = SampleProgram::compile(&recipe.with_reorder(Reorder::Fast)).unwrap();
+        let program = SampleProgram::compile(&recipe.with_reorder(ReorderMode::Fast)).unwrap();
         let (moved, refused) = program.moves();
         assert!(moved.is_empty());
         assert!(

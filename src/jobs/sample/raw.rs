@@ -4,26 +4,26 @@
 //!
 //! Runs where `sample` does.
 
-use crate::cut::sample::Cut;
+use crate::cut::stored_picture::DecodePlan;
 use crate::jobs::sample::{PIXEL, SampleDecoder, SampleFault, emit_levels};
 use crate::jobs::stages;
-use crate::pixels::resample::{Axes, Source};
-use crate::pixels::view::View;
-use crate::pool::worker::meter::Meter;
+use crate::pixels::pixel_view::PixelView;
+use crate::pixels::resample::{PixelSource, ResizeAxes};
+use crate::pool::worker::meter::StageMeter;
 
 impl SampleDecoder {
     /// Fills the row from the pixels of a picture `width` wide, as stored.
     pub(crate) fn fill_from_raw(
         &mut self,
         (pixels, width): (&[u8], usize),
-        cut: &Cut,
+        cut: &DecodePlan,
         size: Option<(u32, u32)>,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
-        let want = cut.want;
+        let want = cut.window;
         let first = want.y as usize * width + want.x as usize;
-        let seen = View {
+        let seen = PixelView {
             pixels: &pixels.as_chunks::<PIXEL>().0[first..],
             width: want.w as usize,
             height: want.h as usize,
@@ -46,13 +46,13 @@ impl SampleDecoder {
         let to = self.canvas.begin(width, height, placement);
         match cut.axes {
             Some((x, y)) => {
-                let source = Source {
+                let source = PixelSource {
                     pixels: seen.pixels.as_flattened(),
                     width: seen.width,
                     height: seen.height,
                     stride: PIXEL * seen.stride,
                 };
-                self.resampler.resample(source, Axes { x, y }, to);
+                self.resampler.resample(source, ResizeAxes { x, y }, to);
             }
             None => seen.copy_to(to),
         }

@@ -7,7 +7,7 @@
 //! - `facts`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
 //!   numbers.
 
-mod facts;
+mod depth_header;
 #[cfg(feature = "codecs")]
 mod npy;
 #[cfg(feature = "codecs")]
@@ -19,7 +19,7 @@ mod tests;
 #[cfg(feature = "codecs")]
 mod tiff;
 
-pub(crate) use facts::needed_bytes;
+pub(crate) use depth_header::needed_bytes;
 
 #[cfg(feature = "codecs")]
 pub(crate) use reading::{is_deep_grey, read};
@@ -28,10 +28,10 @@ pub(crate) use reading::{is_deep_grey, read};
 mod reading {
     use std::io::Cursor;
 
-    use super::facts::{Facts, Kind};
+    use super::depth_header::{DepthFormat, DepthHeader};
     use super::{npy, openexr, png, tiff};
     use crate::error::SampleFault;
-    use crate::picture::limits::Limits;
+    use crate::picture::limits::PictureLimits;
 
     /// Whether the file's height and width may be used.
     pub(crate) type Admit<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
@@ -43,11 +43,11 @@ mod reading {
     /// A file that is no depth, or broken; what `admit` refuses; too many pixels or bytes.
     pub(crate) fn read(
         bytes: &[u8],
-        limits: &Limits,
+        limits: &PictureLimits,
         admit: Admit<'_>,
         levels: &mut Vec<f32>,
     ) -> Result<(u32, u32), SampleFault> {
-        let facts = Facts::read(&mut Cursor::new(bytes), limits)?;
+        let facts = DepthHeader::read(&mut Cursor::new(bytes), limits)?;
         let (width, height) = facts.size;
         limits.check_pixels("depth", (width, height))?;
         admit((height, width))?;
@@ -59,14 +59,14 @@ mod reading {
             SampleFault::new(crate::error::FaultKind::NoMemory, what)
         })?;
         match facts.kind {
-            Kind::Npy => npy::read(bytes, levels)?,
-            Kind::Png => png::read(bytes, limits, levels)?,
-            Kind::Tiff => tiff::read(bytes, limits, levels)?,
-            Kind::OpenExr => openexr::read(bytes, facts.size, levels)?,
+            DepthFormat::Npy => npy::read(bytes, levels)?,
+            DepthFormat::Png => png::read(bytes, limits, levels)?,
+            DepthFormat::Tiff => tiff::read(bytes, limits, levels)?,
+            DepthFormat::OpenExr => openexr::read(bytes, facts.size, levels)?,
         }
         match levels.len() == pixels {
             true => Ok((height, width)),
-            false => Err(super::facts::corrupt(
+            false => Err(super::depth_header::corrupt(
                 "has another number of pixels than its header says",
             )),
         }

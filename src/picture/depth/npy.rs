@@ -2,12 +2,12 @@
 
 use half::f16;
 
-use super::facts::corrupt;
+use super::depth_header::corrupt;
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::npy::Numbers;
+use crate::picture::npy::NpyDepth;
 
 pub(super) fn read(file: &[u8], levels: &mut Vec<f32>) -> Result<(), SampleFault> {
-    let numbers = Numbers::read(file)?;
+    let numbers = NpyDepth::read(file)?;
     let (width, height) = (numbers.size.0 as usize, numbers.size.1 as usize);
     let data = file.get(numbers.data_at as usize..).unwrap_or_default();
     let place = |row: usize, col: usize| match numbers.fortran_order {

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use exr::prelude::{ReadChannels, ReadLayers, read as reader};
 
-use super::facts::in_colour;
+use super::depth_header::in_colour;
 use crate::error::{FaultKind, SampleFault};
 
 /// Names of the channel of depths, the first that is there.

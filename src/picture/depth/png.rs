@@ -4,14 +4,14 @@ use std::io::Cursor;
 
 use png::{BitDepth, ColorType, Transformations};
 
-use super::facts::in_colour;
+use super::depth_header::in_colour;
 use crate::error::SampleFault;
-use crate::picture::limits::Limits;
+use crate::picture::limits::PictureLimits;
 use crate::picture::png::fault;
 
 pub(super) fn read(
     bytes: &[u8],
-    limits: &Limits,
+    limits: &PictureLimits,
     levels: &mut Vec<f32>,
 ) -> Result<(), SampleFault> {
     let scratch = png::Limits {

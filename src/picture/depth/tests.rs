@@ -7,7 +7,7 @@ use image::{ImageBuffer, ImageFormat, Luma, Rgb};
 
 use super::{needed_bytes, read};
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::limits::Limits;
+use crate::picture::limits::PictureLimits;
 
 const COLS: u32 = 7;
 const ROWS: u32 = 5;
@@ -62,7 +62,7 @@ fn openexr(channels: &[(&str, FlatSamples)]) -> Vec<u8> {
 
 fn levels(bytes: &[u8]) -> Result<Vec<f32>, SampleFault> {
     let mut levels = vec![9.0; 3];
-    let limits = Limits::default();
+    let limits = PictureLimits::default();
     let size = read(bytes, &limits, &|_| Ok(()), &mut levels)?;
     assert_eq!(size, (ROWS, COLS));
     let needed = needed_bytes(&mut Cursor::new(bytes), &limits);
@@ -178,15 +178,15 @@ fn what_is_no_depth_is_refused_with_words() {
     for cut in [20, deep.len() - 20] {
         assert!(levels(&deep[..cut]).is_err(), "{cut}");
     }
-    let limits = Limits {
+    let limits = PictureLimits {
         max_pixels: 34,
-        ..Limits::default()
+        ..PictureLimits::default()
     };
     let fault = read(&deep, &limits, &|_| Ok(()), &mut Vec::new()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge);
-    let limits = Limits {
+    let limits = PictureLimits {
         max_scratch: 100,
-        ..Limits::default()
+        ..PictureLimits::default()
     };
     let fault = read(&deep, &limits, &|_| Ok(()), &mut Vec::new()).unwrap_err();
     assert!(fault.reason.contains("max_scratch"), "{fault}");

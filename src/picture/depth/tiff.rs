@@ -5,13 +5,13 @@ use std::io::Cursor;
 use ::tiff::ColorType;
 use ::tiff::decoder::{Decoder, DecodingResult};
 
-use super::facts::{in_colour, tiff_fault, tiff_limits};
+use super::depth_header::{in_colour, tiff_fault, tiff_limits};
 use crate::error::SampleFault;
-use crate::picture::limits::Limits;
+use crate::picture::limits::PictureLimits;
 
 pub(super) fn read(
     bytes: &[u8],
-    limits: &Limits,
+    limits: &PictureLimits,
     levels: &mut Vec<f32>,
 ) -> Result<(), SampleFault> {
     let mut decoder = Decoder::new(Cursor::new(bytes))

@@ -29,33 +29,36 @@ use crate::error::{self, FaultKind, SampleFault};
 use crate::sys::cpu::CpuLevel;
 
 use super::super::buffer::grow;
-use super::super::damage::Truncated;
-use super::super::limits::Limits;
-use super::baseline::gpu_rows::{MAX_CODED, write_row};
-use super::baseline::{self, Ending, Failure, Form, Job, MOST_SCANS, Refusal, Window};
+use super::super::limits::PictureLimits;
+use super::super::truncation::TruncationPolicy;
+use super::decode::gpu_rows::{MAX_CODED, write_row};
+use super::decode::{
+    self, DecodeEnding, DecodeFailure, DecodeRefusal, DecodeRequest, JpegWindow, MOST_SCANS,
+    SimdForm,
+};
 use super::header::{JpegHeader, has_end, has_more_scans};
-use super::region::{Decoded, Region, Scale, scaled_size};
+use super::region::{DecodeScale, DecodedRegion, PixelRegion, scaled_size};
 
 /// Buffers that a worker keeps between samples. They grow;
 /// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct JpegScratch {
     pub(crate) rgb: Vec<u8>,
     /// Only grows when there are CMYK files.
     pub(crate) cmyk: Vec<u8>,
     /// Small, and the same for all pictures but for two rows of MCUs. Of files of several scans
     /// all coefficients.
-    pub(super) baseline: baseline::Decoder,
+    pub(super) baseline: decode::WindowDecoder,
 }
 
-impl Scratch {
+impl JpegScratch {
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.rgb.capacity() + self.cmyk.capacity() + self.baseline.bytes()
     }
 }
 
-impl Default for Scratch {
+impl Default for JpegScratch {
     /// Of the form that `FEATHERLOAD_CPU` names, or the processor's best.
     fn default() -> Self {
         // A name that is not known ends a run elsewhere.
@@ -63,7 +66,7 @@ impl Default for Scratch {
     }
 }
 
-impl Scratch {
+impl JpegScratch {
     /// One for each form that this processor has, with the form's name.
     #[cfg(any(test, feature = "internals"))]
     pub(crate) fn of_each_form() -> Vec<(&'static str, Self)> {
@@ -74,7 +77,7 @@ impl Scratch {
     }
 
     fn of(level: CpuLevel) -> Self {
-        let form = Form::best(match level {
+        let form = SimdForm::best(match level {
             CpuLevel::Scalar => 64,
             CpuLevel::Sse41 => 128,
             CpuLevel::Avx2 => 256,
@@ -82,7 +85,7 @@ impl Scratch {
         Self {
             rgb: Vec::new(),
             cmyk: Vec::new(),
-            baseline: baseline::Decoder::new(form),
+            baseline: decode::WindowDecoder::new(form),
         }
     }
 }
@@ -90,17 +93,17 @@ impl Scratch {
 /// The decoder of one worker.
 #[derive(Debug)]
 pub(crate) struct JpegDecoder {
-    limits: Limits,
-    truncated: Truncated,
+    limits: PictureLimits,
+    truncated: TruncationPolicy,
 }
 
 impl JpegDecoder {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self::that_may_keep(limits, Truncated::Refuse)
+    pub(crate) fn new(limits: &PictureLimits) -> Self {
+        Self::with_truncation(limits, TruncationPolicy::Refuse)
     }
 
     /// One that decodes files which end too early, too: what they lack is grey.
-    pub(crate) fn that_may_keep(limits: &Limits, truncated: Truncated) -> Self {
+    pub(crate) fn with_truncation(limits: &PictureLimits, truncated: TruncationPolicy) -> Self {
         Self {
             limits: *limits,
             truncated,
@@ -116,10 +119,10 @@ impl JpegDecoder {
         &self,
         bytes: &[u8],
         header: &JpegHeader,
-        scale: Scale,
-        want: Region,
-        out: &mut Scratch,
-    ) -> Result<Decoded, SampleFault> {
+        scale: DecodeScale,
+        want: PixelRegion,
+        out: &mut JpegScratch,
+    ) -> Result<DecodedRegion, SampleFault> {
         self.check(bytes, header, scale, want)?;
         let (w, h) = (want.w as usize, want.h as usize);
         grow(&mut out.rgb, w * h * 3)?;
@@ -137,7 +140,7 @@ impl JpegDecoder {
         if has_inks {
             cmyk_to_rgb(&out.cmyk[..w * h * 4], &mut out.rgb[..w * h * 3]);
         }
-        Ok(Decoded {
+        Ok(DecodedRegion {
             x: want.x,
             y: want.y,
             w: want.w,
@@ -152,9 +155,9 @@ impl JpegDecoder {
     pub(crate) fn write_coded(
         &self,
         (bytes, header): (&[u8], &JpegHeader),
-        scale: Scale,
-        want: Region,
-        scratch: &Scratch,
+        scale: DecodeScale,
+        want: PixelRegion,
+        scratch: &JpegScratch,
         out: &mut [u8],
     ) -> Option<usize> {
         if !self.may_write_coded(bytes.len(), header, out.len()) {
@@ -171,7 +174,7 @@ impl JpegDecoder {
         let is_taken = !header.multi_scan && !header.arithmetic && header.components != 4;
         // At most every other byte is stuffed: of a larger file the data have no room.
         let least = bytes.saturating_sub(header.scan_start) / 2;
-        is_taken && self.truncated == Truncated::Refuse && least <= room.min(MAX_CODED)
+        is_taken && self.truncated == TruncationPolicy::Refuse && least <= room.min(MAX_CODED)
     }
 
     /// What is checked before coded data are read.
@@ -179,8 +182,8 @@ impl JpegDecoder {
         &self,
         bytes: &[u8],
         header: &JpegHeader,
-        scale: Scale,
-        want: Region,
+        scale: DecodeScale,
+        want: PixelRegion,
     ) -> Result<(), SampleFault> {
         let size = scaled_size(header, scale);
         if !want.fits_in(size) {
@@ -196,7 +199,7 @@ impl JpegDecoder {
             )));
         }
         self.check_limits(header, want)?;
-        if self.truncated == Truncated::Refuse && !has_end(bytes, header.scan_start) {
+        if self.truncated == TruncationPolicy::Refuse && !has_end(bytes, header.scan_start) {
             return Err(cut_off(bytes));
         }
         Ok(())
@@ -205,33 +208,35 @@ impl JpegDecoder {
     /// Decodes a file by the faster way if that takes it.
     fn decode(
         &self,
-        job: &Job<'_>,
+        job: &DecodeRequest<'_>,
         header: &JpegHeader,
-        decoder: &mut baseline::Decoder,
+        decoder: &mut decode::WindowDecoder,
         pixels: &mut [u8],
     ) -> Result<(), SampleFault> {
         if !header.multi_scan && !header.arithmetic {
             match decoder.decode(job, pixels) {
                 Ok(()) => return Ok(()),
-                Err(Refusal::NoMemory) => return Err(no_memory()),
-                Err(Refusal::Unsupported | Refusal::Damaged) => {}
+                Err(DecodeRefusal::NoMemory) => return Err(no_memory()),
+                Err(DecodeRefusal::Unsupported | DecodeRefusal::Damaged) => {}
             }
         }
         match decoder.decode_general(job, pixels) {
-            Ok(Ending::Early) if header.multi_scan && self.truncated == Truncated::Refuse => {
+            Ok(DecodeEnding::Early)
+                if header.multi_scan && self.truncated == TruncationPolicy::Refuse =>
+            {
                 Err(cut_off(job.bytes))
             }
             Ok(_) => Ok(()),
-            Err(Failure::NoMemory) => Err(no_memory()),
-            Err(Failure::Fatal(words)) => Err(fatal(&words.0)),
-            Err(Failure::OtherSize(width, height)) => Err(corrupt(format!(
+            Err(DecodeFailure::NoMemory) => Err(no_memory()),
+            Err(DecodeFailure::Fatal(words)) => Err(fatal(&words.0)),
+            Err(DecodeFailure::OtherSize(width, height)) => Err(corrupt(format!(
                 "JPEG header has {} x {} pixels, and the decoder {width} x {height}",
                 header.width, header.height
             ))),
         }
     }
 
-    fn check_limits(&self, header: &JpegHeader, region: Region) -> Result<(), SampleFault> {
+    fn check_limits(&self, header: &JpegHeader, region: PixelRegion) -> Result<(), SampleFault> {
         let max_scratch = self.limits.max_scratch;
         self.limits
             .check_pixels("JPEG", (header.width, header.height))?;
@@ -242,24 +247,29 @@ impl JpegDecoder {
         if all > max_scratch {
             return Err(too_large(format!(
                 "JPEG needs {} ({} pixels, {} coefficients), over max_scratch = {}",
-                error::needed(all),
+                error::size_rounded_up(all),
                 error::size(buffers),
                 error::size(coefficients),
-                error::room(max_scratch)
+                error::size_rounded_down(max_scratch)
             )));
         }
         Ok(())
     }
 }
 
-fn job<'a>(bytes: &'a [u8], header: &JpegHeader, scale: Scale, want: Region) -> Job<'a> {
+fn job<'a>(
+    bytes: &'a [u8],
+    header: &JpegHeader,
+    scale: DecodeScale,
+    want: PixelRegion,
+) -> DecodeRequest<'a> {
     let number = |n: u32| n as usize;
-    Job {
+    DecodeRequest {
         bytes,
         size: (number(header.width), number(header.height)),
         components: usize::from(header.components),
         block: 8 / number(scale.denominator()),
-        window: Window {
+        window: JpegWindow {
             x: number(want.x),
             y: number(want.y),
             w: number(want.w),

@@ -8,10 +8,10 @@
 
 use crate::error::{FaultKind, SampleFault};
 
-use super::super::facts::Decoding;
-use super::super::orientation::Orientation;
+use super::super::orientation::ExifOrientation;
+use super::super::picture_header::DecodeCost;
 use super::super::xmp;
-use super::bytes::{HeaderBytes, InMemory};
+use super::header_bytes::{HeaderBytes, InMemory};
 
 /// What the markers before the first scan say. Only forms that the decoder
 /// serves get this far: 8 bits, sequential or progressive, 1, 3 or 4 components.
@@ -31,7 +31,7 @@ pub(crate) struct JpegHeader {
     pub(crate) multi_scan: bool,
     /// The colour transform of an Adobe marker (0, 1 or 2), if there is one.
     pub(crate) adobe_transform: Option<u8>,
-    pub(crate) orientation: Orientation,
+    pub(crate) orientation: ExifOrientation,
     /// Offset of the first byte of coded data.
     pub(crate) scan_start: usize,
 }
@@ -49,8 +49,8 @@ impl JpegHeader {
     }
 
     /// What decoding takes beside the pixels.
-    pub(crate) fn decoding(&self) -> Decoding {
-        Decoding::Jpeg {
+    pub(crate) fn decoding(&self) -> DecodeCost {
+        DecodeCost::Jpeg {
             coefficients: self.coefficient_bytes(),
             cmyk: self.components == 4,
         }
@@ -132,7 +132,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
     let mut frame: Option<JpegHeader> = None;
     let mut adobe_transform = None;
     // Of the first EXIF block, and of the last XMP packet before it said anything.
-    let (mut exif, mut by_xmp) = (None, Orientation::Normal);
+    let (mut exif, mut by_xmp) = (None, ExifOrientation::Normal);
     let (mut stray, mut markers, mut packets) = (0, 0, 0);
     loop {
         let marker = next_marker(bytes, &mut stray)?;
@@ -171,7 +171,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
             0xE1 if segment == EXIF && exif.is_none() => {
                 // The first EXIF block decides, readable or not.
                 let block = bytes.read(rest)?.ok_or_else(|| truncated(len))?;
-                exif = Some(Orientation::from_exif(block));
+                exif = Some(ExifOrientation::from_exif(block));
                 continue;
             }
             0xE1 if xmp::NAMESPACE.starts_with(segment)
@@ -397,7 +397,7 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<JpegHeader, SampleFault> {
         arithmetic: marker >= 0xC9,
         multi_scan: false,
         adobe_transform: None,
-        orientation: Orientation::Normal,
+        orientation: ExifOrientation::Normal,
         scan_start: 0,
     })
 }
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(h.sampling(), [(2, 2), (1, 1), (1, 1)]);
         assert!(!h.progressive && !h.arithmetic && !h.multi_scan);
         assert_eq!(h.adobe_transform, None);
-        assert_eq!(h.orientation, Orientation::Normal);
+        assert_eq!(h.orientation, ExifOrientation::Normal);
         assert_eq!(h.scan_start, bytes.len());
         assert_eq!(h.coefficient_bytes(), 0);
     }
@@ -568,11 +568,11 @@ mod tests {
         // The first EXIF block decides.
         let two = [exif(true, 3, 1, 6), exif(true, 3, 1, 3)].concat();
         let h = read_header(&plain(two)).unwrap();
-        assert_eq!(h.orientation, Orientation::Rotate90);
+        assert_eq!(h.orientation, ExifOrientation::Rotate90);
         // Another APP1 before it does not count.
         let xmp = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>");
         let h = read_header(&plain([xmp, exif(false, 3, 1, 8)].concat())).unwrap();
-        assert_eq!(h.orientation, Orientation::Rotate270);
+        assert_eq!(h.orientation, ExifOrientation::Rotate270);
     }
 
     /// As `getexif` of Pillow 13.
@@ -634,7 +634,7 @@ mod tests {
         }
         for e in bad {
             let h = read_header(&plain(e)).unwrap();
-            assert_eq!(h.orientation, Orientation::Normal);
+            assert_eq!(h.orientation, ExifOrientation::Normal);
         }
         // Cut anywhere: never a panic, never an error.
         for len in 0..good.len() - 4 {
@@ -643,7 +643,7 @@ mod tests {
         // A first block that is broken still decides.
         let two = [segment(0xE1, b"Exif\0\0"), good].concat();
         let h = read_header(&plain(two)).unwrap();
-        assert_eq!(h.orientation, Orientation::Normal);
+        assert_eq!(h.orientation, ExifOrientation::Normal);
     }
 
     #[test]
@@ -664,13 +664,13 @@ mod tests {
         let bytes = plain([adobe, vec![0, 1, 0xFF, 0xFF], long].concat());
         let read = |bytes: &[u8]| {
             let mut file = std::io::BufReader::with_capacity(512, std::io::Cursor::new(bytes));
-            walk(&mut super::super::bytes::InFile::new(
+            walk(&mut super::super::header_bytes::InFile::new(
                 &mut file,
                 bytes.len() as u64,
             ))
         };
         let header = read_header(&bytes).unwrap();
-        assert_eq!(header.orientation, Orientation::Rotate90);
+        assert_eq!(header.orientation, ExifOrientation::Rotate90);
         assert_eq!(header.scan_start, bytes.len());
         assert_eq!(read(&bytes), Ok(header));
         for len in (0..bytes.len()).step_by(997).chain(0..60) {

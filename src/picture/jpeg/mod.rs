@@ -17,32 +17,34 @@
 //! - `tests`: also libjpeg-turbo to compare with, and files: usual ones, and those that no
 //!   encoder writes.
 
-mod baseline;
-mod bytes;
+mod decode;
 #[cfg(feature = "codecs")]
 mod decoder;
 #[cfg(feature = "codecs")]
 mod encoder;
 mod header;
+mod header_bytes;
 mod region;
-mod standard;
+mod standard_tables;
 
 #[cfg(all(test, feature = "codecs"))]
 mod tests;
 #[cfg(all(test, feature = "codecs"))]
 mod verdict_tests;
 
-pub(crate) use baseline::gpu_rows;
+pub(crate) use decode::gpu_rows;
 #[cfg(test)]
-pub(crate) use baseline::{Decoder as BaselineDecoder, Form, Job, Window, stages};
-pub(crate) use bytes::InFile;
+pub(crate) use decode::{
+    DecodeRequest, JpegWindow, SimdForm, WindowDecoder as BaselineDecoder, stages,
+};
 #[cfg(feature = "codecs")]
-pub(crate) use decoder::{JpegDecoder, Scratch};
+pub(crate) use decoder::{JpegDecoder, JpegScratch};
 #[cfg(feature = "codecs")]
 pub(crate) use encoder::encode;
 #[cfg(feature = "codecs")]
 pub(crate) use header::JpegHeader;
 pub(crate) use header::{read_header, walk};
-pub(crate) use region::{Region, Scale};
+pub(crate) use header_bytes::InFile;
+pub(crate) use region::{DecodeScale, PixelRegion};
 #[cfg(all(test, feature = "codecs"))]
 pub(crate) use tests::{fixtures, oracle};

@@ -7,14 +7,14 @@ use super::header::JpegHeader;
 /// A decode at 1, 1/2, 1/4 or 1/8 of the size: the scales at which the inverse
 /// DCT is faster than at full size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum DecodeScale {
     Full,
     Half,
     Quarter,
     Eighth,
 }
 
-impl Scale {
+impl DecodeScale {
     pub(crate) const ALL: [Self; 4] = [Self::Full, Self::Half, Self::Quarter, Self::Eighth];
 
     pub(crate) fn denominator(self) -> u32 {
@@ -43,14 +43,14 @@ impl Scale {
 
 /// A box of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct PixelRegion {
     pub(crate) x: u32,
     pub(crate) y: u32,
     pub(crate) w: u32,
     pub(crate) h: u32,
 }
 
-impl Region {
+impl PixelRegion {
     /// Not empty, and inside a picture of this size.
     pub(crate) fn fits_in(self, (w, h): (u32, u32)) -> bool {
         let inside = |at: u32, len: u32, size: u32| {
@@ -61,7 +61,7 @@ impl Region {
 }
 
 #[cfg(test)]
-impl Region {
+impl PixelRegion {
     pub(crate) fn new(x: u32, y: u32, w: u32, h: u32) -> Self {
         Self { x, y, w, h }
     }
@@ -74,7 +74,7 @@ impl Region {
 /// What a decode left in the scratch buffer: rows of `stride` bytes of RGB,
 /// top to bottom, that show this region of the scaled picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedRegion {
     pub(crate) x: u32,
     pub(crate) y: u32,
     pub(crate) w: u32,
@@ -83,6 +83,6 @@ pub(crate) struct Decoded {
 }
 
 /// The size of the picture when decoded at this scale, in stored orientation.
-pub(crate) fn scaled_size(header: &JpegHeader, scale: Scale) -> (u32, u32) {
+pub(crate) fn scaled_size(header: &JpegHeader, scale: DecodeScale) -> (u32, u32) {
     scale.of_size((header.width, header.height))
 }

@@ -8,7 +8,7 @@ pub(super) mod generators;
 pub(crate) mod oracle;
 
 use crate::error::FaultKind;
-use crate::picture::{Limits, Truncated};
+use crate::picture::{PictureLimits, TruncationPolicy};
 
 use self::fixtures::{Random, Sampling, encode, encode_arithmetic, jpeg, many_scans, photos};
 use self::oracle::{Pixel, reference};
@@ -16,7 +16,7 @@ use super::region::scaled_size;
 use super::*;
 
 fn decoder() -> JpegDecoder {
-    JpegDecoder::new(&Limits::default())
+    JpegDecoder::new(&PictureLimits::default())
 }
 
 /// A whole picture as RGB.
@@ -25,7 +25,7 @@ struct Whole {
     rgb: Vec<u8>,
 }
 
-fn whole(bytes: &[u8], scale: Scale, cmyk: bool) -> Whole {
+fn whole(bytes: &[u8], scale: DecodeScale, cmyk: bool) -> Whole {
     if !cmyk {
         let (w, h, rgb) = reference(bytes, scale, Pixel::Rgb);
         return Whole { size: (w, h), rgb };
@@ -47,10 +47,10 @@ pub(super) fn rgb_of_inks(cmyk: &[u8]) -> Vec<u8> {
 /// Decodes `want` and compares each pixel of it.
 fn check(
     decoder: &mut JpegDecoder,
-    scratch: &mut Scratch,
+    scratch: &mut JpegScratch,
     bytes: &[u8],
-    scale: Scale,
-    want: Region,
+    scale: DecodeScale,
+    want: PixelRegion,
     whole: &Whole,
 ) {
     let header = read_header(bytes).unwrap();
@@ -101,9 +101,9 @@ fn cuts(size: u32, random: &mut Random) -> Vec<(u32, u32)> {
 
 fn check_grid(bytes: &[u8], cmyk: bool, stride: usize) {
     let mut random = Random::new(7);
-    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     let header = read_header(bytes).unwrap();
-    for scale in Scale::ALL {
+    for scale in DecodeScale::ALL {
         let whole = whole(bytes, scale, cmyk);
         assert_eq!(scaled_size(&header, scale), whole.size);
         let (columns, rows) = (
@@ -115,7 +115,7 @@ fn check_grid(bytes: &[u8], cmyk: bool, stride: usize) {
         for i in (0..n * 3).step_by(stride) {
             let (x, w) = columns[i % columns.len()];
             let (y, h) = rows[(i * 7 + i / n) % rows.len()];
-            let want = Region::new(x, y, w, h);
+            let want = PixelRegion::new(x, y, w, h);
             check(&mut decoder, &mut scratch, bytes, scale, want, &whole);
         }
     }
@@ -160,15 +160,15 @@ fn tiny_pictures_exhaustively() {
             (35, 3),
         ] {
             let bytes = jpeg(w, h, sampling);
-            let (mut decoder, mut scratch) = (decoder(), Scratch::default());
-            for scale in Scale::ALL {
+            let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
+            for scale in DecodeScale::ALL {
                 let whole = whole(&bytes, scale, sampling.is_cmyk());
                 let (sw, sh) = whole.size;
                 for x in 0..sw {
                     for cw in 1..=sw - x {
                         for y in 0..sh {
                             for ch in [1, 2, sh - y] {
-                                let want = Region::new(x, y, cw, ch);
+                                let want = PixelRegion::new(x, y, cw, ch);
                                 if want.fits_in(whole.size) {
                                     check(&mut decoder, &mut scratch, &bytes, scale, want, &whole);
                                 }
@@ -216,20 +216,20 @@ fn unusual_sampling_factors() {
 #[test]
 fn real_photos() {
     let mut random = Random::new(3);
-    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     for (path, bytes) in photos() {
         let header = read_header(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        for scale in Scale::ALL {
+        for scale in DecodeScale::ALL {
             let whole = whole(&bytes, scale, header.components == 4);
             let (w, h) = whole.size;
             let mut wants = vec![
-                Region::whole(whole.size),
-                Region::new(w / 4, h / 4, w.div_ceil(2), h.div_ceil(2)),
+                PixelRegion::whole(whole.size),
+                PixelRegion::new(w / 4, h / 4, w.div_ceil(2), h.div_ceil(2)),
             ];
             for _ in 0..4 {
                 let (x, y) = (random.in_range(0, w - 1), random.in_range(0, h - 1));
                 let (cw, ch) = (random.in_range(1, w - x), random.in_range(1, h - y));
-                wants.push(Region::new(x, y, cw, ch));
+                wants.push(PixelRegion::new(x, y, cw, ch));
             }
             for want in wants {
                 check(&mut decoder, &mut scratch, &bytes, scale, want, &whole);
@@ -239,36 +239,40 @@ fn real_photos() {
 }
 
 /// Decodes everything; the kind of the fault, if any.
-fn try_whole(decoder: &mut JpegDecoder, scratch: &mut Scratch, bytes: &[u8]) -> Option<FaultKind> {
+fn try_whole(
+    decoder: &mut JpegDecoder,
+    scratch: &mut JpegScratch,
+    bytes: &[u8],
+) -> Option<FaultKind> {
     let header = match read_header(bytes) {
         Ok(header) => header,
         Err(fault) => return Some(fault.kind),
     };
-    let want = Region::whole((header.width, header.height));
+    let want = PixelRegion::whole((header.width, header.height));
     decoder
-        .decode_region(bytes, &header, Scale::Full, want, scratch)
+        .decode_region(bytes, &header, DecodeScale::Full, want, scratch)
         .err()
         .map(|fault| fault.kind)
 }
 
 /// Three regions: top, middle, bottom.
-pub(super) fn some_regions(size: (u32, u32)) -> [Region; 3] {
+pub(super) fn some_regions(size: (u32, u32)) -> [PixelRegion; 3] {
     let (w, h) = size;
     [
-        Region::new(0, 0, w, 1),
-        Region::new(w / 3, h / 3, w.div_ceil(3), h.div_ceil(3)),
-        Region::new(w / 2, h - 1, w - w / 2, 1),
+        PixelRegion::new(0, 0, w, 1),
+        PixelRegion::new(w / 3, h / 3, w.div_ceil(3), h.div_ceil(3)),
+        PixelRegion::new(w / 2, h - 1, w - w / 2, 1),
     ]
 }
 
 /// The verdict on each region at each scale, which must be one and the same.
 fn verdict(bytes: &[u8]) -> Option<FaultKind> {
-    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     let all = try_whole(&mut decoder, &mut scratch, bytes);
     let Ok(header) = read_header(bytes) else {
         return all;
     };
-    for scale in Scale::ALL {
+    for scale in DecodeScale::ALL {
         for want in some_regions(scaled_size(&header, scale)) {
             let one = decoder
                 .decode_region(bytes, &header, scale, want, &mut scratch)
@@ -301,20 +305,20 @@ fn cut_off_files_are_truncated_whatever_part_is_wanted() {
 #[test]
 fn junk_behind_the_end_does_not_matter() {
     let bytes = jpeg(97, 61, Sampling::S420);
-    let pixels = whole(&bytes, Scale::Full, false);
-    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let pixels = whole(&bytes, DecodeScale::Full, false);
+    let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     for junk in [
         &[0; 5000][..],
         b"\xff\xd8\xff\xe0 another one",
         b"\xff\xff\xd9\xd9",
     ] {
         let long = [&bytes[..], junk].concat();
-        let want = Region::whole(pixels.size);
+        let want = PixelRegion::whole(pixels.size);
         check(
             &mut decoder,
             &mut scratch,
             &long,
-            Scale::Full,
+            DecodeScale::Full,
             want,
             &pixels,
         );
@@ -328,7 +332,7 @@ fn junk_behind_the_end_does_not_matter() {
 fn damage_behind_the_pixels_does_not_matter() {
     for sampling in [Sampling::S420, Sampling::Cmyk] {
         let bytes = jpeg(97, 61, sampling);
-        let pixels = whole(&bytes, Scale::Full, sampling.is_cmyk());
+        let pixels = whole(&bytes, DecodeScale::Full, sampling.is_cmyk());
         let body = &bytes[..bytes.len() - 2];
         let sos = bytes.windows(2).rposition(|w| w == [0xFF, 0xDA]).unwrap();
         for tail in [
@@ -340,14 +344,24 @@ fn damage_behind_the_pixels_does_not_matter() {
         ] {
             let odd = [body, tail].concat();
             assert_eq!(verdict(&odd), None, "{:02x?}", &tail[..4]);
-            for want in [Region::whole(pixels.size), Region::new(40, 60, 30, 1)] {
-                let mut scratch = Scratch {
+            for want in [
+                PixelRegion::whole(pixels.size),
+                PixelRegion::new(40, 60, 30, 1),
+            ] {
+                let mut scratch = JpegScratch {
                     rgb: vec![0xA5; 1 << 20],
                     cmyk: vec![0x5A; 1 << 20],
-                    ..Scratch::default()
+                    ..JpegScratch::default()
                 };
                 let mut decoder = decoder();
-                check(&mut decoder, &mut scratch, &odd, Scale::Full, want, &pixels);
+                check(
+                    &mut decoder,
+                    &mut scratch,
+                    &odd,
+                    DecodeScale::Full,
+                    want,
+                    &pixels,
+                );
             }
         }
     }
@@ -361,13 +375,13 @@ fn a_bomb_is_refused_by_its_header() {
     let header = read_header(&bytes).unwrap();
     assert_eq!((header.width, header.height), (65500, 65500));
     let begun = std::time::Instant::now();
-    let mut scratch = Scratch::default();
+    let mut scratch = JpegScratch::default();
     let fault = decoder()
         .decode_region(
             &bytes,
             &header,
-            Scale::Eighth,
-            Region::new(0, 0, 1, 1),
+            DecodeScale::Eighth,
+            PixelRegion::new(0, 0, 1, 1),
             &mut scratch,
         )
         .unwrap_err();
@@ -381,16 +395,16 @@ fn a_bomb_is_refused_by_its_header() {
 
 #[test]
 fn scratch_limits_are_checked_before_decoding() {
-    let limits = Limits {
+    let limits = PictureLimits {
         max_scratch: 1 << 20,
-        ..Limits::default()
+        ..PictureLimits::default()
     };
     let decoder = JpegDecoder::new(&limits);
-    let mut scratch = Scratch::default();
-    let one = Region::new(0, 0, 1, 1);
+    let mut scratch = JpegScratch::default();
+    let one = PixelRegion::new(0, 0, 1, 1);
     let mut decode = |bytes: &[u8], want| {
         let header = read_header(bytes).unwrap();
-        decoder.decode_region(bytes, &header, Scale::Full, want, &mut scratch)
+        decoder.decode_region(bytes, &header, DecodeScale::Full, want, &mut scratch)
     };
     // 800 x 800 4:2:0: 1.92 MB of coefficients; the pixels of one block are few.
     let fault = decode(&encode(800, 800, Sampling::S420, 50, true, 0), one).unwrap_err();
@@ -400,17 +414,17 @@ fn scratch_limits_are_checked_before_decoding() {
     }
     let baseline = encode(800, 800, Sampling::S420, 50, false, 0);
     assert!(decode(&baseline, one).is_ok());
-    let fault = decode(&baseline, Region::new(0, 0, 800, 800)).unwrap_err();
+    let fault = decode(&baseline, PixelRegion::new(0, 0, 800, 800)).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge);
     assert!(fault.reason.contains("1.83 MiB pixels"), "{fault}");
     // What the library itself finds too much is the same kind of fault.
     let close = encode(512, 512, Sampling::S444, 50, true, 0);
-    let tight = JpegDecoder::new(&Limits {
+    let tight = JpegDecoder::new(&PictureLimits {
         max_scratch: 3 * 512 * 512 * 2 + 3 * 8 * 8,
         ..limits
     });
     let header = read_header(&close).unwrap();
-    let result = tight.decode_region(&close, &header, Scale::Full, one, &mut scratch);
+    let result = tight.decode_region(&close, &header, DecodeScale::Full, one, &mut scratch);
     if let Err(fault) = result {
         assert_eq!(fault.kind, FaultKind::TooLarge, "{fault}");
     }
@@ -419,7 +433,7 @@ fn scratch_limits_are_checked_before_decoding() {
 #[test]
 fn nothing_of_one_sample_reaches_the_next() {
     let good = jpeg(97, 61, Sampling::S420);
-    let pixels = whole(&good, Scale::Full, false);
+    let pixels = whole(&good, DecodeScale::Full, false);
     let header = read_header(&good).unwrap();
     let mut no_tables = good.clone();
     let dht = good.windows(2).position(|w| w == [0xFF, 0xC4]).unwrap();
@@ -434,20 +448,23 @@ fn nothing_of_one_sample_reaches_the_next() {
         progressive,
         vec![0xFF, 0xD8, 0xFF, 0xD9],
     ];
-    let (mut decoder, mut scratch) = (decoder(), Scratch::default());
+    let (mut decoder, mut scratch) = (decoder(), JpegScratch::default());
     for other in others {
-        for scale in Scale::ALL {
+        for scale in DecodeScale::ALL {
             // With its own header where it has one, else with a wrong one.
             let h = read_header(&other).unwrap_or(header);
             for want in some_regions(scaled_size(&h, scale)) {
                 let _ = decoder.decode_region(&other, &h, scale, want, &mut scratch);
             }
-            for want in [Region::new(20, 20, 30, 30), Region::whole(pixels.size)] {
+            for want in [
+                PixelRegion::new(20, 20, 30, 30),
+                PixelRegion::whole(pixels.size),
+            ] {
                 check(
                     &mut decoder,
                     &mut scratch,
                     &good,
-                    Scale::Full,
+                    DecodeScale::Full,
                     want,
                     &pixels,
                 );
@@ -466,17 +483,20 @@ fn the_tables_of_one_file_do_not_serve_the_next() {
             let bytes = without(&good, marker);
             assert!(bytes.len() < good.len());
             let decode = |decoder: &JpegDecoder| {
-                let mut scratch = Scratch::default();
+                let mut scratch = JpegScratch::default();
                 let header = read_header(&bytes).map_err(|fault| fault.kind)?;
-                let want = Region::whole((97, 61));
+                let want = PixelRegion::whole((97, 61));
                 decoder
-                    .decode_region(&bytes, &header, Scale::Full, want, &mut scratch)
+                    .decode_region(&bytes, &header, DecodeScale::Full, want, &mut scratch)
                     .map_err(|fault| fault.kind)?;
                 Ok::<_, FaultKind>(scratch.rgb)
             };
             let mut used = decoder();
             for file in [&other, &good] {
-                assert_eq!(try_whole(&mut used, &mut Scratch::default(), file), None);
+                assert_eq!(
+                    try_whole(&mut used, &mut JpegScratch::default(), file),
+                    None
+                );
             }
             assert!(decode(&used) == decode(&decoder()), "{marker:02x}");
         }
@@ -499,19 +519,19 @@ fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
 fn a_header_of_another_file_is_refused() {
     let (a, b) = (jpeg(97, 61, Sampling::S420), jpeg(64, 64, Sampling::S420));
     let header = read_header(&a).unwrap();
-    let mut scratch = Scratch::default();
-    let want = Region::whole((97, 61));
+    let mut scratch = JpegScratch::default();
+    let want = PixelRegion::whole((97, 61));
     let fault = decoder()
-        .decode_region(&b, &header, Scale::Full, want, &mut scratch)
+        .decode_region(&b, &header, DecodeScale::Full, want, &mut scratch)
         .unwrap_err();
     assert_eq!(fault.kind, FaultKind::Corrupt);
     assert!(fault.reason.contains("97 x 61"), "{fault}");
     for want in [
-        Region::new(0, 0, 98, 61),
-        Region::new(u32::MAX, 0, 2, 1),
-        Region::new(3, 3, 0, 1),
+        PixelRegion::new(0, 0, 98, 61),
+        PixelRegion::new(u32::MAX, 0, 2, 1),
+        PixelRegion::new(3, 3, 0, 1),
     ] {
-        let fault = decoder().decode_region(&a, &header, Scale::Full, want, &mut scratch);
+        let fault = decoder().decode_region(&a, &header, DecodeScale::Full, want, &mut scratch);
         assert_eq!(fault.unwrap_err().kind, FaultKind::Corrupt);
     }
 }
@@ -522,7 +542,7 @@ fn a_header_of_another_file_is_refused() {
 fn damaged_files_do_no_harm() {
     const GUARD: u8 = 0xA5;
     let good = jpeg(97, 61, Sampling::S420);
-    let pixels = whole(&good, Scale::Full, false);
+    let pixels = whole(&good, DecodeScale::Full, false);
     let files = [
         good.clone(),
         encode(61, 97, Sampling::S422, 60, true, 0),
@@ -531,15 +551,15 @@ fn damaged_files_do_no_harm() {
         encode_arithmetic(33, 47, Sampling::S420, true),
         jpeg(37, 53, Sampling::Grey),
     ];
-    let limits = Limits {
+    let limits = PictureLimits {
         max_pixels: 1 << 20,
         max_scratch: 16 << 20,
     };
     let mut decoder = JpegDecoder::new(&limits);
-    let mut scratch = Scratch {
+    let mut scratch = JpegScratch {
         rgb: vec![GUARD; 4 << 20],
         cmyk: vec![GUARD; 5 << 20],
-        ..Scratch::default()
+        ..JpegScratch::default()
     };
     let mut random = Random::new(11);
     let (mut decoded, mut refused) = (0, 0);
@@ -563,14 +583,14 @@ fn damaged_files_do_no_harm() {
             refused += 1;
             continue;
         };
-        let scale = Scale::ALL[random.below(4) as usize];
+        let scale = DecodeScale::ALL[random.below(4) as usize];
         let (w, h) = scaled_size(&header, scale);
         let (x, y) = (random.in_range(0, w - 1), random.in_range(0, h - 1));
-        let want = Region::new(x, y, random.in_range(1, w - x), random.in_range(1, h - y));
+        let want = PixelRegion::new(x, y, random.in_range(1, w - x), random.in_range(1, h - y));
         match decoder.decode_region(&bytes, &header, scale, want, &mut scratch) {
             Ok(d) => {
                 decoded += 1;
-                assert!(Region::new(d.x, d.y, d.w, d.h).fits_in((w, h)));
+                assert!(PixelRegion::new(d.x, d.y, d.w, d.h).fits_in((w, h)));
                 let used = d.stride * d.h as usize;
                 assert!(
                     scratch.rgb[used..]
@@ -595,12 +615,12 @@ fn damaged_files_do_no_harm() {
             }
         }
         if round % 100 == 0 {
-            let want = Region::new(20, 20, 30, 30);
+            let want = PixelRegion::new(20, 20, 30, 30);
             check(
                 &mut decoder,
                 &mut scratch,
                 &good,
-                Scale::Full,
+                DecodeScale::Full,
                 want,
                 &pixels,
             );
@@ -643,13 +663,13 @@ fn a_file_of_more_than_100_scans_is_too_large() {
             assert_eq!(verdict(&bytes), Some(FaultKind::TooLarge), "{scans}");
             let header = read_header(&bytes).unwrap();
             // Also where its end is missing, and where such files are kept.
-            for truncated in [Truncated::Refuse, Truncated::Keep] {
-                let decoder = JpegDecoder::that_may_keep(&Limits::default(), truncated);
-                let want = Region::whole((16, 16));
+            for truncated in [TruncationPolicy::Refuse, TruncationPolicy::Keep] {
+                let decoder = JpegDecoder::with_truncation(&PictureLimits::default(), truncated);
+                let want = PixelRegion::whole((16, 16));
                 for bytes in [&bytes[..], &bytes[..bytes.len() - 2]] {
-                    let mut scratch = Scratch::default();
+                    let mut scratch = JpegScratch::default();
                     let fault = decoder
-                        .decode_region(bytes, &header, Scale::Full, want, &mut scratch)
+                        .decode_region(bytes, &header, DecodeScale::Full, want, &mut scratch)
                         .unwrap_err();
                     let due = "JPEG of more than 100 scans, each a pass over the whole picture";
                     assert!(fault.reason.starts_with(due), "{fault}");

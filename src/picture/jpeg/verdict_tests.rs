@@ -1,17 +1,17 @@
 //! Files that no encoder writes: the verdict, its words and the pixels are libjpeg-turbo's.
 
-use crate::picture::{Limits, Truncated};
+use crate::picture::{PictureLimits, TruncationPolicy};
 
 use super::fixtures::{Random, Sampling, encode, one_component_scans};
 use super::oracle::judge;
-use super::region::{Decoded, scaled_size};
+use super::region::{DecodedRegion, scaled_size};
 use super::tests::generators::{any_structure, right_codes};
 use super::tests::{rgb_of_inks, some_regions};
 use super::*;
 
 /// Both decoders. Each form of ours keeps its scratch from file to file.
 struct Verdicts {
-    forms: Vec<(&'static str, Scratch)>,
+    forms: Vec<(&'static str, JpegScratch)>,
     equal: usize,
     refused: usize,
 }
@@ -19,7 +19,7 @@ struct Verdicts {
 impl Verdicts {
     fn new() -> Self {
         Self {
-            forms: Scratch::of_each_form(),
+            forms: JpegScratch::of_each_form(),
             equal: 0,
             refused: 0,
         }
@@ -30,10 +30,11 @@ impl Verdicts {
         let Ok(header) = read_header(bytes) else {
             return;
         };
-        let scale = Scale::ALL[random.below(4) as usize];
+        let scale = DecodeScale::ALL[random.below(4) as usize];
         let size = scaled_size(&header, scale);
-        let truncated = [Truncated::Refuse, Truncated::Keep][random.below(2) as usize];
-        let keeps = truncated == Truncated::Keep;
+        let truncated =
+            [TruncationPolicy::Refuse, TruncationPolicy::Keep][random.below(2) as usize];
+        let keeps = truncated == TruncationPolicy::Keep;
         // Ours alone refuses these.
         if u64::from(size.0) * u64::from(size.1) > 1 << 20
             || header::has_more_scans(bytes, &header, 100)
@@ -48,14 +49,14 @@ impl Verdicts {
             Some(Ok((pixels, _))) => Ok(pixels),
             Some(Err(words)) => Err(format!("JPEG: {words}")),
         };
-        let decoder = JpegDecoder::that_may_keep(&Limits::default(), truncated);
+        let decoder = JpegDecoder::with_truncation(&PictureLimits::default(), truncated);
         for (form, scratch) in &mut self.forms {
             let want = region(size, random);
             let case = || format!("round {round}, {form}: {scale:?} {want:?} {truncated:?}");
             let mine = decoder.decode_region(bytes, &header, scale, want, scratch);
             match (mine, &theirs) {
                 (Ok(mine), Ok(theirs)) => {
-                    let whole = Decoded {
+                    let whole = DecodedRegion {
                         x: 0,
                         y: 0,
                         w: size.0,
@@ -87,7 +88,7 @@ impl Verdicts {
         let (mut random, mut verdicts) = (Random::new(seed), Self::new());
         for round in 0..3000 {
             if round % 50 == 0 {
-                verdicts.forms = Scratch::of_each_form();
+                verdicts.forms = JpegScratch::of_each_form();
             }
             let bytes = generate(&mut random);
             verdicts.compare(&bytes, round, &mut random);
@@ -97,19 +98,19 @@ impl Verdicts {
 }
 
 /// The top row, the middle, the bottom row, or any.
-fn region((w, h): (u32, u32), random: &mut Random) -> Region {
+fn region((w, h): (u32, u32), random: &mut Random) -> PixelRegion {
     match random.below(4) {
         0 => some_regions((w, h))[random.below(3) as usize],
-        1 => Region::whole((w, h)),
+        1 => PixelRegion::whole((w, h)),
         _ => {
             let (x, y) = (random.in_range(0, w - 1), random.in_range(0, h - 1));
-            Region::new(x, y, random.in_range(1, w - x), random.in_range(1, h - y))
+            PixelRegion::new(x, y, random.in_range(1, w - x), random.in_range(1, h - y))
         }
     }
 }
 
 /// Those inside `want`.
-fn pixels_of(decoded: &Decoded, want: Region, rgb: &[u8]) -> Vec<u8> {
+fn pixels_of(decoded: &DecodedRegion, want: PixelRegion, rgb: &[u8]) -> Vec<u8> {
     let lines = rgb
         .chunks(decoded.stride)
         .skip((want.y - decoded.y) as usize);

@@ -10,13 +10,13 @@ use ruzstd::decoding::StreamingDecoder;
 use weezl::{BitOrder, LzwStatus};
 
 use super::fault::{corrupt, truncated, unsupported};
-use super::fax::{self, Fax};
+use super::fax::{self, FaxCoding};
 use crate::error::{FaultKind, SampleFault};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Compression {
+pub(super) enum TiffCompression {
     None,
-    Fax(Fax),
+    Fax(FaxCoding),
     Lzw,
     Jpeg,
     Deflate,
@@ -25,13 +25,13 @@ pub(super) enum Compression {
     WebP,
 }
 
-impl Compression {
+impl TiffCompression {
     pub(super) fn of(code: u64) -> Result<Self, SampleFault> {
         let name = match code {
             1 => return Ok(Self::None),
-            2 => return Ok(Self::Fax(Fax::Runs)),
-            3 => return Ok(Self::Fax(Fax::Group3)),
-            4 => return Ok(Self::Fax(Fax::Group4)),
+            2 => return Ok(Self::Fax(FaxCoding::Runs)),
+            3 => return Ok(Self::Fax(FaxCoding::Group3)),
+            4 => return Ok(Self::Fax(FaxCoding::Group4)),
             5 => return Ok(Self::Lzw),
             7 => return Ok(Self::Jpeg),
             8 | 32946 => return Ok(Self::Deflate),
@@ -54,7 +54,7 @@ impl Compression {
     }
 
     /// The most that unpacking a chunk takes beside the chunk.
-    pub(super) fn beside(self, chunk: u64, pixels: u64) -> u64 {
+    pub(super) fn extra_bytes(self, chunk: u64, pixels: u64) -> u64 {
         const STATE: u64 = 1 << 20;
         match self {
             Self::None | Self::PackBits => 0,
@@ -73,7 +73,7 @@ impl Compression {
 const LEAST_WINDOW: u64 = 8 << 20;
 
 /// What unpacking must know of a chunk.
-pub(super) struct Chunk {
+pub(super) struct ChunkShape {
     pub(super) width: u32,
     pub(super) rows: u32,
     pub(super) samples: u16,
@@ -82,23 +82,23 @@ pub(super) struct Chunk {
 
 /// Fills `to` with what `data` are unpacked.
 pub(super) fn unpack(
-    compression: Compression,
-    chunk: &Chunk,
+    compression: TiffCompression,
+    chunk: &ChunkShape,
     data: &[u8],
     to: &mut [u8],
 ) -> Result<(), SampleFault> {
     match compression {
-        Compression::None => copy(data, to),
-        Compression::PackBits => unpack_runs(data, to),
-        Compression::Lzw => unpack_lzw(data, to),
-        Compression::Deflate => fill(ZlibDecoder::new(data), to),
-        Compression::Fax(kind) => fax::unpack(kind, chunk.fax_options, chunk.width, data, to),
-        Compression::Zstd => {
+        TiffCompression::None => copy(data, to),
+        TiffCompression::PackBits => unpack_runs(data, to),
+        TiffCompression::Lzw => unpack_lzw(data, to),
+        TiffCompression::Deflate => fill(ZlibDecoder::new(data), to),
+        TiffCompression::Fax(kind) => fax::unpack(kind, chunk.fax_options, chunk.width, data, to),
+        TiffCompression::Zstd => {
             check_window(data, to.len() as u64)?;
             fill(StreamingDecoder::new(data).map_err(corrupt)?, to)
         }
-        Compression::WebP => unpack_webp(chunk, data, to),
-        Compression::Jpeg => Err(unsupported("JPEG inside")),
+        TiffCompression::WebP => unpack_webp(chunk, data, to),
+        TiffCompression::Jpeg => Err(unsupported("JPEG inside")),
     }
 }
 
@@ -213,7 +213,7 @@ fn check_window(data: &[u8], chunk: u64) -> Result<(), SampleFault> {
     )))
 }
 
-fn unpack_webp(chunk: &Chunk, data: &[u8], to: &mut [u8]) -> Result<(), SampleFault> {
+fn unpack_webp(chunk: &ChunkShape, data: &[u8], to: &mut [u8]) -> Result<(), SampleFault> {
     let mut picture = WebPDecoder::new(Cursor::new(data)).map_err(corrupt)?;
     let (width, height) = picture.dimensions();
     if width != chunk.width || height < chunk.rows {

@@ -2,21 +2,21 @@
 //!
 //! Pure but for libjpeg-turbo, where they are JPEG.
 
-use super::compression::{Chunk, Compression, unpack};
-use super::directory::Order;
+use super::compression::{ChunkShape, TiffCompression, unpack};
+use super::directory::ByteOrder;
 use super::fault::truncated;
-use super::kind::{Colours, PixelKind};
-use super::picture::TiffPicture;
+use super::pixel_kind::{PixelKind, TiffColors};
 use super::predictor;
-use super::ycbcr::Tables;
+use super::tiff_picture::TiffPicture;
+use super::ycbcr::YCbCrTables;
 use crate::error::SampleFault;
 use crate::picture::buffer::grow;
-use crate::picture::limits::Limits;
-use crate::picture::rgb8::Form;
+use crate::picture::limits::PictureLimits;
+use crate::picture::rgb8::PixelForm;
 
 /// Where a chunk lies in the picture.
 #[derive(Clone, Copy)]
-struct Place {
+struct ChunkPlace {
     x: u32,
     y: u32,
     /// Rows and columns of the picture that it holds.
@@ -33,14 +33,14 @@ impl TiffPicture {
     pub(in crate::picture) fn decode(
         &self,
         bytes: &[u8],
-        limits: &Limits,
+        limits: &PictureLimits,
         frame: &mut [u8],
     ) -> Result<(), SampleFault> {
         let chunks = &self.chunks;
         let per_plane = chunks.across * chunks.down;
         let planes = if chunks.planar { self.kind.samples } else { 1 };
-        let mut spare = Spare::default();
-        if self.kind.colours == Colours::YCbCr && self.compression != Compression::Jpeg {
+        let mut spare = DecodeBuffers::default();
+        if self.kind.colours == TiffColors::YCbCr && self.compression != TiffCompression::Jpeg {
             spare.tables = Some(self.ycbcr.tables()?);
         }
         let mut at = 0;
@@ -63,12 +63,12 @@ impl TiffPicture {
         Ok(())
     }
 
-    fn place(&self, number: u64, plane: Option<u16>) -> Place {
+    fn place(&self, number: u64, plane: Option<u16>) -> ChunkPlace {
         let (width, height) = self.chunks.size;
         let x = (number % self.chunks.across) as u32 * width;
         let y = (number / self.chunks.across) as u32 * height;
         let rows = height.min(self.size.1 - y);
-        Place {
+        ChunkPlace {
             x,
             y,
             rows,
@@ -81,13 +81,13 @@ impl TiffPicture {
     fn decode_chunk(
         &self,
         data: &[u8],
-        place: Place,
-        limits: &Limits,
-        spare: &mut Spare,
+        place: ChunkPlace,
+        limits: &PictureLimits,
+        spare: &mut DecodeBuffers,
         frame: &mut [u8],
     ) -> Result<(), SampleFault> {
         let len = self.chunk_bytes(place.stored_rows) as usize;
-        if self.compression == Compression::Jpeg {
+        if self.compression == TiffCompression::Jpeg {
             grow(&mut spare.chunk, len)?;
             self.decode_jpeg(data, place, limits, spare)?;
             self.write(None, &spare.chunk[..len], place, frame);
@@ -101,7 +101,7 @@ impl TiffPicture {
                 &spare.file
             }
         };
-        if self.compression == Compression::None && self.predictor == 1 {
+        if self.compression == TiffCompression::None && self.predictor == 1 {
             // No copy: rows that lie outside of the picture may be missing.
             let needed = self.chunk_bytes(place.rows) as usize;
             let Some(chunk) = data.get(..needed) else {
@@ -115,7 +115,7 @@ impl TiffPicture {
         }
         grow(&mut spare.chunk, len)?;
         let chunk = &mut spare.chunk[..len];
-        let kind = Chunk {
+        let kind = ChunkShape {
             width: self.chunks.size.0,
             rows: place.stored_rows,
             samples: self.chunk_samples(),
@@ -148,15 +148,21 @@ impl TiffPicture {
     }
 
     /// Where the numbers of samples are in the order of the file, or of JPEG and differences.
-    fn sample_order(&self) -> Order {
+    fn sample_order(&self) -> ByteOrder {
         match self.predictor {
-            3 => Order::Big,
+            3 => ByteOrder::Big,
             _ => self.order,
         }
     }
 
     /// The pixels of a chunk, at their place.
-    fn write(&self, tables: Option<&Tables>, chunk: &[u8], place: Place, frame: &mut [u8]) {
+    fn write(
+        &self,
+        tables: Option<&YCbCrTables>,
+        chunk: &[u8],
+        place: ChunkPlace,
+        frame: &mut [u8],
+    ) {
         if let (Some(tables), true) = (tables, self.ycbcr.subsampling != (1, 1)) {
             return self.write_blocks(tables, chunk, place, frame);
         }
@@ -178,14 +184,14 @@ impl TiffPicture {
         }
     }
 
-    fn write_row(&self, row: &[u8], order: Order, to: &mut [u8]) {
+    fn write_row(&self, row: &[u8], order: ByteOrder, to: &mut [u8]) {
         let kind = self.kind;
         let samples = usize::from(kind.samples);
         let pixel = self.form().bytes();
         // The most common forms as they lie.
         if kind.bits == 8
             && samples == pixel
-            && matches!(kind.colours, Colours::Rgb | Colours::YCbCr)
+            && matches!(kind.colours, TiffColors::Rgb | TiffColors::YCbCr)
             && kind.alpha.is_none_or(|alpha| alpha == 3)
         {
             to.copy_from_slice(&row[..to.len()]);
@@ -194,16 +200,16 @@ impl TiffPicture {
         for (x, to) in to.chunks_exact_mut(pixel).enumerate() {
             let sample = |i: u16| kind.level(row, x * samples + usize::from(i), order);
             match kind.colours {
-                Colours::Grey { zero_is_white } => to[0] = grey(kind, sample(0), zero_is_white),
-                Colours::Palette => {
+                TiffColors::Grey { zero_is_white } => to[0] = grey(kind, sample(0), zero_is_white),
+                TiffColors::Palette => {
                     let index = usize::from(sample(0));
                     let colour = self.palette.get(index).copied().unwrap_or_default();
                     to[..3].copy_from_slice(&colour);
                 }
-                Colours::Rgb | Colours::YCbCr => {
+                TiffColors::Rgb | TiffColors::YCbCr => {
                     to[..3].copy_from_slice(&[sample(0), sample(1), sample(2)]);
                 }
-                Colours::Cmyk => {
+                TiffColors::Cmyk => {
                     to[..3].copy_from_slice(&rgb_of_cmyk([0, 1, 2, 3].map(sample)));
                 }
             }
@@ -214,22 +220,22 @@ impl TiffPicture {
     }
 
     /// One sample of each pixel. CMYK comes as it is needed: black last.
-    fn write_plane(&self, row: &[u8], plane: u16, order: Order, to: &mut [u8]) {
+    fn write_plane(&self, row: &[u8], plane: u16, order: ByteOrder, to: &mut [u8]) {
         let kind = self.kind;
         let pixel = self.form().bytes();
         for (x, to) in to.chunks_exact_mut(pixel).enumerate() {
             let level = kind.level(row, x, order);
             match (kind.colours, plane) {
                 (_, plane) if kind.alpha == Some(plane) => to[pixel - 1] = level,
-                (Colours::Grey { zero_is_white }, 0) => to[0] = grey(kind, level, zero_is_white),
-                (Colours::Palette, 0) => {
+                (TiffColors::Grey { zero_is_white }, 0) => to[0] = grey(kind, level, zero_is_white),
+                (TiffColors::Palette, 0) => {
                     let colour = self.palette.get(usize::from(level)).copied();
                     to[..3].copy_from_slice(&colour.unwrap_or_default());
                 }
-                (Colours::Rgb | Colours::YCbCr | Colours::Cmyk, 0..=2) => {
+                (TiffColors::Rgb | TiffColors::YCbCr | TiffColors::Cmyk, 0..=2) => {
                     to[usize::from(plane)] = level;
                 }
-                (Colours::Cmyk, 3) => {
+                (TiffColors::Cmyk, 3) => {
                     let rgb = rgb_of_cmyk([to[0], to[1], to[2], level]);
                     to[..3].copy_from_slice(&rgb);
                 }
@@ -239,7 +245,13 @@ impl TiffPicture {
     }
 
     /// Blocks of luma, each with its two values of chroma.
-    fn write_blocks(&self, tables: &Tables, chunk: &[u8], place: Place, frame: &mut [u8]) {
+    fn write_blocks(
+        &self,
+        tables: &YCbCrTables,
+        chunk: &[u8],
+        place: ChunkPlace,
+        frame: &mut [u8],
+    ) {
         let (h, v) = self.ycbcr.subsampling;
         let (h, v) = (usize::from(h), usize::from(v));
         let row_bytes = self.row_bytes() as usize;
@@ -258,9 +270,9 @@ impl TiffPicture {
 
     fn put(
         &self,
-        tables: &Tables,
+        tables: &YCbCrTables,
         (x, y): (usize, usize),
-        place: Place,
+        place: ChunkPlace,
         (luma, (cb, cr)): (u8, (u8, u8)),
         frame: &mut [u8],
     ) {
@@ -274,18 +286,18 @@ impl TiffPicture {
     fn decode_jpeg(
         &self,
         data: &[u8],
-        place: Place,
-        limits: &Limits,
-        spare: &mut Spare,
+        place: ChunkPlace,
+        limits: &PictureLimits,
+        spare: &mut DecodeBuffers,
     ) -> Result<(), SampleFault> {
         use super::fault::{corrupt, unsupported};
-        use crate::picture::jpeg::{self, JpegDecoder, Region, Scale};
+        use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
 
         let samples = usize::from(self.chunk_samples());
         let file = &mut spare.file;
         file.clear();
         // Adobe's segment says what the components are: 0 for themselves, 1 for YCbCr.
-        let transform = u8::from(self.kind.colours == Colours::YCbCr && samples == 3);
+        let transform = u8::from(self.kind.colours == TiffColors::YCbCr && samples == 3);
         file.extend_from_slice(b"\xff\xd8\xff\xee\0\x0eAdobe\0\x64\0\0\0\0");
         file.push(transform);
         let inside = |bytes: &[u8]| -> Vec<u8> {
@@ -310,7 +322,7 @@ impl TiffPicture {
             )));
         }
         let rows = place.stored_rows.min(size.1);
-        let region = Region {
+        let region = PixelRegion {
             x: 0,
             y: 0,
             w: size.0,
@@ -318,7 +330,7 @@ impl TiffPicture {
         };
         let decoder = JpegDecoder::new(limits);
         let scratch = &mut spare.jpeg;
-        let decoded = decoder.decode_region(file, &header, Scale::Full, region, scratch)?;
+        let decoded = decoder.decode_region(file, &header, DecodeScale::Full, region, scratch)?;
         let width = size.0 as usize;
         let chunk = &mut spare.chunk[..width * samples * place.stored_rows as usize];
         chunk[width * samples * rows as usize..].fill(0);
@@ -339,9 +351,9 @@ impl TiffPicture {
     fn decode_jpeg(
         &self,
         _: &[u8],
-        _: Place,
-        _: &Limits,
-        _: &mut Spare,
+        _: ChunkPlace,
+        _: &PictureLimits,
+        _: &mut DecodeBuffers,
     ) -> Result<(), SampleFault> {
         Err(super::fault::unsupported(
             "JPEG inside, without the feature codecs,",
@@ -351,16 +363,16 @@ impl TiffPicture {
 
 /// Buffers of one decode.
 #[derive(Default)]
-struct Spare {
+struct DecodeBuffers {
     /// A chunk, unpacked.
     chunk: Vec<u8>,
     /// Bytes of the file that are turned or put together.
     file: Vec<u8>,
     row: Vec<u8>,
     /// Of luma and chroma, where they are not JPEG's.
-    tables: Option<Tables>,
+    tables: Option<YCbCrTables>,
     #[cfg(feature = "codecs")]
-    jpeg: crate::picture::jpeg::Scratch,
+    jpeg: crate::picture::jpeg::JpegScratch,
 }
 
 fn chunk_data<'a>(
@@ -382,9 +394,9 @@ fn chunk_data<'a>(
 }
 
 fn grey(kind: PixelKind, level: u8, zero_is_white: bool) -> u8 {
-    use super::kind::Number;
+    use super::pixel_kind::SampleFormat;
     // Floats are as they are, as Pillow has them.
-    match zero_is_white && kind.number == Number::Unsigned {
+    match zero_is_white && kind.number == SampleFormat::Unsigned {
         true => 255 - level,
         false => level,
     }
@@ -397,6 +409,6 @@ fn rgb_of_cmyk([c, m, y, k]: [u8; 4]) -> [u8; 3] {
 }
 
 /// What a picture of this form takes, a pixel.
-pub(in crate::picture) fn frame_bytes(form: Form, (width, height): (u32, u32)) -> u64 {
+pub(in crate::picture) fn frame_bytes(form: PixelForm, (width, height): (u32, u32)) -> u64 {
     u64::from(width) * u64::from(height) * form.bytes() as u64
 }

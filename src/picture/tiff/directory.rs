@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
 use super::fault::{corrupt, truncated, unsupported};
 use crate::error::SampleFault;
-use crate::picture::reader::Reader;
+use crate::picture::reader::PictureReader;
 use crate::picture::reader::unreadable;
 
 /// The most values of a tag: strips of a picture of so many rows.
@@ -44,12 +44,12 @@ pub(super) mod tag {
 
 /// Of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn number(self, bytes: &[u8]) -> u64 {
         let join = |n: u64, &b: &u8| n << 8 | u64::from(b);
         match self {
@@ -60,7 +60,7 @@ impl Order {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct DirectoryEntry {
     tag: u16,
     kind: u16,
     count: u64,
@@ -68,21 +68,21 @@ struct Entry {
     value: [u8; 8],
 }
 
-pub(super) struct Directory {
-    pub(super) order: Order,
+pub(super) struct TiffDirectory {
+    pub(super) order: ByteOrder,
     /// Bytes of an offset: 4 or 8.
     wide: usize,
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
 }
 
-impl Directory {
+impl TiffDirectory {
     /// The first one of a file.
-    pub(super) fn read(file: &mut Reader<'_>) -> Result<Self, SampleFault> {
+    pub(super) fn read(file: &mut PictureReader<'_>) -> Result<Self, SampleFault> {
         let mut head = [0; 8];
         read_at(file, 0, &mut head)?;
         let order = match head[0] {
-            b'I' => Order::Little,
-            _ => Order::Big,
+            b'I' => ByteOrder::Little,
+            _ => ByteOrder::Big,
         };
         let (wide, at) = match order.number(&head[2..4]) {
             42 => (4, order.number(&head[4..])),
@@ -117,7 +117,7 @@ impl Directory {
     fn push(&mut self, entry: &[u8]) {
         let mut value = [0; 8];
         value[..self.wide].copy_from_slice(&entry[4 + self.wide..]);
-        self.entries.push(Entry {
+        self.entries.push(DirectoryEntry {
             tag: self.order.number(&entry[..2]) as u16,
             kind: self.order.number(&entry[2..4]) as u16,
             count: self.order.number(&entry[4..4 + self.wide]),
@@ -126,7 +126,7 @@ impl Directory {
     }
 
     /// The first of a tag counts.
-    fn entry(&self, tag: u16) -> Option<&Entry> {
+    fn entry(&self, tag: u16) -> Option<&DirectoryEntry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
 
@@ -137,7 +137,7 @@ impl Directory {
     /// The values of a tag, none where it is missing.
     pub(super) fn numbers(
         &self,
-        file: &mut Reader<'_>,
+        file: &mut PictureReader<'_>,
         tag: u16,
     ) -> Result<Option<Vec<u64>>, SampleFault> {
         let Some(entry) = self.entry(tag) else {
@@ -158,7 +158,7 @@ impl Directory {
     /// The first value of a tag.
     pub(super) fn number(
         &self,
-        file: &mut Reader<'_>,
+        file: &mut PictureReader<'_>,
         tag: u16,
     ) -> Result<Option<u64>, SampleFault> {
         let numbers = self.numbers(file, tag)?;
@@ -166,7 +166,7 @@ impl Directory {
     }
 
     /// Fractions; none where the tag is missing or has other values.
-    pub(super) fn fractions(&self, file: &mut Reader<'_>, tag: u16) -> Option<Vec<f32>> {
+    pub(super) fn fractions(&self, file: &mut PictureReader<'_>, tag: u16) -> Option<Vec<f32>> {
         let entry = self.entry(tag)?;
         let bytes = match entry.kind {
             5 => self.values(file, entry, 8, 16).ok()?,
@@ -180,7 +180,12 @@ impl Directory {
     }
 
     /// At most so many bytes of the value of a tag.
-    pub(super) fn bytes(&self, file: &mut Reader<'_>, tag: u16, most: usize) -> Option<Vec<u8>> {
+    pub(super) fn bytes(
+        &self,
+        file: &mut PictureReader<'_>,
+        tag: u16,
+        most: usize,
+    ) -> Option<Vec<u8>> {
         let mut entry = *self.entry(tag)?;
         if !matches!(entry.kind, 1 | 2 | 7) {
             return None;
@@ -194,12 +199,12 @@ impl Directory {
 
     fn values(
         &self,
-        file: &mut Reader<'_>,
-        entry: &Entry,
+        file: &mut PictureReader<'_>,
+        entry: &DirectoryEntry,
         size: usize,
         most: u64,
     ) -> Result<Vec<u8>, SampleFault> {
-        let &Entry { tag, count, .. } = entry;
+        let &DirectoryEntry { tag, count, .. } = entry;
         if count > most {
             return Err(unsupported(format!(
                 "{count} values of tag {tag}, over {most},"
@@ -216,7 +221,7 @@ impl Directory {
     }
 }
 
-fn read_at(file: &mut Reader<'_>, at: u64, to: &mut [u8]) -> Result<(), SampleFault> {
+fn read_at(file: &mut PictureReader<'_>, at: u64, to: &mut [u8]) -> Result<(), SampleFault> {
     file.seek(SeekFrom::Start(at)).map_err(fault)?;
     file.read_exact(to).map_err(fault)
 }

@@ -13,7 +13,7 @@ use crate::error::SampleFault;
 
 /// Which of the packings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fax {
+pub(super) enum FaxCoding {
     /// Rows of runs; each begins at a byte.
     Runs,
     Group3,
@@ -26,7 +26,7 @@ const NOT_PACKED: u64 = 2;
 
 /// Fills `to` with rows of `width` bits; a bit of black is 1.
 pub(super) fn unpack(
-    fax: Fax,
+    fax: FaxCoding,
     options: u64,
     width: u32,
     data: &[u8],
@@ -39,20 +39,20 @@ pub(super) fn unpack(
     if width > i32::MAX as u32 / 2 {
         return Err(corrupt(format!("fax data of {width} pixels a row")));
     }
-    let mut bits = Bits { data, at: 0 };
+    let mut bits = FaxBits { data, at: 0 };
     let (mut above, mut edges) = (Vec::new(), Vec::new());
     let row_bytes = (width as usize).div_ceil(8);
     for (y, row) in to.chunks_exact_mut(row_bytes.max(1)).enumerate() {
         let is_flat = match fax {
-            Fax::Runs => {
+            FaxCoding::Runs => {
                 bits.at = bits.at.next_multiple_of(8);
                 true
             }
-            Fax::Group3 => {
+            FaxCoding::Group3 => {
                 bits.skip_end_of_line();
                 options & TWO_DIMENSIONS == 0 || bits.take() == 1
             }
-            Fax::Group4 => false,
+            FaxCoding::Group4 => false,
         };
         edges.clear();
         let read = match is_flat {
@@ -72,7 +72,7 @@ pub(super) fn unpack(
 }
 
 /// Runs of white and black by turns; `edges` are where the colour changes.
-fn read_runs(bits: &mut Bits<'_>, width: u32, edges: &mut Vec<u32>) -> Option<()> {
+fn read_runs(bits: &mut FaxBits<'_>, width: u32, edges: &mut Vec<u32>) -> Option<()> {
     let (mut at, mut color) = (0, Color::White);
     while at < width {
         at = read_run(bits, color)?.checked_add(at)?;
@@ -82,7 +82,7 @@ fn read_runs(bits: &mut Bits<'_>, width: u32, edges: &mut Vec<u32>) -> Option<()
     Some(())
 }
 
-fn read_run(bits: &mut Bits<'_>, color: Color) -> Option<u32> {
+fn read_run(bits: &mut FaxBits<'_>, color: Color) -> Option<u32> {
     let mut run = 0u32;
     loop {
         let part = match color {
@@ -97,7 +97,12 @@ fn read_run(bits: &mut Bits<'_>, color: Color) -> Option<u32> {
 }
 
 /// A line by how it differs from the one above.
-fn read_modes(bits: &mut Bits<'_>, width: u32, above: &[u32], edges: &mut Vec<u32>) -> Option<()> {
+fn read_modes(
+    bits: &mut FaxBits<'_>,
+    width: u32,
+    above: &[u32],
+    edges: &mut Vec<u32>,
+) -> Option<()> {
     let (mut at, mut color) = (0u32, Color::White);
     let edge = |i: usize| above.get(i).copied().unwrap_or(width);
     let mut is_first = true;
@@ -147,12 +152,12 @@ fn paint(edges: &[u32], width: u32, row: &mut [u8]) {
 }
 
 /// Behind the end there are zeros.
-struct Bits<'a> {
+struct FaxBits<'a> {
     data: &'a [u8],
     at: usize,
 }
 
-impl Bits<'_> {
+impl FaxBits<'_> {
     fn take(&mut self) -> u16 {
         let bit = self.look(1);
         self.at += 1;
@@ -177,7 +182,7 @@ impl Bits<'_> {
     }
 }
 
-impl BitReader for Bits<'_> {
+impl BitReader for FaxBits<'_> {
     type Error = Infallible;
 
     fn peek(&self, bits: u8) -> Option<u16> {

@@ -17,13 +17,13 @@ mod decode;
 mod directory;
 mod fault;
 mod fax;
-mod kind;
-mod picture;
+mod pixel_kind;
 mod predictor;
+mod tiff_picture;
 mod ycbcr;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use decode::frame_bytes;
-pub(super) use picture::TiffPicture;
+pub(super) use tiff_picture::TiffPicture;

@@ -2,10 +2,10 @@
 //!
 //! Pure, a row at a time, in place.
 
-use super::directory::Order;
+use super::directory::ByteOrder;
 
 /// Of whole numbers: each is the sum of those before it. `step`: samples of a pixel.
-pub(super) fn sum_up(row: &mut [u8], bits: u16, step: usize, order: Order) {
+pub(super) fn sum_up(row: &mut [u8], bits: u16, step: usize, order: ByteOrder) {
     match bits {
         8 => {
             for at in step..row.len() {
@@ -18,7 +18,7 @@ pub(super) fn sum_up(row: &mut [u8], bits: u16, step: usize, order: Order) {
     }
 }
 
-fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: Order) {
+fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: ByteOrder) {
     let words = row.as_chunks_mut::<N>().0;
     for at in step..words.len() {
         let before = words[at - step];
@@ -26,8 +26,8 @@ fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: Order) {
         for i in 0..N {
             // From the lowest byte up.
             let i = match order {
-                Order::Little => i,
-                Order::Big => N - 1 - i,
+                ByteOrder::Little => i,
+                ByteOrder::Big => N - 1 - i,
             };
             let sum = u16::from(words[at][i]) + u16::from(before[i]) + carry;
             words[at][i] = sum as u8;
@@ -39,7 +39,7 @@ fn sum_words<const N: usize>(row: &mut [u8], step: usize, order: Order) {
 /// Of floats: bytes are summed up, and those of a row stand by their rank, the highest first.
 /// Afterwards they are big-endian numbers. `spare`: of the row's length.
 pub(super) fn sum_up_floats(row: &mut [u8], bits: u16, step: usize, spare: &mut [u8]) {
-    sum_up(row, 8, step, Order::Big);
+    sum_up(row, 8, step, ByteOrder::Big);
     let bytes = usize::from(bits) / 8;
     let numbers = row.len() / bytes;
     for (at, number) in spare.chunks_exact_mut(bytes).enumerate().take(numbers) {

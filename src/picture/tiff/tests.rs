@@ -3,9 +3,9 @@
 
 use super::TiffPicture;
 use crate::error::{FaultKind, SampleFault};
-use crate::picture::Format;
-use crate::picture::Limits;
-use crate::picture::reader::{Reader, Window};
+use crate::picture::FileFormat;
+use crate::picture::PictureLimits;
+use crate::picture::reader::{PictureReader, ReadBudget};
 
 /// A tag: number, type, values.
 type Tag = (u16, u16, Vec<u32>);
@@ -53,9 +53,9 @@ fn tiff(size: (u32, u32), tags: &[Tag], strip: &[u8]) -> Vec<u8> {
 }
 
 fn decoded(bytes: &[u8]) -> Result<Vec<u8>, SampleFault> {
-    let limits = Limits::default();
-    let window = Window::of_header(Format::Tiff);
-    let mut file = Reader::of(bytes, &window);
+    let limits = PictureLimits::default();
+    let window = ReadBudget::for_header(FileFormat::Tiff);
+    let mut file = PictureReader::of(bytes, &window);
     let picture = TiffPicture::read(&mut file, bytes.len() as u64, &limits)?;
     let mut frame = vec![0; super::decode::frame_bytes(picture.form(), picture.size()) as usize];
     picture.decode(bytes, &limits, &mut frame)?;

@@ -2,10 +2,10 @@
 //!
 //! Pure, in fixed point of 16 bits.
 
-use super::directory::{Directory, tag};
+use super::directory::{TiffDirectory, tag};
 use super::fault::{corrupt, unsupported};
 use crate::error::SampleFault;
-use crate::picture::reader::Reader;
+use crate::picture::reader::PictureReader;
 
 /// How a picture's luma and chroma are meant.
 pub(super) struct YCbCr {
@@ -19,7 +19,10 @@ pub(super) struct YCbCr {
 }
 
 impl YCbCr {
-    pub(super) fn read(directory: &Directory, file: &mut Reader<'_>) -> Result<Self, SampleFault> {
+    pub(super) fn read(
+        directory: &TiffDirectory,
+        file: &mut PictureReader<'_>,
+    ) -> Result<Self, SampleFault> {
         let said = directory.numbers(file, tag::SUBSAMPLING)?;
         let subsampling = match said.as_deref() {
             None => (2, 2),
@@ -45,7 +48,7 @@ impl YCbCr {
     }
 
     /// What each level of a sample adds.
-    pub(super) fn tables(&self) -> Result<Tables, SampleFault> {
+    pub(super) fn tables(&self) -> Result<YCbCrTables, SampleFault> {
         let [red, green, blue] = self.luma;
         let fixed = |v: f32| (v * 65536.0 + 0.5) as i32;
         let (d1, d3) = (2.0 - 2.0 * red, 2.0 - 2.0 * blue);
@@ -60,7 +63,7 @@ impl YCbCr {
             v.clamp(-1024.0, 1024.0) as i32
         };
         let [y0, y1, b0, b1, r0, r1] = self.range;
-        let mut tables = Tables::default();
+        let mut tables = YCbCrTables::default();
         for i in 0..256usize {
             let code = i as i32;
             let cr = value(code - 128, r0 - 128.0, r1 - 128.0, 127.0);
@@ -75,7 +78,7 @@ impl YCbCr {
     }
 }
 
-pub(super) struct Tables {
+pub(super) struct YCbCrTables {
     red: [i32; 256],
     blue: [i32; 256],
     green_of_red: [i32; 256],
@@ -83,7 +86,7 @@ pub(super) struct Tables {
     luma: [i32; 256],
 }
 
-impl Default for Tables {
+impl Default for YCbCrTables {
     fn default() -> Self {
         Self {
             red: [0; 256],
@@ -95,7 +98,7 @@ impl Default for Tables {
     }
 }
 
-impl Tables {
+impl YCbCrTables {
     pub(super) fn rgb(&self, y: u8, cb: u8, cr: u8) -> [u8; 3] {
         let (cb, cr) = (usize::from(cb), usize::from(cr));
         let y = self.luma[usize::from(y)];

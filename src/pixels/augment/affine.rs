@@ -6,10 +6,10 @@
 
 use std::io::Write;
 
-use super::between::{Cubic, Linear, between};
-use crate::pixels::shown::Shown;
-use crate::pixels::view::Pixel;
-use crate::recipe::Interpolation;
+use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
+use crate::recipe::InterpolationMode;
 
 /// Fills `out`, tight, upright and of the picture's size.
 ///
@@ -17,20 +17,20 @@ use crate::recipe::Interpolation;
 /// `a x + b y + c` to the right and `d x + e y + f` down. Nearest, bilinear or
 /// bicubic: no other interpolation gets here.
 pub(crate) fn affine(
-    src: &Shown<'_, u8>,
+    src: &OrientedPixels<'_, u8>,
     matrix: [f64; 6],
-    interpolation: Interpolation,
-    fill: Pixel<u8>,
-    out: &mut [Pixel<u8>],
+    interpolation: InterpolationMode,
+    fill: RgbPixel<u8>,
+    out: &mut [RgbPixel<u8>],
 ) {
     let [a, b, c, d, e, f] = matrix;
     let from = |x: f64, y: f64| (a * x + b * y + c, d * x + e * y + f);
     match interpolation {
-        Interpolation::Nearest => nearest(src, matrix, fill, out),
-        Interpolation::Bicubic => between::<Cubic>(src, from, fill, out),
+        InterpolationMode::Nearest => nearest(src, matrix, fill, out),
+        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, fill, out),
         _ => {
-            debug_assert_eq!(interpolation, Interpolation::Bilinear);
-            between::<Linear>(src, from, fill, out);
+            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
+            interpolate::<LinearKernel>(src, from, fill, out);
         }
     }
 }
@@ -67,7 +67,12 @@ pub(super) fn holds(place: f64, n: usize) -> Option<usize> {
 /// A pixel's own place and those beside it follow from each other by additions:
 /// in 16.16 fixed point, or in `f64` where nothing is turned or sheared, or where
 /// fixed point has no room.
-fn nearest(src: &Shown<'_, u8>, matrix: [f64; 6], fill: Pixel<u8>, out: &mut [Pixel<u8>]) {
+fn nearest(
+    src: &OrientedPixels<'_, u8>,
+    matrix: [f64; 6],
+    fill: RgbPixel<u8>,
+    out: &mut [RgbPixel<u8>],
+) {
     let (w, h) = (src.width, src.height);
     let [a, b, c, d, e, f] = matrix;
     let start = (c + a * 0.5 + b * 0.5, f + d * 0.5 + e * 0.5);

@@ -2,7 +2,7 @@
 //! itself, by a factor: 0 the one, 1 the other, beyond 1 away from it.
 
 use super::table;
-use crate::pixels::view::{Pixel, View, ViewMut};
+use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 
 /// `Image.blend` of one level: the product in `f32`, the fraction lost, held to
 /// the range.
@@ -14,18 +14,18 @@ fn blended(from: u8, to: u8, factor: f32) -> u8 {
 
 /// Pillow's `L`.
 #[inline(always)]
-fn luma(pixel: Pixel<u8>) -> u8 {
+fn luma(pixel: RgbPixel<u8>) -> u8 {
     let [r, g, b] = pixel.map(u32::from);
     ((19_595 * r + 38_470 * g + 7_471 * b + 0x8000) >> 16) as u8
 }
 
 /// From black.
-pub(crate) fn brightness(pixels: ViewMut<'_, u8>, factor: f32) {
+pub(crate) fn brightness(pixels: PixelViewMut<'_, u8>, factor: f32) {
     table::map(pixels, &table::of(|level| blended(0, level, factor)));
 }
 
 /// From the rounded mean of the picture's `L`.
-pub(crate) fn contrast(pixels: ViewMut<'_, u8>, factor: f32) {
+pub(crate) fn contrast(pixels: PixelViewMut<'_, u8>, factor: f32) {
     let view = pixels.as_view();
     let count = (view.width * view.height) as f64;
     let sum: u64 = view.rows().flatten().map(|p| u64::from(luma(*p))).sum();
@@ -34,7 +34,7 @@ pub(crate) fn contrast(pixels: ViewMut<'_, u8>, factor: f32) {
 }
 
 /// From the pixel's own `L`.
-pub(crate) fn color(mut pixels: ViewMut<'_, u8>, factor: f32) {
+pub(crate) fn color(mut pixels: PixelViewMut<'_, u8>, factor: f32) {
     for row in pixels.rows_mut() {
         for pixel in row {
             let grey = luma(*pixel);
@@ -45,7 +45,7 @@ pub(crate) fn color(mut pixels: ViewMut<'_, u8>, factor: f32) {
 
 /// From the smooth picture into `out`, which is tight. The outermost pixels have
 /// not all neighbours, and stay. However the picture is stored, the same comes of it.
-pub(crate) fn sharpness(pixels: View<'_, u8>, factor: f32, out: &mut [Pixel<u8>]) {
+pub(crate) fn sharpness(pixels: PixelView<'_, u8>, factor: f32, out: &mut [RgbPixel<u8>]) {
     let (width, height) = (pixels.width, pixels.height);
     for (y, out) in out.chunks_exact_mut(width.max(1)).enumerate() {
         let row = pixels.row(y);

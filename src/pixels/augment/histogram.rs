@@ -1,14 +1,14 @@
 //! Tables that follow from how often each level is there, a channel at a time.
 
-use super::table::{self, Table};
-use crate::pixels::view::{View, ViewMut};
+use super::table::{self, LevelTable};
+use crate::pixels::pixel_view::{PixelView, PixelViewMut};
 
 /// How often each level is there.
-type Counts = [u64; 256];
+type LevelCounts = [u64; 256];
 
 /// `ImageOps.autocontrast`: the least level becomes 0, the largest 255. A channel
 /// of one level stays.
-pub(crate) fn autocontrast(pixels: ViewMut<'_, u8>) {
+pub(crate) fn autocontrast(pixels: PixelViewMut<'_, u8>) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let least = counts.iter().position(|&n| n > 0);
         let most = counts.iter().rposition(|&n| n > 0);
@@ -20,7 +20,7 @@ pub(crate) fn autocontrast(pixels: ViewMut<'_, u8>) {
     table::map_channels(pixels, &tables);
 }
 
-fn stretched(least: f64, most: f64) -> Table {
+fn stretched(least: f64, most: f64) -> LevelTable {
     let scale = 255.0 / (most - least);
     let offset = -least * scale;
     // A cast cuts, and holds to the range.
@@ -29,7 +29,7 @@ fn stretched(least: f64, most: f64) -> Table {
 
 /// `ImageOps.equalize`: every level about as often. A channel of one level, or of
 /// so few pixels that there is no whole step, stays.
-pub(crate) fn equalize(pixels: ViewMut<'_, u8>) {
+pub(crate) fn equalize(pixels: PixelViewMut<'_, u8>) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let last = counts.iter().rev().find(|n| **n > 0).unwrap_or(&0);
         // One level: none but the last.
@@ -48,7 +48,7 @@ pub(crate) fn equalize(pixels: ViewMut<'_, u8>) {
     table::map_channels(pixels, &tables);
 }
 
-fn counts(pixels: View<'_, u8>) -> [Counts; 3] {
+fn counts(pixels: PixelView<'_, u8>) -> [LevelCounts; 3] {
     let mut counts = [[0; 256]; 3];
     for row in pixels.rows() {
         for pixel in row {

@@ -1,10 +1,10 @@
 //! Hue, through `Image.convert("HSV")` and back: each of the three in a byte, with
 //! what is lost by that.
 
-use crate::pixels::view::{Pixel, ViewMut};
+use crate::pixels::pixel_view::{PixelViewMut, RgbPixel};
 
 /// Adds `by` to the hue, around the circle of 256.
-pub(crate) fn shift(mut pixels: ViewMut<'_, u8>, by: u8) {
+pub(crate) fn shift(mut pixels: PixelViewMut<'_, u8>, by: u8) {
     for row in pixels.rows_mut() {
         for pixel in row {
             let [h, s, v] = hsv(*pixel);
@@ -15,7 +15,7 @@ pub(crate) fn shift(mut pixels: ViewMut<'_, u8>, by: u8) {
 
 /// In `f32` and `f64` by turns, as Pillow's C code; casts cut.
 #[inline(always)]
-fn hsv([r, g, b]: Pixel<u8>) -> Pixel<u8> {
+fn hsv([r, g, b]: RgbPixel<u8>) -> RgbPixel<u8> {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
     if most == least {
         return [0, 0, most];
@@ -38,7 +38,7 @@ fn hsv([r, g, b]: Pixel<u8>) -> Pixel<u8> {
 }
 
 #[inline(always)]
-fn rgb([h, s, v]: Pixel<u8>) -> Pixel<u8> {
+fn rgb([h, s, v]: RgbPixel<u8>) -> RgbPixel<u8> {
     if s == 0 {
         return [v; 3];
     }

@@ -3,17 +3,17 @@
 //! As NumPy does it on a picture of bytes with weights in `f32`: products in
 //! `f32`, sums in `f64`. All that is kept lies upright and tight.
 
-use crate::pixels::shown::Shown;
-use crate::pixels::view::Pixel;
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
 
 /// Copies the picture.
-pub(crate) fn copy(picture: &Shown<'_, u8>, to: &mut [Pixel<u8>]) {
-    picture.each(to, |pixel, to| *to = pixel);
+pub(crate) fn copy(picture: &OrientedPixels<'_, u8>, to: &mut [RgbPixel<u8>]) {
+    picture.write_each(to, |pixel, to| *to = pixel);
 }
 
 /// Adds the picture with this weight.
-pub(crate) fn add(picture: &Shown<'_, u8>, weight: f32, sum: &mut [Pixel<f64>]) {
-    picture.each(sum, |pixel, sum| {
+pub(crate) fn add(picture: &OrientedPixels<'_, u8>, weight: f32, sum: &mut [RgbPixel<f64>]) {
+    picture.write_each(sum, |pixel, sum| {
         for (sum, v) in sum.iter_mut().zip(pixel) {
             *sum += f64::from(weight * f32::from(v));
         }
@@ -21,7 +21,12 @@ pub(crate) fn add(picture: &Shown<'_, u8>, weight: f32, sum: &mut [Pixel<f64>]) 
 }
 
 /// `(1 - by) * kept + by * sum`, cut.
-pub(crate) fn blend(kept: &[Pixel<u8>], sum: &[Pixel<f64>], by: f32, out: &mut [Pixel<u8>]) {
+pub(crate) fn blend(
+    kept: &[RgbPixel<u8>],
+    sum: &[RgbPixel<f64>],
+    by: f32,
+    out: &mut [RgbPixel<u8>],
+) {
     let rest = 1.0 - by;
     let values = kept.as_flattened().iter().zip(sum.as_flattened());
     for (out, (kept, sum)) in out.as_flattened_mut().iter_mut().zip(values) {

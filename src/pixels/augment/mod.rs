@@ -17,10 +17,10 @@
 //! `tests/goldens/augment.tar` holds what Pillow makes of the same pictures.
 
 pub(super) mod affine;
-mod between;
 pub(super) mod blend;
 pub(super) mod histogram;
 pub(super) mod hue;
+mod interpolate;
 pub(super) mod mix;
 pub(super) mod opencv_blur;
 pub(super) mod opencv_resize;

@@ -5,7 +5,7 @@
 //! `picture` lies upright and tight. Pixels beyond an edge are those on its other side,
 //! the edge itself once. Sides of kernels are odd, at most [`MOST`].
 
-use crate::pixels::view::{Pixel, View};
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
 
 /// The largest side of a kernel.
 pub(crate) const MOST: usize = 11;
@@ -15,7 +15,11 @@ const BLOCK: usize = 64;
 const ONE: i32 = 256;
 
 /// `cv2.GaussianBlur(picture, (width, height), 0)`, to the bit: weights are 256ths.
-pub(crate) fn gaussian(picture: View<'_, u8>, (width, height): (u32, u32), out: &mut [Pixel<u8>]) {
+pub(crate) fn gaussian(
+    picture: PixelView<'_, u8>,
+    (width, height): (u32, u32),
+    out: &mut [RgbPixel<u8>],
+) {
     let (across, down) = (side(width), side(height));
     let (columns, rows) = (weights(across), weights(down));
     let reach = down / 2;
@@ -62,7 +66,12 @@ pub(crate) fn gaussian(picture: View<'_, u8>, (width, height): (u32, u32), out: 
 
 /// PaddleClas' `_motion_blur`: a diagonal of `length` pixels, turned by `degrees`, as a
 /// kernel; then the smallest level becomes 0 and the largest 255.
-pub(crate) fn motion(picture: View<'_, u8>, length: u32, degrees: i32, out: &mut [Pixel<u8>]) {
+pub(crate) fn motion(
+    picture: PixelView<'_, u8>,
+    length: u32,
+    degrees: i32,
+    out: &mut [RgbPixel<u8>],
+) {
     let side = side(length);
     let kernel = line(side, degrees);
     let mut places = [(0i64, 0i64, 0f32); MOST * MOST];
@@ -214,7 +223,7 @@ fn line(side: usize, degrees: i32) -> [[f32; MOST]; MOST] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::Augment;
+    use crate::recipe::AugmentStep;
 
     #[test]
     fn weights_sum_to_one_and_edges_reflect() {
@@ -239,11 +248,11 @@ mod tests {
         height: usize,
         width: usize,
         pixels: String,
-        step: Augment,
+        step: AugmentStep,
         expected: String,
     }
 
-    fn pixels(hex: &str) -> Vec<Pixel<u8>> {
+    fn pixels(hex: &str) -> Vec<RgbPixel<u8>> {
         let digits = hex.as_bytes().as_chunks::<2>().0.iter();
         let bytes: Vec<u8> = digits
             .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
@@ -259,16 +268,16 @@ mod tests {
         assert!(goldens.cases.len() >= 27);
         for case in &goldens.cases {
             let (from, expected) = (pixels(&case.pixels), pixels(&case.expected));
-            let view = View::tight(&from, case.width, case.height);
+            let view = PixelView::tight(&from, case.width, case.height);
             let mut out = vec![[0; 3]; from.len()];
             let most = match case.step {
                 // Whole numbers on both sides.
-                Augment::GaussianBlur { width, height } => {
+                AugmentStep::GaussianBlur { width, height } => {
                     gaussian(view, (width, height), &mut out);
                     0
                 }
                 // Sums of floats in another order; stretched, a level becomes two.
-                Augment::MotionBlur { length, degrees } => {
+                AugmentStep::MotionBlur { length, degrees } => {
                     motion(view, length, degrees, &mut out);
                     2
                 }
@@ -283,14 +292,14 @@ mod tests {
     #[test]
     fn a_flat_picture_stays_flat_and_a_stretched_one_is_black() {
         let picture = vec![[7u8, 7, 7]; 70 * 3];
-        let view = View::tight(&picture, 70, 3);
+        let view = PixelView::tight(&picture, 70, 3);
         let mut out = vec![[0; 3]; picture.len()];
         gaussian(view, (11, 5), &mut out);
         assert_eq!(out, picture);
         motion(view, 9, 30, &mut out);
         assert!(out.iter().all(|p| *p == [0; 3]));
-        motion(View::tight(&[], 0, 0), 9, 30, &mut []);
-        gaussian(View::tight(&[], 0, 0), (5, 5), &mut []);
+        motion(PixelView::tight(&[], 0, 0), 9, 30, &mut []);
+        gaussian(PixelView::tight(&[], 0, 0), (5, 5), &mut []);
     }
 
     #[test]

@@ -3,20 +3,20 @@
 //!
 //! OpenCV rounds weights to 11 bits; these are not rounded, so results may differ by a level.
 
-use crate::pixels::shown::Shown;
-use crate::pixels::view::Pixel;
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
 use crate::recipe::OpencvFilter;
 
 /// Fills `out`, tight and upright, of this width and height.
 pub(crate) fn resize(
-    src: &Shown<'_, u8>,
+    src: &OrientedPixels<'_, u8>,
     (width, height): (usize, usize),
     filter: OpencvFilter,
-    out: &mut [Pixel<u8>],
+    out: &mut [RgbPixel<u8>],
 ) {
     let shrinks = width <= src.width && height <= src.height;
-    let across = Axis::new(src.width, width, filter, shrinks);
-    let down = Axis::new(src.height, height, filter, shrinks);
+    let across = OpencvAxis::new(src.width, width, filter, shrinks);
+    let down = OpencvAxis::new(src.height, height, filter, shrinks);
     for (y, row) in out.chunks_exact_mut(width.max(1)).enumerate() {
         let rows = down.taps(y);
         for (x, to) in row.iter_mut().enumerate() {
@@ -41,7 +41,7 @@ pub(crate) fn resize(
 }
 
 /// One side: pixels of the source and of the result.
-struct Axis {
+struct OpencvAxis {
     from: usize,
     /// Pixels of the source by pixel of the result, and the other way round.
     scale: f64,
@@ -54,10 +54,10 @@ struct Axis {
 struct Taps {
     first: i64,
     count: usize,
-    weights: Weights,
+    weights: TapWeights,
 }
 
-enum Weights {
+enum TapWeights {
     Few([f32; 8]),
     /// The part of each that lies between two places, of so much together.
     Overlap {
@@ -67,7 +67,7 @@ enum Weights {
     },
 }
 
-impl Axis {
+impl OpencvAxis {
     fn new(from: usize, to: usize, filter: OpencvFilter, shrinks: bool) -> Self {
         let inverse = to as f64 / from as f64;
         Self {
@@ -95,7 +95,7 @@ impl Axis {
                 Taps {
                     first: first as i64,
                     count: (end - first) as usize,
-                    weights: Weights::Overlap { first, from, to },
+                    weights: TapWeights::Overlap { first, from, to },
                 }
             }
             // What OpenCV does for `INTER_AREA` where a side grows.
@@ -133,8 +133,8 @@ impl Axis {
 impl Taps {
     fn weight(&self, i: usize) -> f32 {
         match self.weights {
-            Weights::Few(weights) => weights[i],
-            Weights::Overlap { first, from, to } => {
+            TapWeights::Few(weights) => weights[i],
+            TapWeights::Overlap { first, from, to } => {
                 let left = first + i as f64;
                 let part = (left + 1.0).min(to) - left.max(from);
                 (part / (to - from)) as f32
@@ -149,7 +149,7 @@ fn few(first: f64, weights: &[f32]) -> Taps {
     Taps {
         first: first as i64,
         count: weights.len(),
-        weights: Weights::Few(all),
+        weights: TapWeights::Few(all),
     }
 }
 
@@ -178,8 +178,8 @@ fn lanczos4(x: f32) -> [f32; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pixels::view::View;
-    use crate::recipe::Placement;
+    use crate::pixels::pixel_view::PixelView;
+    use crate::recipe::PixelPlacement;
 
     /// Of a picture 6 wide and 5 high, whose levels are `37 i % 251`: what OpenCV 4 makes of it
     /// in 3 x 3 pixels, and of that in 6 x 5 again.
@@ -227,28 +227,28 @@ mod tests {
     ];
 
     fn resized(
-        pixels: &[Pixel<u8>],
+        pixels: &[RgbPixel<u8>],
         from: (usize, usize),
         to: (usize, usize),
         filter: OpencvFilter,
-    ) -> Vec<Pixel<u8>> {
-        let view = View {
+    ) -> Vec<RgbPixel<u8>> {
+        let view = PixelView {
             pixels,
             width: from.0,
             height: from.1,
             stride: from.0,
         };
         let mut out = vec![[0; 3]; to.0 * to.1];
-        let picture = Shown::new(view, Placement::default());
+        let picture = OrientedPixels::new(view, PixelPlacement::default());
         resize(&picture, to, filter, &mut out);
         out
     }
 
     #[test]
     fn every_filter_is_opencvs_within_a_level() {
-        let picture: Vec<Pixel<u8>> = (0..30u32).map(|i| [(37 * i % 251) as u8; 3]).collect();
+        let picture: Vec<RgbPixel<u8>> = (0..30u32).map(|i| [(37 * i % 251) as u8; 3]).collect();
         for (filter, small, large) in GOLDENS {
-            let close = |made: &[Pixel<u8>], want: &[u8]| {
+            let close = |made: &[RgbPixel<u8>], want: &[u8]| {
                 for (made, want) in made.iter().zip(want) {
                     assert!(
                         made[0].abs_diff(*want) <= 1 && made[1] == made[2],
@@ -257,7 +257,7 @@ mod tests {
                 }
             };
             close(&resized(&picture, (6, 5), (3, 3), filter), &small);
-            let small: Vec<Pixel<u8>> = small.iter().map(|v| [*v; 3]).collect();
+            let small: Vec<RgbPixel<u8>> = small.iter().map(|v| [*v; 3]).collect();
             close(&resized(&small, (3, 3), (6, 5), filter), &large);
         }
     }

@@ -4,10 +4,10 @@
 //! taps beyond an edge are the edge's. Fractions are cut. Sums have Pillow's order.
 
 use super::affine::holds;
-use super::between::{Cubic, Linear, between};
-use crate::pixels::shown::Shown;
-use crate::pixels::view::Pixel;
-use crate::recipe::Interpolation;
+use super::interpolate::{CubicKernel, LinearKernel, interpolate};
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
+use crate::recipe::InterpolationMode;
 
 /// Fills `out`, tight, upright and of the picture's size.
 ///
@@ -15,11 +15,11 @@ use crate::recipe::Interpolation;
 /// `(a x + b y + c) / (g x + h y + 1)` to the right and `(d x + e y + f) / (g x + h y + 1)`
 /// down. Nearest, bilinear or bicubic: no other interpolation gets here.
 pub(crate) fn perspective(
-    src: &Shown<'_, u8>,
+    src: &OrientedPixels<'_, u8>,
     coefficients: [f64; 8],
-    interpolation: Interpolation,
-    fill: Pixel<u8>,
-    out: &mut [Pixel<u8>],
+    interpolation: InterpolationMode,
+    fill: RgbPixel<u8>,
+    out: &mut [RgbPixel<u8>],
 ) {
     let [a, b, c, d, e, f, g, h] = coefficients;
     let from = |x: f64, y: f64| {
@@ -27,7 +27,7 @@ pub(crate) fn perspective(
         ((a * x + b * y + c) / depth, (d * x + e * y + f) / depth)
     };
     match interpolation {
-        Interpolation::Nearest => {
+        InterpolationMode::Nearest => {
             for (y, row) in out.chunks_exact_mut(src.width.max(1)).enumerate() {
                 for (x, out) in row.iter_mut().enumerate() {
                     let (right, down) = from(x as f64 + 0.5, y as f64 + 0.5);
@@ -38,10 +38,10 @@ pub(crate) fn perspective(
                 }
             }
         }
-        Interpolation::Bicubic => between::<Cubic>(src, from, fill, out),
+        InterpolationMode::Bicubic => interpolate::<CubicKernel>(src, from, fill, out),
         _ => {
-            debug_assert_eq!(interpolation, Interpolation::Bilinear);
-            between::<Linear>(src, from, fill, out);
+            debug_assert_eq!(interpolation, InterpolationMode::Bilinear);
+            interpolate::<LinearKernel>(src, from, fill, out);
         }
     }
 }
@@ -50,12 +50,12 @@ pub(crate) fn perspective(
 mod tests {
     use super::*;
     use crate::pixels::augment::affine::affine;
-    use crate::pixels::view::View;
-    use crate::recipe::Placement;
+    use crate::pixels::pixel_view::PixelView;
+    use crate::recipe::PixelPlacement;
 
-    const FILL: Pixel<u8> = [9, 8, 7];
+    const FILL: RgbPixel<u8> = [9, 8, 7];
 
-    fn picture() -> Vec<Pixel<u8>> {
+    fn picture() -> Vec<RgbPixel<u8>> {
         let v = |i: usize| (i * 89 % 251) as u8;
         (0..11 * 8).map(|i| [v(i), v(i + 7), v(i * 3)]).collect()
     }
@@ -63,10 +63,11 @@ mod tests {
     #[test]
     fn without_vanishing_points_it_is_affine() {
         let pixels = picture();
-        let shown = Shown::new(View::tight(&pixels, 11, 8), Placement::default());
+        let shown =
+            OrientedPixels::new(PixelView::tight(&pixels, 11, 8), PixelPlacement::default());
         let matrix = [0.8, 0.3, 1.3, -0.25, 1.1, 2.5];
         let [a, b, c, d, e, f] = matrix;
-        for how in [Interpolation::Bilinear, Interpolation::Bicubic] {
+        for how in [InterpolationMode::Bilinear, InterpolationMode::Bicubic] {
             let (mut got, mut want) = (vec![[0; 3]; 88], vec![[1; 3]; 88]);
             perspective(&shown, [a, b, c, d, e, f, 0.0, 0.0], how, FILL, &mut got);
             affine(&shown, matrix, how, FILL, &mut want);
@@ -77,14 +78,15 @@ mod tests {
     #[test]
     fn places_that_are_nowhere_show_the_fill() {
         let pixels = picture();
-        let shown = Shown::new(View::tight(&pixels, 11, 8), Placement::default());
+        let shown =
+            OrientedPixels::new(PixelView::tight(&pixels, 11, 8), PixelPlacement::default());
         let far = [0.0, 0.0, 1e300, 0.0, 0.0, -1e300, 1e-300, 0.0];
         let no_number = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, f64::INFINITY];
         let divided = [f64::INFINITY, 0.0, 0.0, 0.0, 0.0, 0.0, f64::INFINITY, 0.0];
         for how in [
-            Interpolation::Nearest,
-            Interpolation::Bilinear,
-            Interpolation::Bicubic,
+            InterpolationMode::Nearest,
+            InterpolationMode::Bilinear,
+            InterpolationMode::Bicubic,
         ] {
             for coefficients in [far, divided] {
                 let mut out = vec![[0; 3]; 88];
@@ -93,7 +95,7 @@ mod tests {
             }
         }
         // Every pixel comes from the corner.
-        for how in [Interpolation::Nearest, Interpolation::Bilinear] {
+        for how in [InterpolationMode::Nearest, InterpolationMode::Bilinear] {
             let mut out = vec![[0; 3]; 88];
             perspective(&shown, no_number, how, FILL, &mut out);
             assert!(out.iter().all(|pixel| *pixel == pixels[0]), "{how:?}");

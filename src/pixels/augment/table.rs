@@ -1,12 +1,12 @@
 //! Levels that change by themselves, whatever lies around them.
 
-use crate::pixels::view::ViewMut;
+use crate::pixels::pixel_view::PixelViewMut;
 
 /// What each level becomes.
-pub(crate) type Table = [u8; 256];
+pub(crate) type LevelTable = [u8; 256];
 
 /// A table by a rule.
-pub(crate) fn of(rule: impl Fn(u8) -> u8) -> Table {
+pub(crate) fn of(rule: impl Fn(u8) -> u8) -> LevelTable {
     let mut table = [0; 256];
     for (level, to) in (0..=255).zip(&mut table) {
         *to = rule(level);
@@ -15,7 +15,7 @@ pub(crate) fn of(rule: impl Fn(u8) -> u8) -> Table {
 }
 
 /// Every channel by the same table.
-pub(crate) fn map(mut pixels: ViewMut<'_, u8>, table: &Table) {
+pub(crate) fn map(mut pixels: PixelViewMut<'_, u8>, table: &LevelTable) {
     for row in pixels.rows_mut() {
         for v in row.as_flattened_mut() {
             *v = table[usize::from(*v)];
@@ -24,7 +24,7 @@ pub(crate) fn map(mut pixels: ViewMut<'_, u8>, table: &Table) {
 }
 
 /// Each channel by its own.
-pub(crate) fn map_channels(mut pixels: ViewMut<'_, u8>, tables: &[Table; 3]) {
+pub(crate) fn map_channels(mut pixels: PixelViewMut<'_, u8>, tables: &[LevelTable; 3]) {
     for row in pixels.rows_mut() {
         for pixel in row {
             for (v, table) in pixel.iter_mut().zip(tables) {

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{affine, hue};
-use crate::pixels::canvas::{Canvas, Held};
-use crate::pixels::resample::Resampler;
-use crate::pixels::shown::Shown;
-use crate::pixels::view::{Pixel, View, ViewMut};
-use crate::recipe::{Augment, Interpolation, Placement, Step};
+use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
+use crate::pixels::resample::ImageResampler;
+use crate::recipe::{AugmentStep, InterpolationMode, PixelPlacement, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::tests_support::golden;
 
@@ -31,13 +31,13 @@ struct Case {
     expected: usize,
     /// Height, width.
     size: (usize, usize),
-    steps: Vec<Augment>,
+    steps: Vec<AugmentStep>,
 }
 
 #[derive(Deserialize)]
 struct Far {
     width: usize,
-    steps: Vec<Augment>,
+    steps: Vec<AugmentStep>,
     expected: usize,
 }
 
@@ -55,13 +55,13 @@ fn manifest() -> Manifest {
     json("manifest")
 }
 
-fn pixels(name: &str, at: usize, count: usize) -> Vec<Pixel<u8>> {
+fn pixels(name: &str, at: usize, count: usize) -> Vec<RgbPixel<u8>> {
     let bytes = golden("augment", &format!("{name}.u8")).unwrap();
     bytes[at..][..3 * count].as_chunks().0.to_vec()
 }
 
-fn placements() -> impl Iterator<Item = Placement> {
-    (0..8).map(|i| Placement {
+fn placements() -> impl Iterator<Item = PixelPlacement> {
+    (0..8).map(|i| PixelPlacement {
         flip_x: i & 1 != 0,
         flip_y: i & 2 != 0,
         transpose: i & 4 != 0,
@@ -71,9 +71,9 @@ fn placements() -> impl Iterator<Item = Placement> {
 /// A picture stored so that `placement` shows it, rows `gap` pixels apart, as many
 /// in front of it: the buffer, and its stored width and height.
 fn stored(
-    upright: &[Pixel<u8>],
+    upright: &[RgbPixel<u8>],
     (width, height): (usize, usize),
-    p: Placement,
+    p: PixelPlacement,
     gap: usize,
 ) -> (Vec<u8>, (usize, usize)) {
     let (w, h) = p.output_size(width, height);
@@ -94,20 +94,24 @@ fn stored(
 }
 
 /// The picture on the canvas, upright.
-fn upright(canvas: &Canvas) -> (Vec<Pixel<u8>>, (usize, usize)) {
-    let (Held::Bytes(view), placement) = canvas.held() else {
+fn upright(canvas: &PictureCanvas) -> (Vec<RgbPixel<u8>>, (usize, usize)) {
+    let (CanvasPixels::Bytes(view), placement) = canvas.pixels() else {
         panic!("not in bytes");
     };
-    let shown = Shown::new(view, placement);
+    let shown = OrientedPixels::new(view, placement);
     let mut out = vec![[0; 3]; shown.width * shown.height];
-    shown.each(&mut out, |pixel, out| *out = pixel);
+    shown.write_each(&mut out, |pixel, out| *out = pixel);
     (out, (shown.width, shown.height))
 }
 
-fn apply(canvas: &mut Canvas, steps: &[Augment]) {
+fn apply(canvas: &mut PictureCanvas, steps: &[AugmentStep]) {
     for step in steps {
         let step = Step::Augment(*step);
-        let done = canvas.apply([step].iter(), true, &mut Resampler::new(CpuLevel::Scalar));
+        let done = canvas.apply(
+            [step].iter(),
+            true,
+            &mut ImageResampler::new(CpuLevel::Scalar),
+        );
         assert_eq!(done, 1);
     }
 }
@@ -116,7 +120,7 @@ fn apply(canvas: &mut Canvas, steps: &[Augment]) {
 fn every_element_is_pillows_however_the_picture_is_stored() {
     let mut wrong = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut canvas = Canvas::default();
+    let mut canvas = PictureCanvas::default();
     let names = manifest().names.into_iter();
     let cases = names.flat_map(|name| {
         let cases: Vec<Case> = json(&name);
@@ -130,7 +134,8 @@ fn every_element_is_pillows_however_the_picture_is_stored() {
             let text = serde_json::to_string(step).unwrap();
             let name = text.split('"').nth(1).unwrap().to_owned();
             let how = match step {
-                Augment::Affine { interpolation, .. } | Augment::Rotate { interpolation, .. } => {
+                AugmentStep::Affine { interpolation, .. }
+                | AugmentStep::Rotate { interpolation, .. } => {
                     format!(" {interpolation:?}")
                 }
                 _ => String::new(),
@@ -140,10 +145,10 @@ fn every_element_is_pillows_however_the_picture_is_stored() {
         for placement in placements() {
             for gap in [0, 3] {
                 let (mut buffer, at) = stored(&input, size, placement, gap);
-                canvas.adopt(&mut buffer, (gap, at.0 + gap), at, placement);
+                canvas.adopt_buffer(&mut buffer, (gap, at.0 + gap), at, placement);
                 apply(&mut canvas, &case.steps);
                 let (got, is) = upright(&canvas);
-                canvas.release(&mut buffer);
+                canvas.return_buffer(&mut buffer);
                 if got != want || is != size {
                     let other = got.iter().zip(&want).filter(|(a, b)| a != b).count();
                     wrong.push(format!(
@@ -194,11 +199,14 @@ fn places_that_fixed_point_does_not_reach_are_pillows() {
     let row: Vec<_> = (0..far.width).map(colour).collect();
     let below = row.iter().map(|p| p.map(|v| 255 - v));
     let both: Vec<_> = row.iter().copied().chain(below).collect();
-    let shown = Shown::new(View::tight(&both, far.width, 2), Placement::default());
+    let shown = OrientedPixels::new(
+        PixelView::tight(&both, far.width, 2),
+        PixelPlacement::default(),
+    );
     let [
-        Augment::Affine {
+        AugmentStep::Affine {
             matrix,
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             fill,
         },
     ] = far.steps[..]
@@ -206,7 +214,7 @@ fn places_that_fixed_point_does_not_reach_are_pillows() {
         panic!("another step");
     };
     let mut out = vec![[1; 3]; 2 * far.width];
-    affine::affine(&shown, matrix, Interpolation::Nearest, fill, &mut out);
+    affine::affine(&shown, matrix, InterpolationMode::Nearest, fill, &mut out);
     const SEEN: usize = 64;
     let want = pixels("far", far.expected, 2 * SEEN);
     assert!(want.iter().any(|p| *p != fill) && want.contains(&fill));
@@ -223,7 +231,7 @@ fn the_hue_of_every_colour_is_pillows() {
         for first in (0..1 << 24).step_by(WIDE) {
             let colour = |i: u64| [i >> 16, i >> 8, i].map(|v| v as u8);
             let mut row: Vec<_> = (first..first + WIDE as u64).map(colour).collect();
-            let view = ViewMut {
+            let view = PixelViewMut {
                 pixels: &mut row,
                 width: WIDE,
                 height: 1,

@@ -1,26 +1,26 @@
 //! The memory of a canvas: two buffers of a type, and which part of one is the picture.
 
-use crate::pixels::view::{Pixel, View, ViewMut};
-use crate::recipe::Placement;
+use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
+use crate::recipe::PixelPlacement;
 
 /// Two buffers of a type: one is read, the other written. Every sample begins in
 /// the same one, so each grows to the most of what it is for, and not both to the
 /// larger.
 #[derive(Debug, Default)]
-pub(super) struct Pair<T> {
+pub(super) struct BufferPair<T> {
     pub(super) here: Vec<T>,
     pub(super) there: Vec<T>,
     swapped: bool,
 }
 
-impl<T> Pair<T> {
+impl<T> BufferPair<T> {
     pub(super) fn swap(&mut self) {
         std::mem::swap(&mut self.here, &mut self.there);
         self.swapped = !self.swapped;
     }
 
     /// As before the first swap.
-    pub(super) fn home(&mut self) {
+    pub(super) fn reset(&mut self) {
         if self.swapped {
             self.swap();
         }
@@ -29,7 +29,7 @@ impl<T> Pair<T> {
 
 /// The part of a buffer that is the picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Part {
+pub(super) struct PictureLayout {
     pub(super) is_floats: bool,
     /// Pixels in front of the first.
     pub(super) first: usize,
@@ -37,12 +37,12 @@ pub(super) struct Part {
     pub(super) stride: usize,
     pub(super) width: usize,
     pub(super) height: usize,
-    pub(super) placement: Placement,
+    pub(super) placement: PixelPlacement,
 }
 
-impl Part {
+impl PictureLayout {
     /// Bytes from the start of their buffer on, row by row.
-    pub(super) fn tight(width: usize, height: usize, placement: Placement) -> Self {
+    pub(super) fn tight(width: usize, height: usize, placement: PixelPlacement) -> Self {
         Self {
             is_floats: false,
             first: 0,
@@ -53,8 +53,8 @@ impl Part {
         }
     }
 
-    pub(super) fn of<'a, T>(&self, values: &'a [T]) -> View<'a, T> {
-        View {
+    pub(super) fn of<'a, T>(&self, values: &'a [T]) -> PixelView<'a, T> {
+        PixelView {
             pixels: &values.as_chunks().0[self.first..],
             width: self.width,
             height: self.height,
@@ -62,8 +62,8 @@ impl Part {
         }
     }
 
-    pub(super) fn of_mut<'a, T>(&self, values: &'a mut [T]) -> ViewMut<'a, T> {
-        ViewMut {
+    pub(super) fn of_mut<'a, T>(&self, values: &'a mut [T]) -> PixelViewMut<'a, T> {
+        PixelViewMut {
             pixels: &mut values.as_chunks_mut().0[self.first..],
             width: self.width,
             height: self.height,
@@ -72,19 +72,19 @@ impl Part {
     }
 
     /// A tight picture of this stored size.
-    pub(super) fn becomes(&mut self, width: usize, height: usize) {
+    pub(super) fn set_tight(&mut self, width: usize, height: usize) {
         (self.first, self.stride) = (0, width);
         (self.width, self.height) = (width, height);
     }
 }
 
 /// Room for so many pixels.
-pub(super) fn room<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &mut [Pixel<T>] {
-    fit(v, 3 * pixels);
+pub(super) fn pixels_mut<T: Copy + Default>(v: &mut Vec<T>, pixels: usize) -> &mut [RgbPixel<T>] {
+    ensure_len(v, 3 * pixels);
     &mut v.as_chunks_mut().0[..pixels]
 }
 
-pub(super) fn fit<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
+pub(super) fn ensure_len<T: Copy + Default>(v: &mut Vec<T>, len: usize) {
     if v.len() < len {
         // Nothing of the content is needed, and no more than was said is taken.
         v.clear();

@@ -12,9 +12,9 @@
 
 mod augment;
 mod buffers;
-mod mix;
+mod mix_buffers;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use steps::{Canvas, Held};
+pub(crate) use steps::{CanvasPixels, PictureCanvas};

@@ -2,19 +2,19 @@
 
 use half::{bf16, f16};
 
-use super::buffers::{Pair, Part, fit, room};
-use super::mix::Mix;
-use crate::cut::fold::Fold;
-use crate::pixels::convert::Converter;
-use crate::pixels::elastic::{self, Elastic};
-use crate::pixels::level::Level;
+use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
+use super::mix_buffers::MixBuffers;
+use crate::cut::folded_steps::FoldedSteps;
+use crate::pixels::convert::ColorConverter;
+use crate::pixels::elastic::{self, DisplacementField};
+use crate::pixels::level::ChannelLevel;
 use crate::pixels::normalise;
-use crate::pixels::normalise::Scaling;
-use crate::pixels::resample::{Axes, Resampler, Source};
-use crate::pixels::view::{Pixel, View};
+use crate::pixels::normalise::ChannelScaling;
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
+use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes};
 use crate::pixels::{blur, erase, grey, jitter, pad, rotate, warp};
 use crate::recipe::{
-    Dtype, Interpolation, Padding, PaddingMode, Placement, RotationStyle, Size, Step,
+    DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, RotationStyle, Size, Step,
 };
 
 /// A function on the picture in place, in whichever type it is held.
@@ -29,24 +29,24 @@ macro_rules! in_place {
 
 /// A picture, and memory for what becomes of it: a warm call allocates nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Canvas {
-    pub(super) bytes: Pair<u8>,
-    pub(super) floats: Pair<f32>,
+pub(crate) struct PictureCanvas {
+    pub(super) bytes: BufferPair<u8>,
+    pub(super) floats: BufferPair<f32>,
     /// Rows of a blur.
     rows: Vec<f32>,
-    pub(super) mix: Mix,
+    pub(super) mix: MixBuffers,
     /// Made when it is first needed: its table takes a moment.
-    converter: Option<Converter>,
-    pub(super) at: Part,
+    converter: Option<ColorConverter>,
+    pub(super) at: PictureLayout,
 }
 
 /// The picture, in whichever type it is held.
-pub(crate) enum Held<'a> {
-    Bytes(View<'a, u8>),
-    Floats(View<'a, f32>),
+pub(crate) enum CanvasPixels<'a> {
+    Bytes(PixelView<'a, u8>),
+    Floats(PixelView<'a, f32>),
 }
 
-impl Canvas {
+impl PictureCanvas {
     /// Bytes that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         let floats = [&self.floats.here, &self.floats.there, &self.rows];
@@ -56,20 +56,25 @@ impl Canvas {
     }
 
     /// Gives all buffers back.
-    pub(crate) fn give_back(&mut self) {
-        self.bytes = Pair::default();
-        self.floats = Pair::default();
+    pub(crate) fn free_buffers(&mut self) {
+        self.bytes = BufferPair::default();
+        self.floats = BufferPair::default();
         self.rows = Vec::new();
-        self.mix = Mix::default();
+        self.mix = MixBuffers::default();
     }
 
     /// Begins with a tight picture of this stored width and height, in `u8`, which
     /// the caller fills.
-    pub(crate) fn begin(&mut self, width: usize, height: usize, placement: Placement) -> &mut [u8] {
+    pub(crate) fn begin(
+        &mut self,
+        width: usize,
+        height: usize,
+        placement: PixelPlacement,
+    ) -> &mut [u8] {
         let bytes = 3 * width * height;
         self.home();
-        fit(&mut self.bytes.here, bytes);
-        self.at = Part::tight(width, height, placement);
+        ensure_len(&mut self.bytes.here, bytes);
+        self.at = PictureLayout::tight(width, height, placement);
         &mut self.bytes.here[..bytes]
     }
 
@@ -79,13 +84,13 @@ impl Canvas {
         &mut self,
         width: usize,
         height: usize,
-        placement: Placement,
+        placement: PixelPlacement,
     ) -> &mut [f32] {
         self.home();
-        fit(&mut self.floats.here, 3 * width * height);
-        self.at = Part {
+        ensure_len(&mut self.floats.here, 3 * width * height);
+        self.at = PictureLayout {
             is_floats: true,
-            ..Part::tight(width, height, placement)
+            ..PictureLayout::tight(width, height, placement)
         };
         &mut self.floats.here[..3 * width * height]
     }
@@ -93,39 +98,39 @@ impl Canvas {
     /// Begins with a picture that lies in `buffer`, which changes places with one
     /// of the canvas: pixels in front of the first, pixels from row to row, width
     /// and height.
-    pub(crate) fn adopt(
+    pub(crate) fn adopt_buffer(
         &mut self,
         buffer: &mut Vec<u8>,
         (first, stride): (usize, usize),
         (width, height): (usize, usize),
-        placement: Placement,
+        placement: PixelPlacement,
     ) {
         self.home();
         std::mem::swap(&mut self.bytes.here, buffer);
-        self.at = Part {
+        self.at = PictureLayout {
             first,
             stride,
-            ..Part::tight(width, height, placement)
+            ..PictureLayout::tight(width, height, placement)
         };
     }
 
     /// Gives the buffer back to where the picture was adopted from, whatever steps
     /// made of it.
-    pub(crate) fn release(&mut self, buffer: &mut Vec<u8>) {
+    pub(crate) fn return_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.home();
         std::mem::swap(&mut self.bytes.here, buffer);
     }
 
     fn home(&mut self) {
-        self.bytes.home();
-        self.floats.home();
+        self.bytes.reset();
+        self.floats.reset();
     }
 
     /// The picture, and how it is turned.
-    pub(crate) fn held(&self) -> (Held<'_>, Placement) {
+    pub(crate) fn pixels(&self) -> (CanvasPixels<'_>, PixelPlacement) {
         let held = match self.at.is_floats {
-            false => Held::Bytes(self.at.of(&self.bytes.here)),
-            true => Held::Floats(self.at.of(&self.floats.here)),
+            false => CanvasPixels::Bytes(self.at.of(&self.bytes.here)),
+            true => CanvasPixels::Floats(self.at.of(&self.floats.here)),
         };
         (held, self.at.placement)
     }
@@ -136,7 +141,7 @@ impl Canvas {
         &mut self,
         steps: impl Iterator<Item = &'a Step> + Clone,
         fuses: bool,
-        resampler: &mut Resampler,
+        resampler: &mut ImageResampler,
     ) -> usize {
         let most = if fuses { usize::MAX } else { 1 };
         let Some(step) = steps.clone().next() else {
@@ -149,7 +154,7 @@ impl Canvas {
             | Step::Turn(_)
             | Step::Resize { .. } => {
                 let stored = (self.at.width as u32, self.at.height as u32);
-                let fold = Fold::of(steps.take(most), stored, self.at.placement);
+                let fold = FoldedSteps::of(steps.take(most), stored, self.at.placement);
                 self.fold(&fold, resampler);
                 return fold.steps;
             }
@@ -171,7 +176,7 @@ impl Canvas {
                 match (style, at.is_floats) {
                     // Stands where pixels are bytes.
                     (RotationStyle::Opencv, _) => {
-                        let to = room(&mut self.bytes.there, size.0 * size.1);
+                        let to = pixels_mut(&mut self.bytes.there, size.0 * size.1);
                         let view = at.of(&self.bytes.here);
                         let fill = fill.map(u8::rounded);
                         warp::turn(view, at.placement, degrees, interpolation, fill, to);
@@ -181,8 +186,8 @@ impl Canvas {
                     (RotationStyle::Tensor, true) => rotate_pair(&mut self.floats, at, turn),
                 }
                 // Comes out upright.
-                self.at.placement = Placement::default();
-                self.at.becomes(size.0, size.1);
+                self.at.placement = PixelPlacement::default();
+                self.at.set_tight(size.0, size.1);
             }
             Step::Blur { kernel, sigma } => {
                 let (at, rows) = (self.at, &mut self.rows);
@@ -198,7 +203,7 @@ impl Canvas {
                     false => blur_pair(&mut self.bytes, at, kernel, sigma, rows),
                     true => blur_pair(&mut self.floats, at, kernel, sigma, rows),
                 }
-                self.at.becomes(at.width, at.height);
+                self.at.set_tight(at.width, at.height);
             }
             Step::Elastic {
                 key,
@@ -207,14 +212,14 @@ impl Canvas {
                 interpolation,
                 fill,
             } => {
-                let by = Elastic { key, alpha, sigma };
+                let by = DisplacementField { key, alpha, sigma };
                 let (at, rows) = (self.at, &mut self.rows);
                 match at.is_floats {
                     false => elastic_pair(&mut self.bytes, at, by, (interpolation, fill), rows),
                     true => elastic_pair(&mut self.floats, at, by, (interpolation, fill), rows),
                 }
                 // Comes out upright.
-                self.begin_again();
+                self.set_upright();
             }
             Step::Brightness(factor) => in_place!(self, jitter::brightness, factor),
             Step::Contrast(factor) => in_place!(self, jitter::contrast, factor),
@@ -231,20 +236,20 @@ impl Canvas {
                 in_place!(self, erase::erase, rect, placement, with, grey);
             }
             Step::Convert(to, white) => {
-                let converter = self.converter.get_or_insert_with(Converter::new);
+                let converter = self.converter.get_or_insert_with(ColorConverter::new);
                 if self.at.is_floats {
                     let view = self.at.of_mut(&mut self.floats.here);
                     converter.convert_in_place(view, to, white);
                 } else {
                     let at = self.at;
-                    let out = room(&mut self.floats.here, at.width * at.height);
+                    let out = pixels_mut(&mut self.floats.here, at.width * at.height);
                     let view = at.of(&self.bytes.here);
                     converter.convert(view, to, white, out);
                     self.are_floats();
                 }
             }
             Step::Normalize { unit, mean, std } => {
-                let scaling = Scaling { unit, mean, std };
+                let scaling = ChannelScaling { unit, mean, std };
                 if self.at.is_floats {
                     normalise::normalise_in_place(self.at.of_mut(&mut self.floats.here), scaling);
                 } else {
@@ -268,15 +273,15 @@ impl Canvas {
             false => pad_pair(&mut self.bytes, at, padding, mode, fill.map(u8::rounded)),
             true => pad_pair(&mut self.floats, at, padding, mode, fill),
         }
-        self.at.becomes(width, height);
+        self.at.set_tight(width, height);
     }
 
-    fn cast(&mut self, dtype: Dtype) {
+    fn cast(&mut self, dtype: DataType) {
         match (dtype, self.at.is_floats) {
-            (Dtype::U8, false) | (Dtype::F32, true) => {}
-            (Dtype::U8, true) => {
+            (DataType::U8, false) | (DataType::F32, true) => {}
+            (DataType::U8, true) => {
                 let at = self.at;
-                fit(&mut self.bytes.here, 3 * at.width * at.height);
+                ensure_len(&mut self.bytes.here, 3 * at.width * at.height);
                 let to = self.bytes.here.as_chunks_mut().0;
                 let rows = at.of(&self.floats.here);
                 for (to, row) in to.chunks_exact_mut(at.width).zip(rows.rows()) {
@@ -284,10 +289,10 @@ impl Canvas {
                         *to = pixel.map(u8::rounded);
                     }
                 }
-                self.at.becomes(at.width, at.height);
+                self.at.set_tight(at.width, at.height);
                 self.at.is_floats = false;
             }
-            (Dtype::F16 | Dtype::Bf16 | Dtype::F32, false) => {
+            (DataType::F16 | DataType::Bf16 | DataType::F32, false) => {
                 // f16 and bf16 hold every level.
                 let (view, out) = self.room_in_floats();
                 for (to, row) in out.chunks_exact_mut(view.width).zip(view.rows()) {
@@ -297,8 +302,8 @@ impl Canvas {
                 }
                 self.are_floats();
             }
-            (Dtype::F16, true) => self.round(|v| f16::from_f32(v).to_f32()),
-            (Dtype::Bf16, true) => self.round(|v| bf16::from_f32(v).to_f32()),
+            (DataType::F16, true) => self.round(|v| f16::from_f32(v).to_f32()),
+            (DataType::Bf16, true) => self.round(|v| bf16::from_f32(v).to_f32()),
         }
     }
 
@@ -312,102 +317,108 @@ impl Canvas {
     }
 
     /// The picture in bytes, and room for it in floats.
-    fn room_in_floats(&mut self) -> (View<'_, u8>, &mut [Pixel<f32>]) {
+    fn room_in_floats(&mut self) -> (PixelView<'_, u8>, &mut [RgbPixel<f32>]) {
         let pixels = self.at.width * self.at.height;
-        let to = room(&mut self.floats.here, pixels);
+        let to = pixels_mut(&mut self.floats.here, pixels);
         (self.at.of(&self.bytes.here), to)
     }
 
     /// That room holds the picture now.
     fn are_floats(&mut self) {
         self.at.is_floats = true;
-        self.at.becomes(self.at.width, self.at.height);
+        self.at.set_tight(self.at.width, self.at.height);
     }
 
-    fn fold(&mut self, fold: &Fold, resampler: &mut Resampler) {
+    fn fold(&mut self, fold: &FoldedSteps, resampler: &mut ImageResampler) {
         let at = &mut self.at;
         let rect = fold.rect;
         at.placement = fold.placement;
         at.first += rect.top as usize * at.stride + rect.left as usize;
         (at.width, at.height) = (rect.width as usize, rect.height as usize);
-        let Some((x, y)) = fold.reads_all() else {
+        let Some((x, y)) = fold.resize_axes() else {
             return;
         };
-        let axes = Axes { x, y };
+        let axes = ResizeAxes { x, y };
         let (width, height) = (x.out_size as usize, y.out_size as usize);
         if at.is_floats {
             let view = at.of(&self.floats.here);
-            let to = room(&mut self.floats.there, width * height);
+            let to = pixels_mut(&mut self.floats.there, width * height);
             resampler.resample_floats(view, axes, to);
             self.floats.swap();
         } else {
-            let source = Source {
+            let source = PixelSource {
                 pixels: &self.bytes.here[3 * at.first..],
                 width: at.width,
                 height: at.height,
                 stride: 3 * at.stride,
             };
-            let to = room(&mut self.bytes.there, width * height);
+            let to = pixels_mut(&mut self.bytes.there, width * height);
             resampler.resample(source, axes, to.as_flattened_mut());
             self.bytes.swap();
         }
-        self.at.becomes(width, height);
+        self.at.set_tight(width, height);
     }
 }
 
 fn pad_pair<T: Copy + Default>(
-    pair: &mut Pair<T>,
-    at: Part,
+    pair: &mut BufferPair<T>,
+    at: PictureLayout,
     padding: Padding,
     mode: PaddingMode,
-    fill: Pixel<T>,
+    fill: RgbPixel<T>,
 ) {
     let width = at.width + (padding.left + padding.right) as usize;
     let height = at.height + (padding.top + padding.bottom) as usize;
-    let to = room(&mut pair.there, width * height);
+    let to = pixels_mut(&mut pair.there, width * height);
     pad::pad(at.of(&pair.here), padding, mode, fill, to);
     pair.swap();
 }
 
 /// How the picture is turned, by how many degrees, how, to which size, with what
 /// in the corners.
-type Turn = (Placement, f64, Interpolation, (usize, usize), [f32; 3]);
+type Turn = (
+    PixelPlacement,
+    f64,
+    InterpolationMode,
+    (usize, usize),
+    [f32; 3],
+);
 
-fn rotate_pair<T: Level + Default>(
-    pair: &mut Pair<T>,
-    at: Part,
+fn rotate_pair<T: ChannelLevel + Default>(
+    pair: &mut BufferPair<T>,
+    at: PictureLayout,
     (placement, degrees, interpolation, size, fill): Turn,
 ) {
-    let to = room(&mut pair.there, size.0 * size.1);
+    let to = pixels_mut(&mut pair.there, size.0 * size.1);
     let view = at.of(&pair.here);
     rotate::rotate(view, placement, degrees, interpolation, size, fill, to);
     pair.swap();
 }
 
-fn elastic_pair<T: Level + Default>(
-    pair: &mut Pair<T>,
-    at: Part,
-    by: Elastic,
-    (interpolation, fill): (Interpolation, [f32; 3]),
+fn elastic_pair<T: ChannelLevel + Default>(
+    pair: &mut BufferPair<T>,
+    at: PictureLayout,
+    by: DisplacementField,
+    (interpolation, fill): (InterpolationMode, [f32; 3]),
     rows: &mut Vec<f32>,
 ) {
     let (width, height) = at.placement.output_size(at.width, at.height);
-    let to = room(&mut pair.there, width * height);
-    fit(rows, elastic::scratch_len(width, height, by.sigma));
+    let to = pixels_mut(&mut pair.there, width * height);
+    ensure_len(rows, elastic::scratch_len(width, height, by.sigma));
     let view = at.of(&pair.here);
     elastic::elastic(view, at.placement, by, interpolation, fill, to, rows);
     pair.swap();
 }
 
-fn blur_pair<T: Level + Default>(
-    pair: &mut Pair<T>,
-    at: Part,
+fn blur_pair<T: ChannelLevel + Default>(
+    pair: &mut BufferPair<T>,
+    at: PictureLayout,
     kernel: Size,
     sigma: f64,
     rows: &mut Vec<f32>,
 ) {
-    let to = room(&mut pair.there, at.width * at.height);
-    fit(rows, blur::scratch_len(at.width, at.height, kernel));
+    let to = pixels_mut(&mut pair.there, at.width * at.height);
+    ensure_len(rows, blur::scratch_len(at.width, at.height, kernel));
     blur::gaussian_blur(at.of(&pair.here), kernel, sigma, to, rows);
     pair.swap();
 }

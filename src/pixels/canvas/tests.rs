@@ -2,31 +2,32 @@
 
 use proptest::prelude::*;
 
-use crate::cut::needs::{Buffers, CanvasNeeds};
-use crate::pixels::canvas::buffers::fit;
+use crate::cut::canvas_memory::{CanvasBufferBytes, CanvasMemory};
+use crate::pixels::canvas::buffers::ensure_len;
 use crate::pixels::canvas::*;
-use crate::pixels::normalise::Scaling;
-use crate::pixels::resample::Resampler;
+use crate::pixels::normalise::ChannelScaling;
+use crate::pixels::resample::ImageResampler;
 use crate::pixels::rounding::rounded;
-use crate::recipe::geometry::Rect;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
-    Augment, Dtype, Erased, Interpolation, Padding, PaddingMode, Placement, Size, Step,
+    AugmentStep, BoxFill, DataType, InterpolationMode, Padding, PaddingMode, PixelPlacement, Size,
+    Step,
 };
 use crate::sys::cpu::CpuLevel;
 
 /// A kind of step and numbers to make one of.
 type Seed = (u8, [u8; 4]);
 
-const FILTERS: [Interpolation; 3] = [
-    Interpolation::Nearest,
-    Interpolation::Bilinear,
-    Interpolation::Bicubic,
+const FILTERS: [InterpolationMode; 3] = [
+    InterpolationMode::Nearest,
+    InterpolationMode::Bilinear,
+    InterpolationMode::Bicubic,
 ];
 
 /// A box in a picture of this width and height.
-fn part((w, h): (u32, u32), [a, b, c, d]: [u8; 4]) -> Rect {
+fn part((w, h): (u32, u32), [a, b, c, d]: [u8; 4]) -> PixelRect {
     let (left, top) = (u32::from(a) % w, u32::from(b) % h);
-    Rect {
+    PixelRect {
         left,
         top,
         width: 1 + u32::from(c) % (w - left),
@@ -34,29 +35,29 @@ fn part((w, h): (u32, u32), [a, b, c, d]: [u8; 4]) -> Rect {
     }
 }
 
-fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
+fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> AugmentStep {
     let factor = f32::from(seeds[0]) / 64.0 - 0.5;
     let interpolation = FILTERS[usize::from(seeds[1]) % 3];
     let fill = [seeds[2], 9, 200];
     let part_of = |v: u8| f64::from(v) / 200.0 - 0.6;
     match kind % 20 {
-        0 => Augment::AutoContrast,
-        1 => Augment::Equalize,
-        2 => Augment::Invert,
-        3 => Augment::Posterize { bits: seeds[0] % 9 },
-        4 => Augment::Solarize {
+        0 => AugmentStep::AutoContrast,
+        1 => AugmentStep::Equalize,
+        2 => AugmentStep::Invert,
+        3 => AugmentStep::Posterize { bits: seeds[0] % 9 },
+        4 => AugmentStep::Solarize {
             threshold: f32::from(seeds[0]),
         },
-        5 => Augment::SolarizeAdd {
+        5 => AugmentStep::SolarizeAdd {
             add: seeds[0],
             threshold: seeds[1],
         },
-        6 => Augment::Brightness(factor),
-        7 => Augment::Contrast(factor),
-        8 => Augment::Color(factor),
-        9 | 10 => Augment::Sharpness(factor),
-        11 => Augment::Hue(seeds[0]),
-        12 | 13 => Augment::Affine {
+        6 => AugmentStep::Brightness(factor),
+        7 => AugmentStep::Contrast(factor),
+        8 => AugmentStep::Color(factor),
+        9 | 10 => AugmentStep::Sharpness(factor),
+        11 => AugmentStep::Hue(seeds[0]),
+        12 | 13 => AugmentStep::Affine {
             matrix: [
                 1.0,
                 part_of(seeds[0]),
@@ -68,7 +69,7 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
             interpolation,
             fill,
         },
-        17 | 18 => Augment::Perspective {
+        17 | 18 => AugmentStep::Perspective {
             coefficients: [
                 1.0,
                 part_of(seeds[0]),
@@ -82,17 +83,17 @@ fn augment(size: (u32, u32), kind: u8, seeds: [u8; 4]) -> Augment {
             interpolation,
             fill,
         },
-        14 => Augment::Rotate {
+        14 => AugmentStep::Rotate {
             degrees: f64::from(seeds[0]),
             interpolation,
             fill,
         },
-        15 | 16 => Augment::Rotate {
+        15 | 16 => AugmentStep::Rotate {
             degrees: f64::from(seeds[0] % 5) * 90.0,
             interpolation,
             fill,
         },
-        _ => Augment::Fill {
+        _ => AugmentStep::Fill {
             rect: part(size, seeds),
             color: fill,
         },
@@ -140,25 +141,25 @@ fn push(steps: &mut Vec<Step>, size: (u32, u32), (kind, seeds): Seed) -> (u32, u
             return (size.0 + a % 4 + c % 4, size.1 + b % 4 + d % 4);
         }
         5 => {
-            let floats = [Dtype::F16, Dtype::Bf16, Dtype::F32][usize::from(seeds[0]) % 3];
-            steps.extend([Step::Cast(floats), Step::Cast(Dtype::U8)]);
+            let floats = [DataType::F16, DataType::Bf16, DataType::F32][usize::from(seeds[0]) % 3];
+            steps.extend([Step::Cast(floats), Step::Cast(DataType::U8)]);
         }
         6 => steps.push(Step::Erase {
             rect: part(size, seeds),
-            with: Erased::Levels(3),
+            with: BoxFill::Levels(3),
             grey: false,
         }),
         7 | 8 => {
             // AugMix: chains of one or two.
-            steps.push(Step::Augment(Augment::Keep));
+            steps.push(Step::Augment(AugmentStep::Keep));
             for chain in 0..2 {
                 for (i, seed) in seeds.into_iter().enumerate().take(1 + chain) {
                     let kind = seed ^ i as u8;
                     steps.push(Step::Augment(augment(size, kind, seeds)));
                 }
-                steps.push(Step::Augment(Augment::Add { weight: 0.5 }));
+                steps.push(Step::Augment(AugmentStep::Add { weight: 0.5 }));
             }
-            steps.push(Step::Augment(Augment::Blend { by: 0.7 }));
+            steps.push(Step::Augment(AugmentStep::Blend { by: 0.7 }));
         }
         9 | 10 => steps.push(Step::Elastic {
             key: 11,
@@ -182,15 +183,15 @@ fn steps(size: (u32, u32), seeds: &[Seed]) -> Vec<Step> {
 }
 
 /// A turn of a stored picture, 0 to 7.
-fn placement(i: u8) -> Placement {
-    Placement {
+fn placement(i: u8) -> PixelPlacement {
+    PixelPlacement {
         flip_x: i & 1 != 0,
         flip_y: i & 2 != 0,
         transpose: i & 4 != 0,
     }
 }
 
-fn follow(canvas: &mut Canvas, resampler: &mut Resampler, steps: &[Step], fuses: bool) {
+fn follow(canvas: &mut PictureCanvas, resampler: &mut ImageResampler, steps: &[Step], fuses: bool) {
     let mut rest = steps;
     while !rest.is_empty() {
         let done = canvas.apply(rest.iter(), fuses, resampler);
@@ -199,13 +200,13 @@ fn follow(canvas: &mut Canvas, resampler: &mut Resampler, steps: &[Step], fuses:
 }
 
 /// The picture upright: width, and its elements.
-fn upright(canvas: &Canvas) -> (usize, Vec<u8>) {
-    let (Held::Bytes(view), placement) = canvas.held() else {
+fn upright(canvas: &PictureCanvas) -> (usize, Vec<u8>) {
+    let (CanvasPixels::Bytes(view), placement) = canvas.pixels() else {
         panic!("not in bytes");
     };
     let (w, h) = placement.output_size(view.width, view.height);
     let at = |i: usize| {
-        let rect = Rect {
+        let rect = PixelRect {
             left: (i % w) as u32,
             top: (i / w) as u32,
             width: 1,
@@ -232,10 +233,10 @@ proptest! {
         adopts in any::<bool>(),
         fuses in any::<bool>(),
     ) {
-        let mut canvas = Canvas::default();
-        let mut resampler = Resampler::new(CpuLevel::Scalar);
+        let mut canvas = PictureCanvas::default();
+        let mut resampler = ImageResampler::new(CpuLevel::Scalar);
         let mut decoded = Vec::new();
-        let mut said = Buffers::default();
+        let mut said = CanvasBufferBytes::default();
         let mut most_decoded = 0;
         let mut held = Vec::new();
         let mut made = Vec::new();
@@ -247,26 +248,26 @@ proptest! {
                 let steps = steps((size.0 as u32, size.1 as u32), seeds);
                 let picture = |i: usize| (i * 89 % 251) as u8;
                 let mut needs = if adopts {
-                    fit(&mut decoded, 3 * w * h);
+                    ensure_len(&mut decoded, 3 * w * h);
                     for (i, v) in decoded.iter_mut().enumerate() {
                         *v = picture(i);
                     }
-                    canvas.adopt(&mut decoded, (0, w), (w, h), turn);
+                    canvas.adopt_buffer(&mut decoded, (0, w), (w, h), turn);
                     most_decoded = most_decoded.max(3 * w * h);
-                    CanvasNeeds::adopt(stored, turn)
+                    CanvasMemory::begin_in_decoder(stored, turn)
                 } else {
                     for (i, v) in canvas.begin(w, h, turn).iter_mut().enumerate() {
                         *v = picture(i);
                     }
-                    CanvasNeeds::begin(stored, turn)
+                    CanvasMemory::begin(stored, turn)
                 };
-                needs.follow_all(steps.iter(), fuses);
+                needs.add_steps(steps.iter(), fuses);
                 follow(&mut canvas, &mut resampler, &steps, fuses);
                 let (width, pixels) = upright(&canvas);
-                let (said_w, said_h) = needs.upright();
+                let (said_w, said_h) = needs.upright_size();
                 prop_assert_eq!((width, pixels.len()), (said_w as usize, 3 * (said_w * said_h) as usize));
                 if adopts {
-                    canvas.release(&mut decoded);
+                    canvas.return_buffer(&mut decoded);
                 }
                 said.raise_all(needs.buffers());
                 let taken = canvas.held_bytes() + decoded.capacity();
@@ -281,7 +282,7 @@ proptest! {
             held.push(canvas.held_bytes() + decoded.capacity());
         }
         prop_assert_eq!(held[0], held[1]);
-        canvas.give_back();
+        canvas.free_buffers();
         prop_assert_eq!(canvas.held_bytes(), 0);
     }
 }
@@ -289,20 +290,20 @@ proptest! {
 /// What stands behind a cast sees what the type holds of the values.
 #[test]
 fn a_cast_rounds_floats_to_what_its_type_holds() {
-    let scaling = Scaling {
+    let scaling = ChannelScaling {
         unit: 255.0,
         mean: [0.485, 0.456, 0.406],
         std: [0.229, 0.224, 0.225],
     };
-    let mut resampler = Resampler::new(CpuLevel::Scalar);
+    let mut resampler = ImageResampler::new(CpuLevel::Scalar);
     let mut floats = |steps: &[Step]| {
-        let mut canvas = Canvas::default();
-        let picture = canvas.begin(16, 16, Placement::default());
+        let mut canvas = PictureCanvas::default();
+        let picture = canvas.begin(16, 16, PixelPlacement::default());
         for (v, level) in picture.iter_mut().zip((0..=255).cycle()) {
             *v = level;
         }
         follow(&mut canvas, &mut resampler, steps, true);
-        let (Held::Floats(view), _) = canvas.held() else {
+        let (CanvasPixels::Floats(view), _) = canvas.pixels() else {
             panic!("not in floats");
         };
         view.rows()
@@ -311,10 +312,10 @@ fn a_cast_rounds_floats_to_what_its_type_holds() {
             .copied()
             .collect::<Vec<f32>>()
     };
-    let Scaling { unit, mean, std } = scaling;
+    let ChannelScaling { unit, mean, std } = scaling;
     let normalize = Step::Normalize { unit, mean, std };
     let plain = floats(&[normalize]);
-    for dtype in [Dtype::F16, Dtype::Bf16] {
+    for dtype in [DataType::F16, DataType::Bf16] {
         let levels: Vec<f32> = (0..=255u8).cycle().take(768).map(f32::from).collect();
         assert_eq!(floats(&[Step::Cast(dtype)]), levels, "{dtype} holds levels");
         let cast = floats(&[normalize, Step::Cast(dtype)]);
@@ -324,7 +325,7 @@ fn a_cast_rounds_floats_to_what_its_type_holds() {
         let later = floats(&[
             normalize,
             Step::Cast(dtype),
-            Step::Cast(Dtype::F32),
+            Step::Cast(DataType::F32),
             normalize,
         ]);
         let want: Vec<f32> = (cast.iter().zip([0, 1, 2].into_iter().cycle()))

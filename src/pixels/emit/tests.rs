@@ -6,14 +6,14 @@ use crate::pixels::rounding::{elements, numbers, step};
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const STD: [f32; 3] = [0.229, 0.224, 0.225];
 
-fn image(width: usize, height: usize) -> Vec<Pixel<u8>> {
+fn image(width: usize, height: usize) -> Vec<RgbPixel<u8>> {
     (0..width * height)
         .map(|i| [0, 1, 2].map(|c| ((3 * i + c) * 7 + (3 * i + c) / 5) as u8))
         .collect()
 }
 
 /// Levels with fractions, halves among them, and some beyond the range.
-fn floats(width: usize, height: usize) -> Vec<Pixel<f32>> {
+fn floats(width: usize, height: usize) -> Vec<RgbPixel<f32>> {
     let of = |v: u8| match v {
         1 => -0.0,
         _ => f32::from(v) * 1.25 - 20.5,
@@ -21,27 +21,27 @@ fn floats(width: usize, height: usize) -> Vec<Pixel<f32>> {
     image(width, height).iter().map(|p| p.map(of)).collect()
 }
 
-fn placements() -> impl Iterator<Item = Placement> {
-    (0..8).map(|bits| Placement {
+fn placements() -> impl Iterator<Item = PixelPlacement> {
+    (0..8).map(|bits| PixelPlacement {
         flip_x: bits & 1 != 0,
         flip_y: bits & 2 != 0,
         transpose: bits & 4 != 0,
     })
 }
 
-fn emissions() -> impl Iterator<Item = Emission> {
+fn emissions() -> impl Iterator<Item = OutputFormat> {
     let layouts = [MemoryLayout::Nchw, MemoryLayout::Nhwc];
     let orders = [ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey];
     layouts.into_iter().flat_map(move |layout| {
         orders.into_iter().flat_map(move |order| {
-            Dtype::ALL.into_iter().flat_map(move |dtype| {
+            DataType::ALL.into_iter().flat_map(move |dtype| {
                 let scalings = [
                     (255.0, MEAN, STD),
                     (1.0, MEAN, STD),
                     (1.0, [0.0; 3], [1.0; 3]),
                 ];
-                scalings.map(|(unit, mean, std)| Emission {
-                    zeros: 0,
+                scalings.map(|(unit, mean, std)| OutputFormat {
+                    zero_channels: 0,
                     unit,
                     mean,
                     std,
@@ -54,9 +54,9 @@ fn emissions() -> impl Iterator<Item = Emission> {
     })
 }
 
-fn of_dtype(dtype: Dtype) -> Emission {
-    Emission {
-        zeros: 0,
+fn of_dtype(dtype: DataType) -> OutputFormat {
+    OutputFormat {
+        zero_channels: 0,
         unit: 255.0,
         mean: MEAN,
         std: STD,
@@ -67,7 +67,7 @@ fn of_dtype(dtype: Dtype) -> Emission {
 }
 
 /// The documented map and formula, element by element.
-fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
+fn expected(pixels: PixelView<'_, f32>, p: PixelPlacement, e: OutputFormat) -> Vec<u8> {
     let (ow, oh) = p.output_size(pixels.width, pixels.height);
     let channels = match e.order {
         ColorOrder::Grey => 1,
@@ -96,7 +96,7 @@ fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
                     MemoryLayout::Nhwc => (y * ow + x) * channels + c,
                 } * size;
                 match e.dtype {
-                    Dtype::U8 => out[at] = v.round_ties_even().clamp(0.0, 255.0) as u8,
+                    DataType::U8 => out[at] = v.round_ties_even().clamp(0.0, 255.0) as u8,
                     floats => out[at..at + size].copy_from_slice(&elements([f], floats)),
                 }
             }
@@ -106,7 +106,7 @@ fn expected(pixels: View<'_, f32>, p: Placement, e: Emission) -> Vec<u8> {
 }
 
 /// The rows further apart, cut off behind the last, with `gap` between them.
-fn apart<T: Copy>(pixels: &[Pixel<T>], width: usize, stride: usize, gap: T) -> Vec<Pixel<T>> {
+fn apart<T: Copy>(pixels: &[RgbPixel<T>], width: usize, stride: usize, gap: T) -> Vec<RgbPixel<T>> {
     let mut apart = Vec::new();
     for row in pixels.chunks(width) {
         apart.extend_from_slice(row);
@@ -120,18 +120,18 @@ fn apart<T: Copy>(pixels: &[Pixel<T>], width: usize, stride: usize, gap: T) -> V
 fn every_form_follows_the_documented_map_and_formula() {
     for (width, height) in [(1, 1), (5, 3), (17, 4), (3, 33), (16, 16)] {
         let (levels, floats) = (image(width, height), floats(width, height));
-        let whole: Vec<Pixel<f32>> = levels.iter().map(|p| p.map(f32::from)).collect();
+        let whole: Vec<RgbPixel<f32>> = levels.iter().map(|p| p.map(f32::from)).collect();
         for emission in emissions() {
-            let emitter = Emitter::new(emission);
+            let emitter = RowEmitter::new(emission);
             for p in placements() {
                 let what = format!("{width}x{height} {emission:?} {p:?}");
-                let want = expected(View::tight(&whole, width, height), p, emission);
+                let want = expected(PixelView::tight(&whole, width, height), p, emission);
                 // One byte in, so that nothing is aligned.
                 let mut out = vec![0xee; emitter.row_bytes(width, height) + 1];
                 emitter.emit(levels.as_flattened(), width, height, p, &mut out[1..]);
                 assert!(out[1..] == want, "{what}");
                 let stride = width + 3;
-                let view = |pixels| View {
+                let view = |pixels| PixelView {
                     pixels,
                     width,
                     height,
@@ -142,7 +142,7 @@ fn every_form_follows_the_documented_map_and_formula() {
                 emitter.emit_rows(view(&gaps), p, &mut again);
                 assert!(again == want, "{what}, in rows of {stride}");
                 let gaps = apart(&floats, width, stride, f32::NAN);
-                let view = View {
+                let view = PixelView {
                     pixels: &gaps[..],
                     width,
                     height,
@@ -159,9 +159,9 @@ fn every_form_follows_the_documented_map_and_formula() {
 
 /// Floats that are hard to round: each of a type's, those half way to its
 /// neighbours, and those beside them; infinite ones and overflows among them.
-fn hard(dtype: Dtype) -> Vec<f32> {
+fn hard(dtype: DataType) -> Vec<f32> {
     let all = (0..=u16::MAX).map(|bits| match dtype {
-        Dtype::F16 => f16::from_bits(bits).to_f32(),
+        DataType::F16 => f16::from_bits(bits).to_f32(),
         _ => f32::from_bits(u32::from(bits) << 16),
     });
     let near = all.filter(|v| v.is_finite()).flat_map(|v| {
@@ -177,9 +177,9 @@ fn hard(dtype: Dtype) -> Vec<f32> {
 
 #[test]
 fn floats_become_the_nearest_elements_halves_to_the_even_side() {
-    for dtype in [Dtype::F16, Dtype::Bf16] {
-        let emitter = Emitter::new(Emission {
-            zeros: 0,
+    for dtype in [DataType::F16, DataType::Bf16] {
+        let emitter = RowEmitter::new(OutputFormat {
+            zero_channels: 0,
             unit: 1.0,
             mean: [0.0; 3],
             std: [1.0; 3],
@@ -188,9 +188,9 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
         let hard = hard(dtype);
         assert!(hard.len() > 250_000);
         let pixels = hard.as_chunks().0;
-        let view = View::tight(pixels, pixels.len(), 1);
+        let view = PixelView::tight(pixels, pixels.len(), 1);
         let mut out = vec![0; 2 * hard.len()];
-        emitter.emit_floats(view, Placement::default(), &mut out);
+        emitter.emit_floats(view, PixelPlacement::default(), &mut out);
         let want = elements(hard.iter().copied(), dtype);
         for (i, v) in hard.iter().enumerate() {
             let at = 2 * i..2 * i + 2;
@@ -205,7 +205,11 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
         for bits in [0x7f80_0001, 0x7fc0_0000, 0xffff_ffff, 0xff80_8000] {
             let mut out = [0; 6];
             let pixel = [[f32::from_bits(bits); 3]];
-            emitter.emit_floats(View::tight(&pixel, 1, 1), Placement::default(), &mut out);
+            emitter.emit_floats(
+                PixelView::tight(&pixel, 1, 1),
+                PixelPlacement::default(),
+                &mut out,
+            );
             let got = numbers(&out, dtype);
             assert!(got.iter().all(|v| v.is_nan()), "{dtype} {bits:#010x}");
         }
@@ -215,14 +219,22 @@ fn floats_become_the_nearest_elements_halves_to_the_even_side() {
 /// A chain may hold levels in either type.
 #[test]
 fn whole_levels_come_out_the_same_in_both_types() {
-    let all: Vec<Pixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
-    let whole: Vec<Pixel<f32>> = all.iter().map(|p| p.map(f32::from)).collect();
+    let all: Vec<RgbPixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
+    let whole: Vec<RgbPixel<f32>> = all.iter().map(|p| p.map(f32::from)).collect();
     for emission in emissions() {
-        let emitter = Emitter::new(emission);
+        let emitter = RowEmitter::new(emission);
         let mut one = vec![0; emitter.row_bytes(32, 8)];
         let mut other = one.clone();
-        emitter.emit_rows(View::tight(&all, 32, 8), Placement::default(), &mut one);
-        emitter.emit_floats(View::tight(&whole, 32, 8), Placement::default(), &mut other);
+        emitter.emit_rows(
+            PixelView::tight(&all, 32, 8),
+            PixelPlacement::default(),
+            &mut one,
+        );
+        emitter.emit_floats(
+            PixelView::tight(&whole, 32, 8),
+            PixelPlacement::default(),
+            &mut other,
+        );
         assert!(one == other, "{emission:?}");
     }
 }
@@ -231,21 +243,21 @@ fn whole_levels_come_out_the_same_in_both_types() {
 #[test]
 fn normalised_levels_come_out_as_their_floats() {
     let (width, height) = (32, 8);
-    let all: Vec<Pixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
-    let levels = View::tight(&all[..], width, height);
-    let scalings = [0.5, 0.25, 0.25, 0.5].map(|std| Scaling {
+    let all: Vec<RgbPixel<u8>> = (0..=255).map(|v| [v, 255 - v, v ^ 0x55]).collect();
+    let levels = PixelView::tight(&all[..], width, height);
+    let scalings = [0.5, 0.25, 0.25, 0.5].map(|std| ChannelScaling {
         unit: 255.0,
         mean: [0.485, 0.456, -0.406],
         std: [std, 0.3, 7.0],
     });
-    for emission in emissions().filter(|e| e.dtype != Dtype::U8) {
-        let mut emitter = Emitter::new(emission);
+    for emission in emissions().filter(|e| e.dtype != DataType::U8) {
+        let mut emitter = RowEmitter::new(emission);
         assert!(emitter.normalises());
         for (scaling, p) in scalings.into_iter().zip(placements()) {
             let mut floats = vec![[0.0; 3]; all.len()];
             crate::pixels::normalise::normalise(levels, scaling, &mut floats);
             let mut want = vec![0; emitter.row_bytes(width, height)];
-            emitter.emit_floats(View::tight(&floats, width, height), p, &mut want);
+            emitter.emit_floats(PixelView::tight(&floats, width, height), p, &mut want);
             let mut out = vec![0; want.len()];
             emitter.emit_normalised(levels, scaling, p, &mut out);
             assert!(out == want, "{emission:?} {scaling:?} {p:?}");
@@ -255,7 +267,7 @@ fn normalised_levels_come_out_as_their_floats() {
 
 /// What makes a picture with this EXIF orientation upright. Numbers other
 /// than 1 to 8 mean nothing and change nothing.
-fn from_exif(orientation: u8) -> Placement {
+fn from_exif(orientation: u8) -> PixelPlacement {
     let (transpose, flip_y, flip_x) = match orientation {
         2 => (false, false, true),
         3 => (false, true, true),
@@ -266,7 +278,7 @@ fn from_exif(orientation: u8) -> Placement {
         8 => (true, false, true),
         _ => (false, false, false),
     };
-    Placement {
+    PixelPlacement {
         flip_x,
         flip_y,
         transpose,
@@ -287,7 +299,7 @@ fn exif_orientations_come_out_upright() {
         &[" # #", "####"],
         &["####", " # #"],
     ];
-    let emitter = Emitter::new(of_dtype(Dtype::U8));
+    let emitter = RowEmitter::new(of_dtype(DataType::U8));
     let bytes = |rows: &[&str]| -> Vec<u8> { rows.concat().bytes().flat_map(|b| [b; 3]).collect() };
     for (orientation, rows) in (1..).zip(stored) {
         let p = from_exif(orientation);
@@ -303,13 +315,13 @@ fn exif_orientations_come_out_upright() {
             "{orientation} mirrored"
         );
     }
-    assert_eq!(from_exif(0), Placement::default());
-    assert_eq!(from_exif(9), Placement::default());
+    assert_eq!(from_exif(0), PixelPlacement::default());
+    assert_eq!(from_exif(9), PixelPlacement::default());
 }
 
 #[test]
 #[should_panic(expected = "the output row does not fit 2 x 2")]
 fn an_output_of_another_size_is_refused() {
-    let emitter = Emitter::new(of_dtype(Dtype::F32));
-    emitter.emit(&[0; 12], 2, 2, Placement::default(), &mut [0; 47]);
+    let emitter = RowEmitter::new(of_dtype(DataType::F32));
+    emitter.emit(&[0; 12], 2, 2, PixelPlacement::default(), &mut [0; 47]);
 }

@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::axes::PIXEL;
-use super::lanes::{GROUP, Lanes, STEP};
+use super::lane_weights::{GROUP, LaneWeights, STEP};
 use super::scalar;
 
 /// Bytes to a step down.
@@ -14,7 +14,7 @@ const WIDE: usize = 32;
 
 /// See `scalar::across`.
 #[target_feature(enable = "avx2")]
-pub(super) fn across(lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
+pub(super) fn across(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     assert!(src.len() >= lanes.reach());
     assert_eq!(dst.len(), lanes.out() * PIXEL);
     match lanes.pairs() {
@@ -28,7 +28,7 @@ pub(super) fn across(lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
 
 /// `PAIRS` coefficient pairs to an output pixel, or as many as `lanes` says.
 #[target_feature(enable = "avx2")]
-fn across_n<const PAIRS: usize>(lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
+fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8]) {
     let pairs = if PAIRS == 0 { lanes.pairs() } else { PAIRS };
     let half = _mm256_set1_epi32((1 << lanes.precision()) >> 1);
     let shift = _mm_cvtsi32_si128(lanes.precision() as i32);

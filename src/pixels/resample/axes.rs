@@ -2,22 +2,22 @@
 //! it. And the room that all passes reckon with.
 
 #[cfg(any(test, feature = "internals"))]
-use crate::recipe::geometry::BoxF;
-use crate::recipe::weights::{Axis, Filter};
+use crate::recipe::geometry::FractionalBox;
+use crate::recipe::weights::{AxisGeometry, ResizeFilter};
 
 /// Bytes of a pixel.
 pub(super) const PIXEL: usize = 3;
 
 /// Pixels to read: rows of packed RGB, `stride` bytes apart.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct PixelSource<'a> {
     pub pixels: &'a [u8],
     pub width: usize,
     pub height: usize,
     pub stride: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> PixelSource<'a> {
     /// Rows without a gap.
     #[cfg(any(test, feature = "internals"))]
     pub fn tight(pixels: &'a [u8], width: usize, height: usize) -> Self {
@@ -59,25 +59,25 @@ impl<'a> Source<'a> {
 /// The wanted picture: its size, and how its pixels are gathered.
 #[cfg(any(test, feature = "internals"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct ResizeTarget {
     pub width: usize,
     pub height: usize,
-    pub filter: Filter,
+    pub filter: ResizeFilter,
     pub antialias: bool,
 }
 
 /// A resize of pixels at hand: how each axis becomes what is wanted of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Axes {
-    pub x: Axis,
-    pub y: Axis,
+pub struct ResizeAxes {
+    pub x: AxisGeometry,
+    pub y: AxisGeometry,
 }
 
-impl Axes {
+impl ResizeAxes {
     /// The box `bx` of a picture of `size` (width, height), all of it at hand.
     #[cfg(any(test, feature = "internals"))]
-    pub fn new((width, height): (usize, usize), bx: BoxF, target: Target) -> Self {
-        let axis = |in_size: usize, in0, in1, out: usize| Axis {
+    pub fn new((width, height): (usize, usize), bx: FractionalBox, target: ResizeTarget) -> Self {
+        let axis = |in_size: usize, in0, in1, out: usize| AxisGeometry {
             in_size: in_size as u32,
             in0,
             in1,
@@ -96,7 +96,8 @@ impl Axes {
 
     /// True where every output pixel is an input pixel.
     pub(super) fn pick(&self) -> bool {
-        let picks = |axis: &Axis| axis.filter == Filter::Nearest || axis.is_identity();
+        let picks =
+            |axis: &AxisGeometry| axis.filter == ResizeFilter::Nearest || axis.is_identity();
         picks(&self.x) && picks(&self.y)
     }
 

@@ -12,11 +12,11 @@
 //! The empty fourth float makes a pixel one register. Rows that nobody reads
 //! are never touched.
 
-use super::axes::{Axes, PIXEL, grow};
-use super::pick::Picks;
+use super::axes::{PIXEL, ResizeAxes, grow};
+use super::nearest::NearestPixels;
 
-use crate::pixels::view::{Pixel, View};
-use crate::recipe::weights::{Axis, WeightTable, room};
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
+use crate::recipe::weights::{AxisGeometry, WeightTable, clear_with_capacity};
 
 /// Floats of a row down that are summed at a time: what stays in registers.
 const BLOCK: usize = 32;
@@ -38,14 +38,14 @@ struct FloatTable {
 }
 
 impl FloatTable {
-    fn prepare(&mut self, axis: Axis) {
+    fn prepare(&mut self, axis: AxisGeometry) {
         if !self.exact.prepare(axis) {
             return;
         }
         let out = axis.out_size as usize;
-        room(&mut self.weights, out * axis.window());
-        room(&mut self.bounds, out + 1);
-        room(&mut self.starts, out);
+        clear_with_capacity(&mut self.weights, out * axis.window());
+        clear_with_capacity(&mut self.bounds, out + 1);
+        clear_with_capacity(&mut self.starts, out);
         self.bounds.push(0);
         self.taps = 0;
         self.span = (usize::MAX, 0);
@@ -80,7 +80,7 @@ impl FloatTable {
 
 /// Tables and rows; a warm call allocates nothing.
 #[derive(Debug, Default)]
-pub(super) struct Floats {
+pub(super) struct FloatResampler {
     across: FloatTable,
     down: FloatTable,
     padded: Vec<Padded>,
@@ -89,7 +89,7 @@ pub(super) struct Floats {
     offsets: Vec<usize>,
 }
 
-impl Floats {
+impl FloatResampler {
     /// Bytes of rows and tables that are held.
     pub(super) fn scratch_bytes(&self) -> usize {
         self.padded.capacity() * size_of::<Padded>()
@@ -100,7 +100,7 @@ impl Floats {
     }
 
     /// The pass across over a row of the source.
-    fn across_row(&mut self, row: &[Pixel<f32>], to: &mut [Pixel<f32>]) {
+    fn across_row(&mut self, row: &[RgbPixel<f32>], to: &mut [RgbPixel<f32>]) {
         let (from, end) = self.across.span;
         for (padded, &[r, g, b]) in self.padded.iter_mut().zip(&row[from..end]) {
             *padded = [r, g, b, 0.0];
@@ -117,7 +117,12 @@ impl Floats {
         }
     }
 
-    fn across_then_down(&mut self, src: &View<'_, f32>, dst: &mut [Pixel<f32>], width: usize) {
+    fn across_then_down(
+        &mut self,
+        src: &PixelView<'_, f32>,
+        dst: &mut [RgbPixel<f32>],
+        width: usize,
+    ) {
         let (row, slots) = (width * PIXEL, self.down.taps);
         let mut ring = std::mem::take(&mut self.ring);
         grow(&mut ring, row * slots);
@@ -142,20 +147,25 @@ impl Floats {
     /// Sets `offsets` to where the rows under output row `o` begin.
     fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
         let (start, weights) = self.down.row(o);
-        room(&mut self.offsets, self.down.taps);
+        clear_with_capacity(&mut self.offsets, self.down.taps);
         self.offsets.extend((start..start + weights.len()).map(at));
     }
 
     /// Fills `dst`, tight, from the pixels at hand, as `Resampler::resample` does of
     /// levels.
-    pub(super) fn resample(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {
+    pub(super) fn resample(
+        &mut self,
+        src: PixelView<'_, f32>,
+        axes: ResizeAxes,
+        dst: &mut [RgbPixel<f32>],
+    ) {
         let (width, height) = axes.size();
         assert_eq!(
             dst.len(),
             width * height,
             "the output does not hold {height} x {width} pixels"
         );
-        let Axes { x, y } = axes;
+        let ResizeAxes { x, y } = axes;
         let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
         if !copy_across {
             self.across.prepare(x);
@@ -165,12 +175,12 @@ impl Floats {
         }
         if axes.pick() {
             let across = match copy_across {
-                true => Picks::From(x.copies_from(), width),
-                false => Picks::Each(&self.across.starts),
+                true => NearestPixels::From(x.copies_from(), width),
+                false => NearestPixels::Each(&self.across.starts),
             };
             let down = match copy_down {
-                true => Picks::From(y.copies_from(), height),
-                false => Picks::Each(&self.down.starts),
+                true => NearestPixels::From(y.copies_from(), height),
+                false => NearestPixels::Each(&self.down.starts),
             };
             return across.rows_by(down, |y| src.row(y), dst);
         }

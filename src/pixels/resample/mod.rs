@@ -36,9 +36,9 @@ mod sse41;
 
 mod axes;
 mod floats;
-mod lanes;
+mod lane_weights;
+mod nearest;
 mod passes;
-mod pick;
 mod resampler;
 mod rows;
 
@@ -46,10 +46,10 @@ mod rows;
 mod tests;
 
 #[cfg(test)]
-pub(crate) use crate::recipe::geometry::BoxF;
+pub(crate) use crate::recipe::geometry::FractionalBox;
 #[cfg(any(test, feature = "internals"))]
-pub use axes::Target;
-pub use axes::{Axes, Source};
-pub use resampler::Resampler;
+pub use axes::ResizeTarget;
+pub use axes::{PixelSource, ResizeAxes};
+pub use resampler::ImageResampler;
 pub(crate) use resampler::down_first;
-pub(crate) use rows::Rows;
+pub(crate) use rows::RowSource;

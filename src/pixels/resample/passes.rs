@@ -1,6 +1,6 @@
 //! One row across and one row down, by the instruction set that the CPU has.
 
-use super::lanes::Lanes;
+use super::lane_weights::LaneWeights;
 use super::scalar;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, sse41};
@@ -8,7 +8,13 @@ use crate::recipe::weights::FixedTable;
 use crate::sys::cpu::CpuLevel;
 
 /// One row across: `dst` from the pixels of `src`, which begins with pixel 0.
-pub(super) fn across(cpu: CpuLevel, table: &FixedTable, lanes: &Lanes, src: &[u8], dst: &mut [u8]) {
+pub(super) fn across(
+    cpu: CpuLevel,
+    table: &FixedTable,
+    lanes: &LaneWeights,
+    src: &[u8],
+    dst: &mut [u8],
+) {
     match cpu {
         CpuLevel::Scalar => scalar::across(table, src, dst),
         // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.

@@ -1,17 +1,17 @@
 //! The order of the passes, and the memory of all of them.
 
-use super::axes::{Axes, PIXEL, Source, grow, ring_stride, slack};
-use super::floats::Floats;
-use super::lanes::Lanes;
+use super::axes::{PIXEL, PixelSource, ResizeAxes, grow, ring_stride, slack};
+use super::floats::FloatResampler;
+use super::lane_weights::LaneWeights;
+use super::nearest::NearestPixels;
 use super::passes::{across, down};
-use super::pick::Picks;
-use crate::pixels::view::{Pixel, View};
-use crate::recipe::weights::{Axis, FixedTable, WeightTable, room};
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
+use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable, clear_with_capacity};
 use crate::sys::cpu::CpuLevel;
 
 /// Which passes a resize needs, in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passes {
+pub(super) enum PassOrder {
     /// None: every output pixel is one input pixel.
     Copy,
     Across,
@@ -22,7 +22,7 @@ pub(super) enum Passes {
     Pick,
 }
 
-impl Passes {
+impl PassOrder {
     pub(super) fn copies_down(self) -> bool {
         matches!(self, Self::Copy | Self::Across)
     }
@@ -36,7 +36,7 @@ pub(super) struct AxisTables {
 }
 
 impl AxisTables {
-    fn prepare(&mut self, axis: Axis) -> bool {
+    fn prepare(&mut self, axis: AxisGeometry) -> bool {
         let new = self.exact.prepare(axis);
         if new {
             self.fixed.fill(&mut self.exact);
@@ -55,10 +55,10 @@ impl AxisTables {
 
 /// Resizes, and owns the memory for it: a warm call allocates nothing.
 #[derive(Debug)]
-pub struct Resampler {
+pub struct ImageResampler {
     pub(super) cpu: CpuLevel,
     pub(super) across: AxisTables,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: LaneWeights,
     pub(super) down: AxisTables,
     /// Rows between the passes, plus room to read beyond the last.
     pub(super) rows: Vec<u8>,
@@ -67,21 +67,21 @@ pub struct Resampler {
     /// Where the rows of one output row begin.
     pub(super) offsets: Vec<usize>,
     /// What pixels that are floats need instead of all that.
-    floats: Floats,
+    floats: FloatResampler,
 }
 
-impl Resampler {
+impl ImageResampler {
     pub fn new(cpu: CpuLevel) -> Self {
         assert!(cpu.is_supported(), "this CPU has no {}", cpu.name());
         Self {
             cpu,
             across: AxisTables::default(),
-            lanes: Lanes::default(),
+            lanes: LaneWeights::default(),
             down: AxisTables::default(),
             rows: Vec::new(),
             last_row: Vec::new(),
             offsets: Vec::new(),
-            floats: Floats::default(),
+            floats: FloatResampler::default(),
         }
     }
 
@@ -97,32 +97,32 @@ impl Resampler {
     }
 
     /// Gives rows and tables back.
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn free_buffers(&mut self) {
         *self = Self::new(self.cpu);
     }
 
     /// Fills `dst`, tight RGB, from the pixels at hand. The filter may see pixels
     /// outside the interval, up to the edges of the picture.
-    pub fn resample(&mut self, src: Source, axes: Axes, dst: &mut [u8]) {
+    pub fn resample(&mut self, src: PixelSource, axes: ResizeAxes, dst: &mut [u8]) {
         src.check();
         let dst_row = axes.size().0 * PIXEL;
         let passes = self.prepare((src.width, src.height), axes, dst);
         let (x0, y0) = (axes.x.copies_from() * PIXEL, axes.y.copies_from());
         match passes {
-            Passes::Copy => {
+            PassOrder::Copy => {
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     let at = (y0 + o) * src.stride + x0;
                     dst.copy_from_slice(&src.pixels[at..at + dst_row]);
                 }
             }
-            Passes::Across => {
+            PassOrder::Across => {
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                     self.across_source(&src, y0 + o, dst);
                 }
             }
-            Passes::Down => {
+            PassOrder::Down => {
                 for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
-                    self.aim(o, |y| y * src.stride + x0);
+                    self.set_row_offsets(o, |y| y * src.stride + x0);
                     down(
                         self.cpu,
                         &self.down.fixed,
@@ -133,9 +133,9 @@ impl Resampler {
                     );
                 }
             }
-            Passes::DownThenAcross => self.down_then_across(&src, dst, dst_row),
-            Passes::AcrossThenDown => self.across_then_down(&src, dst, dst_row),
-            Passes::Pick => {
+            PassOrder::DownThenAcross => self.down_then_across(&src, dst, dst_row),
+            PassOrder::AcrossThenDown => self.across_then_down(&src, dst, dst_row),
+            PassOrder::Pick => {
                 let (x, y) = self.picks(axes);
                 let row = |y| src.pixels[y * src.stride..].as_chunks::<PIXEL>().0;
                 x.rows_by(y, row, dst.as_chunks_mut::<PIXEL>().0);
@@ -144,28 +144,41 @@ impl Resampler {
     }
 
     /// The same of floats: see [`Floats::resample`].
-    pub fn resample_floats(&mut self, src: View<'_, f32>, axes: Axes, dst: &mut [Pixel<f32>]) {
+    pub fn resample_floats(
+        &mut self,
+        src: PixelView<'_, f32>,
+        axes: ResizeAxes,
+        dst: &mut [RgbPixel<f32>],
+    ) {
         self.floats.resample(src, axes, dst);
     }
 
     /// Which pixels the output's are, where [`Passes::Pick`].
-    pub(super) fn picks(&self, Axes { x, y }: Axes) -> (Picks<'_>, Picks<'_>) {
-        let picks = |axis: Axis, tables| match axis.is_identity() {
-            true => Picks::From(axis.copies_from(), axis.out_size as usize),
-            false => Picks::Each(AxisTables::starts(tables)),
+    pub(super) fn picks(
+        &self,
+        ResizeAxes { x, y }: ResizeAxes,
+    ) -> (NearestPixels<'_>, NearestPixels<'_>) {
+        let picks = |axis: AxisGeometry, tables| match axis.is_identity() {
+            true => NearestPixels::From(axis.copies_from(), axis.out_size as usize),
+            false => NearestPixels::Each(AxisTables::starts(tables)),
         };
         (picks(x, &self.across), picks(y, &self.down))
     }
 
     /// Makes the tables for this resize, of `size` (width, height) pixels at hand.
-    pub(super) fn prepare(&mut self, size: (usize, usize), axes: Axes, dst: &[u8]) -> Passes {
+    pub(super) fn prepare(
+        &mut self,
+        size: (usize, usize),
+        axes: ResizeAxes,
+        dst: &[u8],
+    ) -> PassOrder {
         let (width, height) = axes.size();
         assert_eq!(
             dst.len(),
             width * height * PIXEL,
             "the output does not hold {height} x {width} pixels"
         );
-        let Axes { x, y } = axes;
+        let ResizeAxes { x, y } = axes;
         let (copy_across, copy_down) = (x.is_identity(), y.is_identity());
         let picks = axes.pick();
         if !copy_across && self.across.prepare(x) && self.cpu != CpuLevel::Scalar {
@@ -175,7 +188,7 @@ impl Resampler {
             self.down.prepare(y);
         }
         // The paths load what the tables say.
-        let end = |axis: Axis, copies: bool, tables: &AxisTables| match copies {
+        let end = |axis: AxisGeometry, copies: bool, tables: &AxisTables| match copies {
             true => axis.copies_from() + axis.out_size as usize,
             false => tables.fixed.span().end,
         };
@@ -186,16 +199,16 @@ impl Resampler {
             size.0
         );
         match (copy_across, copy_down) {
-            (true, true) => Passes::Copy,
-            _ if picks => Passes::Pick,
-            (false, true) => Passes::Across,
-            (true, false) => Passes::Down,
-            (false, false) if down_first(&x, &y) => Passes::DownThenAcross,
-            (false, false) => Passes::AcrossThenDown,
+            (true, true) => PassOrder::Copy,
+            _ if picks => PassOrder::Pick,
+            (false, true) => PassOrder::Across,
+            (true, false) => PassOrder::Down,
+            (false, false) if down_first(&x, &y) => PassOrder::DownThenAcross,
+            (false, false) => PassOrder::AcrossThenDown,
         }
     }
 
-    fn across_then_down(&mut self, src: &Source, dst: &mut [u8], dst_row: usize) {
+    fn across_then_down(&mut self, src: &PixelSource, dst: &mut [u8], dst_row: usize) {
         let stride = ring_stride(dst_row / PIXEL);
         let slots = self.down.fixed.taps();
         let mut ring = std::mem::take(&mut self.rows);
@@ -209,19 +222,19 @@ impl Resampler {
                 self.across_source(src, y, &mut ring[at..at + dst_row]);
             }
             next = next.max(start + size);
-            self.aim(o, |y| y % slots * stride);
+            self.set_row_offsets(o, |y| y % slots * stride);
             down(self.cpu, &self.down.fixed, o, &ring, &self.offsets, dst);
         }
         self.rows = ring;
     }
 
-    fn down_then_across(&mut self, src: &Source, dst: &mut [u8], dst_row: usize) {
+    fn down_then_across(&mut self, src: &PixelSource, dst: &mut [u8], dst_row: usize) {
         let columns = self.across.fixed.span();
         let (from, to) = (columns.start * PIXEL, columns.end * PIXEL);
         let mut row = std::mem::take(&mut self.rows);
         grow(&mut row, to + slack(self.across.fixed.taps()));
         for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
-            self.aim(o, |y| y * src.stride + from);
+            self.set_row_offsets(o, |y| y * src.stride + from);
             down(
                 self.cpu,
                 &self.down.fixed,
@@ -236,7 +249,7 @@ impl Resampler {
     }
 
     /// The pass across over source row `y`.
-    fn across_source(&mut self, src: &Source, y: usize, dst: &mut [u8]) {
+    fn across_source(&mut self, src: &PixelSource, y: usize, dst: &mut [u8]) {
         let at = y * src.stride;
         let row = &src.pixels[at..];
         let table = &self.across.fixed;
@@ -254,9 +267,9 @@ impl Resampler {
 
     /// Sets `offsets` to where the rows under output row `o` begin: one for
     /// each of an even number of taps, the odd one out being the last again.
-    pub(super) fn aim(&mut self, o: usize, at: impl Fn(usize) -> usize) {
+    pub(super) fn set_row_offsets(&mut self, o: usize, at: impl Fn(usize) -> usize) {
         let (start, size, _) = self.down.fixed.row(o);
-        room(&mut self.offsets, self.down.fixed.taps());
+        clear_with_capacity(&mut self.offsets, self.down.fixed.taps());
         self.offsets.extend((start..start + size).map(&at));
         if size % 2 == 1 {
             self.offsets.push(at(start + size - 1));
@@ -272,8 +285,9 @@ impl Resampler {
 /// Filters that overshoot are clipped between the passes, which makes the order
 /// visible: they keep it. So do filters that look at a few pixels of each
 /// output pixel's only: the pass down would work for columns that nobody reads.
-pub(crate) fn down_first(x: &Axis, y: &Axis) -> bool {
+pub(crate) fn down_first(x: &AxisGeometry, y: &AxisGeometry) -> bool {
     const STRONG: f64 = 3.0;
-    let fits = |axis: &Axis| axis.gathers() && !axis.filter.overshoots() && axis.scale() >= STRONG;
+    let fits =
+        |axis: &AxisGeometry| axis.gathers() && !axis.filter.overshoots() && axis.scale() >= STRONG;
     fits(x) && fits(y)
 }

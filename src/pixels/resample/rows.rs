@@ -5,35 +5,35 @@
 //! of passes, weights and sums are those of [`Resampler::resample`], so the
 //! pixels are.
 
-use super::axes::{Axes, PIXEL, grow, slack};
+use super::axes::{PIXEL, ResizeAxes, grow, slack};
 use super::passes::{across, down};
-use super::resampler::{Passes, Resampler};
+use super::resampler::{ImageResampler, PassOrder};
 
 /// A picture by rows of packed RGB.
-pub(crate) trait Rows {
+pub(crate) trait RowSource {
     type Fault;
 
     /// Row `y`, all columns. Asked for in increasing order, each row once at most.
     fn row(&mut self, y: usize) -> Result<&[u8], Self::Fault>;
 }
 
-impl Resampler {
+impl ImageResampler {
     /// Fills `dst` from `size` (width, height) pixels at hand; see
     /// [`Resampler::resample`].
     ///
     /// # Errors
     /// The first that `rows` gives; `dst` holds anything then.
-    pub(crate) fn resample_rows<R: Rows>(
+    pub(crate) fn resample_rows<R: RowSource>(
         &mut self,
         rows: &mut R,
         size: (usize, usize),
-        axes: Axes,
+        axes: ResizeAxes,
         dst: &mut [u8],
     ) -> Result<(), R::Fault> {
         let passes = self.prepare(size, axes, dst);
         let (src_row, dst_row) = (size.0 * PIXEL, axes.size().0 * PIXEL);
         let (x0, y0) = (axes.x.copies_from() * PIXEL, axes.y.copies_from());
-        if passes == Passes::Pick {
+        if passes == PassOrder::Pick {
             let (x, y) = self.picks(axes);
             let mut last = None;
             for (o, done) in (0..axes.size().1).map(|o| (o, o * dst_row)) {
@@ -52,7 +52,7 @@ impl Resampler {
             for (o, dst) in dst.chunks_exact_mut(dst_row).enumerate() {
                 let row = rows.row(y0 + o)?;
                 match passes {
-                    Passes::Copy => dst.copy_from_slice(&row[x0..x0 + dst_row]),
+                    PassOrder::Copy => dst.copy_from_slice(&row[x0..x0 + dst_row]),
                     _ => self.across_row(&row[..src_row], dst),
                 }
             }
@@ -60,8 +60,8 @@ impl Resampler {
         }
         // What a row of the window holds: the row across, or the source's.
         let (kept, from, to) = match passes {
-            Passes::AcrossThenDown => (dst_row, 0, 0),
-            Passes::DownThenAcross => {
+            PassOrder::AcrossThenDown => (dst_row, 0, 0),
+            PassOrder::DownThenAcross => {
                 let columns = self.across.fixed.span();
                 (src_row, columns.start * PIXEL, columns.end * PIXEL)
             }
@@ -71,7 +71,7 @@ impl Resampler {
         let slots = self.down.fixed.taps();
         let mut window = std::mem::take(&mut self.rows);
         grow(&mut window, stride * slots);
-        if passes == Passes::DownThenAcross {
+        if passes == PassOrder::DownThenAcross {
             grow(&mut self.last_row, to + slack(self.across.fixed.taps()));
         }
         let mut next = 0;
@@ -83,14 +83,14 @@ impl Resampler {
                 let to = &mut window[at..at + kept];
                 let row = &rows.row(y)?[..src_row];
                 match passes {
-                    Passes::AcrossThenDown => self.across_row(row, to),
+                    PassOrder::AcrossThenDown => self.across_row(row, to),
                     _ => to.copy_from_slice(row),
                 }
             }
             next = next.max(start + count);
-            self.aim(o, |y| y % slots * stride + from);
+            self.set_row_offsets(o, |y| y % slots * stride + from);
             let table = &self.down.fixed;
-            if passes == Passes::DownThenAcross {
+            if passes == PassOrder::DownThenAcross {
                 let row = &mut self.last_row[from..to];
                 down(self.cpu, table, o, &window, &self.offsets, row);
                 let table = &self.across.fixed;

@@ -3,21 +3,21 @@ mod reference;
 use fast_image_resize as fir;
 use proptest::prelude::*;
 
-use crate::cut::needs::window_bytes;
+use crate::cut::canvas_memory::window_bytes;
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::pixels::resample::axes::PIXEL;
 use crate::pixels::resample::tests::reference::{resample_f32, resample_f64};
 use crate::pixels::resample::*;
-use crate::pixels::view::{Pixel, View};
-use crate::recipe::weights::Filter;
+use crate::recipe::weights::ResizeFilter;
 use crate::sys::cpu::CpuLevel;
 
-const FILTERS: [Filter; 6] = [
-    Filter::Nearest,
-    Filter::Area,
-    Filter::Triangle,
-    Filter::Cubic,
-    Filter::SharpCubic,
-    Filter::Lanczos3,
+const FILTERS: [ResizeFilter; 6] = [
+    ResizeFilter::Nearest,
+    ResizeFilter::Area,
+    ResizeFilter::Triangle,
+    ResizeFilter::Cubic,
+    ResizeFilter::SharpCubic,
+    ResizeFilter::Lanczos3,
 ];
 
 fn noise(n: usize, seed: u64) -> Vec<u8> {
@@ -32,11 +32,11 @@ fn noise(n: usize, seed: u64) -> Vec<u8> {
         .collect()
 }
 
-fn target(width: usize, height: usize) -> Target {
-    Target {
+fn target(width: usize, height: usize) -> ResizeTarget {
+    ResizeTarget {
         width,
         height,
-        filter: Filter::Triangle,
+        filter: ResizeFilter::Triangle,
         antialias: true,
     }
 }
@@ -46,11 +46,11 @@ fn levels() -> impl Iterator<Item = CpuLevel> {
 }
 
 /// The same call down every path; the paths must agree to the bit.
-fn resample(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
+fn resample(src: PixelSource, bx: FractionalBox, target: ResizeTarget) -> Vec<u8> {
     let mut results = levels().map(|level| {
         let mut out = vec![0xa5; target.width * target.height * PIXEL];
-        let axes = Axes::new((src.width, src.height), bx, target);
-        Resampler::new(level).resample(src, axes, &mut out);
+        let axes = ResizeAxes::new((src.width, src.height), bx, target);
+        ImageResampler::new(level).resample(src, axes, &mut out);
         (level, out)
     });
     let (_, scalar) = results.next().unwrap();
@@ -77,9 +77,9 @@ fn distance(a: impl IntoIterator<Item = f32>, b: impl IntoIterator<Item = f32>) 
 /// two roundings upwards then show a little more. Enlarged by 3/2 or 2, a
 /// quarter of the values ends in one half: by 2 the mean is 91/256 = 0.355 (held
 /// below), and 0.365 at most over 3,000 noises of 22 x 22 pixels.
-fn mean_limit(bx: BoxF, target: Target) -> f32 {
+fn mean_limit(bx: FractionalBox, target: ResizeTarget) -> f32 {
     let halves_end = |out: usize, span: f64| [1.5, 2.0].contains(&(out as f64 / span));
-    if target.filter == Filter::Area || !target.antialias {
+    if target.filter == ResizeFilter::Area || !target.antialias {
         0.5
     } else if halves_end(target.width, bx.x1 - bx.x0) && halves_end(target.height, bx.y1 - bx.y0) {
         0.37
@@ -92,7 +92,7 @@ fn floats(v: &[u8]) -> impl Iterator<Item = f32> {
     v.iter().map(|&v| f32::from(v))
 }
 
-fn fir(src: Source, bx: BoxF, target: Target) -> Vec<u8> {
+fn fir(src: PixelSource, bx: FractionalBox, target: ResizeTarget) -> Vec<u8> {
     let rows = src.pixels.chunks(src.stride).take(src.height);
     let tight: Vec<u8> = rows
         .flat_map(|r| &r[..src.width * PIXEL])
@@ -134,7 +134,7 @@ prop_compose! {
         integral in prop::bool::weighted(0.2),
         filter in prop::sample::select(&FILTERS[..]),
         antialias in prop::bool::weighted(0.8),
-    ) -> (usize, usize, usize, u64, BoxF, Target) {
+    ) -> (usize, usize, usize, u64, FractionalBox, ResizeTarget) {
         let span = |a: f64, b: f64, n: usize| {
             let (lo, hi) = (a.min(b) * n as f64, a.max(b) * n as f64);
             if integral {
@@ -147,11 +147,11 @@ prop_compose! {
         let (x0, x1) = span(a[0], a[1], w);
         let (y0, y1) = span(a[2], a[3], h);
         let bx = if whole || x0 >= x1 || y0 >= y1 {
-            BoxF::whole(w, h)
+            FractionalBox::whole(w, h)
         } else {
-            BoxF { x0, y0, x1, y1 }
+            FractionalBox { x0, y0, x1, y1 }
         };
-        (w, h, pad, seed, bx, Target { width: ow, height: oh, filter, antialias })
+        (w, h, pad, seed, bx, ResizeTarget { width: ow, height: oh, filter, antialias })
     }
 }
 
@@ -164,9 +164,9 @@ proptest! {
     ) {
         let stride = width * PIXEL + pad;
         let pixels = noise((height - 1) * stride + width * PIXEL, seed);
-        let src = Source { pixels: &pixels, width, height, stride };
+        let src = PixelSource { pixels: &pixels, width, height, stride };
         let fast = resample(src, bx, target);
-        let exact = resample_f32(src, Axes::new((src.width, src.height), bx, target));
+        let exact = resample_f32(src, ResizeAxes::new((src.width, src.height), bx, target));
         // Noise overshoots with the sharp filters: both are clipped at the end,
         // but only the fast one between the passes too.
         if !target.filter.overshoots() {
@@ -179,7 +179,7 @@ proptest! {
                 prop_assert!(mean <= mean_limit(bx, target), "mean {mean}");
             }
         }
-        if target.filter == Filter::Triangle && target.antialias {
+        if target.filter == ResizeFilter::Triangle && target.antialias {
             let (max, _) = distance(floats(&fast), floats(&fir(src, bx, target)));
             prop_assert!(max <= 1.0, "max {max} from fast_image_resize");
         }
@@ -189,7 +189,7 @@ proptest! {
     fn a_flat_picture_stays_flat((width, height, _, seed, bx, target) in cases()) {
         let level = seed as u8;
         let pixels = vec![level; width * height * PIXEL];
-        let out = resample(Source::tight(&pixels, width, height), bx, target);
+        let out = resample(PixelSource::tight(&pixels, width, height), bx, target);
         prop_assert!(out.iter().all(|&v| v == level));
     }
 }
@@ -198,10 +198,10 @@ proptest! {
 fn enlarged_by_two_the_mean_is_that_of_two_roundings() {
     let (width, height) = (220, 230);
     let pixels = noise(width * height * PIXEL, 11);
-    let src = Source::tight(&pixels, width, height);
+    let src = PixelSource::tight(&pixels, width, height);
     let target = target(2 * width, 2 * height);
-    let bx = BoxF::whole(width, height);
-    let exact = resample_f32(src, Axes::new((width, height), bx, target));
+    let bx = FractionalBox::whole(width, height);
+    let exact = resample_f32(src, ResizeAxes::new((width, height), bx, target));
     let (max, mean) = distance(floats(&resample(src, bx, target)), exact);
     // Weights are 3/4 and 1/4: what a rounding leaves is one of four.
     let left = [0.0f32, -0.25, 0.5, 0.25];
@@ -229,8 +229,8 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
             (40 + (x * 5 + y * 3 + i % PIXEL * 17) % 170 / 2 + (x + y) / 6) as u8
         })
         .collect();
-    let src = Source::tight(&pixels, width, height);
-    let bx = BoxF {
+    let src = PixelSource::tight(&pixels, width, height);
+    let bx = FractionalBox {
         x0: 10.3,
         y0: 4.75,
         x1: 200.6,
@@ -238,7 +238,7 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
     };
     for filter in FILTERS {
         for (w, h) in [(224, 224), (100, 90), (31, 47), (224, 30), (30, 224)] {
-            let target = Target {
+            let target = ResizeTarget {
                 width: w,
                 height: h,
                 filter,
@@ -246,7 +246,7 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
             };
             let (max, mean) = distance(
                 floats(&resample(src, bx, target)),
-                resample_f32(src, Axes::new((src.width, src.height), bx, target)),
+                resample_f32(src, ResizeAxes::new((src.width, src.height), bx, target)),
             );
             assert!(
                 max <= 1.5 && mean <= mean_limit(bx, target),
@@ -260,13 +260,16 @@ fn photo_like_shapes_lie_near_the_reference_with_every_filter() {
 fn strong_reductions_take_the_other_order_and_agree_too() {
     let (width, height) = (1003, 517);
     let pixels = noise(width * height * PIXEL, 7);
-    let src = Source::tight(&pixels, width, height);
+    let src = PixelSource::tight(&pixels, width, height);
     for (w, h) in [(61, 33), (224, 9), (7, 224), (1, 1), (1003, 40), (40, 517)] {
-        let bx = BoxF::whole(width, height);
+        let bx = FractionalBox::whole(width, height);
         let fast = resample(src, bx, target(w, h));
         let (max, _) = distance(
             floats(&fast),
-            resample_f32(src, Axes::new((src.width, src.height), bx, target(w, h))),
+            resample_f32(
+                src,
+                ResizeAxes::new((src.width, src.height), bx, target(w, h)),
+            ),
         );
         assert!(max <= 1.5, "{w}x{h}: {max}");
         let (max, _) = distance(floats(&fast), floats(&fir(src, bx, target(w, h))));
@@ -278,8 +281,8 @@ fn strong_reductions_take_the_other_order_and_agree_too() {
 fn an_integral_box_of_the_same_size_is_a_copy() {
     let (width, height) = (40, 30);
     let pixels = noise(width * height * PIXEL, 3);
-    let src = Source::tight(&pixels, width, height);
-    let bx = BoxF {
+    let src = PixelSource::tight(&pixels, width, height);
+    let bx = FractionalBox {
         x0: 7.0,
         y0: 5.0,
         x1: 27.0,
@@ -294,7 +297,10 @@ fn an_integral_box_of_the_same_size_is_a_copy() {
     for (w, h) in [(20, 13), (13, 20)] {
         let (max, _) = distance(
             floats(&resample(src, bx, target(w, h))),
-            resample_f32(src, Axes::new((src.width, src.height), bx, target(w, h))),
+            resample_f32(
+                src,
+                ResizeAxes::new((src.width, src.height), bx, target(w, h)),
+            ),
         );
         assert!(max <= 0.51, "{max}");
     }
@@ -303,8 +309,8 @@ fn an_integral_box_of_the_same_size_is_a_copy() {
 #[test]
 fn one_pixel_fills_any_output() {
     let out = resample(
-        Source::tight(&[1, 2, 250], 1, 1),
-        BoxF::whole(1, 1),
+        PixelSource::tight(&[1, 2, 250], 1, 1),
+        FractionalBox::whole(1, 1),
         target(50, 3),
     );
     assert!(out.chunks_exact(3).all(|p| p == [1, 2, 250]));
@@ -313,12 +319,12 @@ fn one_pixel_fills_any_output() {
 #[test]
 fn a_reused_resampler_gives_what_a_new_one_gives() {
     let pixels = noise(64 * 64 * PIXEL, 11);
-    let src = Source::tight(&pixels, 64, 64);
+    let src = PixelSource::tight(&pixels, 64, 64);
     for level in levels() {
-        let mut used = Resampler::new(level);
+        let mut used = ImageResampler::new(level);
         for i in 0..40usize {
             let to = target(1 + i * 7 % 50, 1 + i * 5 % 33);
-            let bx = BoxF {
+            let bx = FractionalBox {
                 x0: (i % 5) as f64 * 1.7,
                 y0: (i % 3) as f64 * 2.3,
                 x1: 64.0 - (i % 4) as f64 * 6.1,
@@ -326,9 +332,9 @@ fn a_reused_resampler_gives_what_a_new_one_gives() {
             };
             let mut a = vec![0; to.width * to.height * PIXEL];
             let mut b = a.clone();
-            let axes = Axes::new((src.width, src.height), bx, to);
+            let axes = ResizeAxes::new((src.width, src.height), bx, to);
             used.resample(src, axes, &mut a);
-            Resampler::new(level).resample(src, axes, &mut b);
+            ImageResampler::new(level).resample(src, axes, &mut b);
             assert!(a == b, "call {i} at {}", level.name());
         }
     }
@@ -337,21 +343,21 @@ fn a_reused_resampler_gives_what_a_new_one_gives() {
 #[test]
 #[should_panic(expected = "does not lie in 0..4")]
 fn a_box_outside_the_source_is_refused() {
-    let bx = BoxF {
+    let bx = FractionalBox {
         x0: 0.0,
         y0: 0.0,
         x1: 4.5,
         y1: 4.0,
     };
-    resample(Source::tight(&[0; 48], 4, 4), bx, target(2, 2));
+    resample(PixelSource::tight(&[0; 48], 4, 4), bx, target(2, 2));
 }
 
 #[test]
 #[should_panic(expected = "47 bytes for 4 rows of 12")]
 fn a_source_without_all_its_bytes_is_refused() {
     resample(
-        Source::tight(&[0; 47], 4, 4),
-        BoxF::whole(4, 4),
+        PixelSource::tight(&[0; 47], 4, 4),
+        FractionalBox::whole(4, 4),
         target(2, 2),
     );
 }
@@ -365,7 +371,7 @@ fn rows_give_what_the_whole_picture_gives() {
         width: usize,
         next: usize,
     }
-    impl Rows for ByRow<'_> {
+    impl RowSource for ByRow<'_> {
         type Fault = ();
 
         fn row(&mut self, y: usize) -> Result<&[u8], ()> {
@@ -376,7 +382,7 @@ fn rows_give_what_the_whole_picture_gives() {
         }
     }
     for cpu in levels() {
-        let (mut whole, mut rows) = (Resampler::new(cpu), Resampler::new(cpu));
+        let (mut whole, mut rows) = (ImageResampler::new(cpu), ImageResampler::new(cpu));
         for (w, h, out) in [
             (1, 1, (1, 1)),
             (1, 1, (5, 3)),
@@ -389,14 +395,14 @@ fn rows_give_what_the_whole_picture_gives() {
         ] {
             let pixels = noise(w * h * PIXEL, 3);
             for bx in [
-                BoxF::whole(w, h),
-                BoxF {
+                FractionalBox::whole(w, h),
+                FractionalBox {
                     x0: 0.0,
                     y0: (h / 3) as f64,
                     x1: (w - w / 4) as f64,
                     y1: h as f64,
                 },
-                BoxF {
+                FractionalBox {
                     x0: w as f64 * 0.1,
                     y0: h as f64 * 0.21,
                     x1: w as f64 * 0.9,
@@ -404,7 +410,7 @@ fn rows_give_what_the_whole_picture_gives() {
                 },
             ] {
                 for (filter, antialias) in FILTERS.iter().flat_map(|&f| [(f, true), (f, false)]) {
-                    let target = Target {
+                    let target = ResizeTarget {
                         width: out.0,
                         height: out.1,
                         filter,
@@ -412,8 +418,8 @@ fn rows_give_what_the_whole_picture_gives() {
                     };
                     let mut a = vec![0; out.0 * out.1 * PIXEL];
                     let mut b = a.clone();
-                    let axes = Axes::new((w, h), bx, target);
-                    whole.resample(Source::tight(&pixels, w, h), axes, &mut a);
+                    let axes = ResizeAxes::new((w, h), bx, target);
+                    whole.resample(PixelSource::tight(&pixels, w, h), axes, &mut a);
                     let mut by_row = ByRow {
                         pixels: &pixels,
                         width: w,
@@ -428,7 +434,7 @@ fn rows_give_what_the_whole_picture_gives() {
     }
 }
 
-fn float_noise(n: usize, seed: u64) -> Vec<Pixel<f32>> {
+fn float_noise(n: usize, seed: u64) -> Vec<RgbPixel<f32>> {
     noise(n * PIXEL, seed)
         .as_chunks::<PIXEL>()
         .0
@@ -441,7 +447,7 @@ fn float_noise(n: usize, seed: u64) -> Vec<Pixel<f32>> {
 /// part as well as the whole, from pixels with a gap between the rows.
 #[test]
 fn floats_lie_within_a_thousandth_of_the_formula() {
-    let mut resampler = Resampler::new(CpuLevel::Scalar);
+    let mut resampler = ImageResampler::new(CpuLevel::Scalar);
     for ((w, h), (ow, oh)) in [
         ((37, 29), (11, 64)),
         ((37, 29), (37, 8)),
@@ -454,27 +460,27 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
     ] {
         let stride = w + 3;
         let pixels = float_noise(stride * h, (w * h) as u64);
-        let src = View {
+        let src = PixelView {
             pixels: &pixels,
             width: w,
             height: h,
             stride,
         };
         for (filter, antialias) in FILTERS.iter().flat_map(|&f| [(f, true), (f, false)]) {
-            let target = Target {
+            let target = ResizeTarget {
                 width: ow,
                 height: oh,
                 filter,
                 antialias,
             };
-            let box_within = BoxF {
+            let box_within = FractionalBox {
                 x0: w as f64 * 0.11,
                 y0: h as f64 * 0.2,
                 x1: w as f64 * 0.93,
                 y1: h as f64,
             };
-            for bx in [BoxF::whole(w, h), box_within] {
-                let whole = Axes::new((w, h), bx, target);
+            for bx in [FractionalBox::whole(w, h), box_within] {
+                let whole = ResizeAxes::new((w, h), bx, target);
                 let mut part = whole;
                 (part.x.first, part.x.out_size) = (ow as u32 / 3, ow as u32 - ow as u32 / 3);
                 (part.y.first, part.y.out_size) = (oh as u32 / 2, 1);
@@ -488,13 +494,13 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
                         assert!(apart < 1e-3, "{axes:?} element {i}: {a}, {b}");
                     }
                     // A new one gives the same bits, in no more than it said.
-                    let mut fresh = Resampler::new(CpuLevel::Scalar);
+                    let mut fresh = ImageResampler::new(CpuLevel::Scalar);
                     let mut again = vec![[0.0; PIXEL]; ow * oh];
                     fresh.resample_floats(src, axes, &mut again);
                     assert_eq!(out, again);
                     let (held, said) = (fresh.scratch_bytes(), window_bytes(axes.x, axes.y, 16));
                     assert!(held as u64 <= said, "{held} of {said} bytes, {axes:?}");
-                    fresh.give_back();
+                    fresh.free_buffers();
                     assert_eq!(fresh.scratch_bytes(), 0);
                 }
             }
@@ -506,7 +512,7 @@ fn floats_lie_within_a_thousandth_of_the_formula() {
 #[test]
 fn the_float_window_is_a_few_rows() {
     let target = target(100, 80);
-    let axes = Axes::new((1000, 800), BoxF::whole(1000, 800), target);
+    let axes = ResizeAxes::new((1000, 800), FractionalBox::whole(1000, 800), target);
     let rows = window_bytes(axes.x, axes.y, 16) / (1000 * 16);
     assert!(rows < 40, "{rows} rows of output");
 }
@@ -516,23 +522,23 @@ fn the_float_window_is_a_few_rows() {
 fn nearest_copies_pixels() {
     for ((w, h), (ow, oh)) in [((37, 29), (11, 64)), ((5, 3), (9, 3)), ((8, 120), (8, 7))] {
         let pixels = noise(w * h * PIXEL, 5);
-        let target = Target {
-            filter: Filter::Nearest,
+        let target = ResizeTarget {
+            filter: ResizeFilter::Nearest,
             ..target(ow, oh)
         };
-        let src = Source::tight(&pixels, w, h);
-        let out = resample(src, BoxF::whole(w, h), target);
+        let src = PixelSource::tight(&pixels, w, h);
+        let out = resample(src, FractionalBox::whole(w, h), target);
         let (out, _) = out.as_chunks::<PIXEL>();
-        let levels: Vec<Pixel<f32>> = pixels
+        let levels: Vec<RgbPixel<f32>> = pixels
             .as_chunks::<PIXEL>()
             .0
             .iter()
             .map(|p| p.map(f32::from))
             .collect();
         let mut floats = vec![[0.0; PIXEL]; ow * oh];
-        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
-        let view = View::tight(&levels, w, h);
-        Resampler::new(CpuLevel::Scalar).resample_floats(view, axes, &mut floats);
+        let axes = ResizeAxes::new((w, h), FractionalBox::whole(w, h), target);
+        let view = PixelView::tight(&levels, w, h);
+        ImageResampler::new(CpuLevel::Scalar).resample_floats(view, axes, &mut floats);
         for y in 0..oh {
             for x in 0..ow {
                 let from = ((2 * y + 1) * h / (2 * oh), (2 * x + 1) * w / (2 * ow));
@@ -550,27 +556,27 @@ fn nearest_copies_pixels() {
 fn a_reduction_that_skips_pixels_skips_rows() {
     let (w, h) = (400, 900);
     let pixels = noise(w * h * PIXEL, 9);
-    let src = Source::tight(&pixels, w, h);
+    let src = PixelSource::tight(&pixels, w, h);
     for filter in [
-        Filter::Nearest,
-        Filter::Triangle,
-        Filter::SharpCubic,
-        Filter::Lanczos3,
+        ResizeFilter::Nearest,
+        ResizeFilter::Triangle,
+        ResizeFilter::SharpCubic,
+        ResizeFilter::Lanczos3,
     ] {
-        let target = Target {
+        let target = ResizeTarget {
             filter,
             antialias: false,
             ..target(13, 30)
         };
-        let axes = Axes::new((w, h), BoxF::whole(w, h), target);
+        let axes = ResizeAxes::new((w, h), FractionalBox::whole(w, h), target);
         let exact = resample_f32(src, axes);
-        let out = resample(src, BoxF::whole(w, h), target);
+        let out = resample(src, FractionalBox::whole(w, h), target);
         let (max, _) = distance(floats(&out), exact.iter().map(|v| v.clamp(0.0, 255.0)));
         // Noise overshoots, and levels between the passes are clipped.
         let limit = if filter.overshoots() { 40.0 } else { 1.0 };
         assert!(max <= limit, "{filter:?}: {max}");
         struct Counted<'a>(&'a [u8], usize);
-        impl Rows for Counted<'_> {
+        impl RowSource for Counted<'_> {
             type Fault = ();
 
             fn row(&mut self, y: usize) -> Result<&[u8], ()> {
@@ -580,12 +586,12 @@ fn a_reduction_that_skips_pixels_skips_rows() {
         }
         let mut rows = Counted(&pixels, 0);
         let mut by_row = vec![0; out.len()];
-        Resampler::new(CpuLevel::Scalar)
+        ImageResampler::new(CpuLevel::Scalar)
             .resample_rows(&mut rows, (w, h), axes, &mut by_row)
             .unwrap();
         assert!(by_row == out);
         let most = 30
-            * if filter == Filter::Nearest {
+            * if filter == ResizeFilter::Nearest {
                 1
             } else {
                 axes.y.window()

@@ -10,15 +10,16 @@ use serde_json::Value;
 
 use super::rounding::numbers;
 use crate::pixels::blur::gaussian_blur;
-use crate::pixels::convert::Converter;
-use crate::pixels::emit::Emitter;
+use crate::pixels::convert::ColorConverter;
+use crate::pixels::emit::RowEmitter;
 use crate::pixels::erase::erase;
-use crate::pixels::normalise::{Scaling, normalise, normalise_in_place};
-use crate::pixels::view::{Pixel, View, ViewMut};
+use crate::pixels::normalise::{ChannelScaling, normalise, normalise_in_place};
+use crate::pixels::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 use crate::pixels::{grey, jitter};
-use crate::recipe::geometry::Rect;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::{
-    ColorOrder, ColorSpace, Dtype, Emission, Erased, MemoryLayout, Placement, Size, WhitePoint,
+    BoxFill, ColorOrder, ColorSpace, DataType, MemoryLayout, OutputFormat, PixelPlacement, Size,
+    WhitePoint,
 };
 use crate::tests_support::golden;
 
@@ -28,13 +29,13 @@ struct Case {
     params: Value,
     /// A file of pixels of that type.
     input: String,
-    dtype: Dtype,
+    dtype: DataType,
     height: usize,
     width: usize,
     /// The file of the result, its first byte, and the type.
     expected: String,
     at: usize,
-    gives: Dtype,
+    gives: DataType,
     by: String,
     tolerance: f64,
     #[serde(default)]
@@ -44,7 +45,7 @@ struct Case {
 /// Pixels, rows a few pixels apart with something else between.
 #[derive(Debug, Clone, PartialEq)]
 struct Picture<T> {
-    pixels: Vec<Pixel<T>>,
+    pixels: Vec<RgbPixel<T>>,
     width: usize,
     height: usize,
 }
@@ -53,7 +54,7 @@ const GAP: usize = 3;
 const BETWEEN: u8 = 171;
 
 impl<T: Copy + From<u8> + PartialEq> Picture<T> {
-    fn new(tight: &[Pixel<T>], width: usize, height: usize) -> Self {
+    fn new(tight: &[RgbPixel<T>], width: usize, height: usize) -> Self {
         let mut pixels = Vec::new();
         for row in tight.chunks(width) {
             pixels.extend_from_slice(row);
@@ -68,8 +69,8 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
         }
     }
 
-    fn view(&self) -> View<'_, T> {
-        View {
+    fn view(&self) -> PixelView<'_, T> {
+        PixelView {
             pixels: &self.pixels,
             width: self.width,
             height: self.height,
@@ -77,8 +78,8 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
         }
     }
 
-    fn view_mut(&mut self) -> ViewMut<'_, T> {
-        ViewMut {
+    fn view_mut(&mut self) -> PixelViewMut<'_, T> {
+        PixelViewMut {
             pixels: &mut self.pixels,
             width: self.width,
             height: self.height,
@@ -86,12 +87,12 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
         }
     }
 
-    fn tight(&self) -> Vec<Pixel<T>> {
+    fn tight(&self) -> Vec<RgbPixel<T>> {
         self.view().rows().flatten().copied().collect()
     }
 
     /// What an operation on the whole picture makes of it, in place.
-    fn changed(mut self, change: impl FnOnce(ViewMut<'_, T>)) -> Vec<Pixel<T>> {
+    fn changed(mut self, change: impl FnOnce(PixelViewMut<'_, T>)) -> Vec<RgbPixel<T>> {
         change(self.view_mut());
         let between = self.pixels.chunks(self.width + GAP);
         let untouched = between
@@ -104,8 +105,8 @@ impl<T: Copy + From<u8> + PartialEq> Picture<T> {
     /// What it makes of it, in rows without gaps elsewhere.
     fn made<U: Copy + From<u8>>(
         &self,
-        make: impl FnOnce(View<'_, T>, &mut [Pixel<U>]),
-    ) -> Vec<Pixel<U>> {
+        make: impl FnOnce(PixelView<'_, T>, &mut [RgbPixel<U>]),
+    ) -> Vec<RgbPixel<U>> {
         let mut out = vec![[U::from(BETWEEN); 3]; self.width * self.height];
         make(self.view(), &mut out);
         out
@@ -128,7 +129,7 @@ macro_rules! either {
     };
 }
 
-fn elements<T: Copy + Into<f64>>(pixels: Vec<Pixel<T>>) -> Vec<f64> {
+fn elements<T: Copy + Into<f64>>(pixels: Vec<RgbPixel<T>>) -> Vec<f64> {
     pixels.as_flattened().iter().map(|&v| v.into()).collect()
 }
 
@@ -170,17 +171,17 @@ const OPS: &[(&str, Run)] = &[
     }),
     ("erase", |case, input| {
         let [left, top, width, height] = case.param("rect");
-        let rect = Rect {
+        let rect = PixelRect {
             left,
             top,
             width,
             height,
         };
-        let value = Erased::Value(case.param("value"));
-        either!(input, p => p.changed(|v| erase(v, rect, Placement::default(), value, false)))
+        let value = BoxFill::Value(case.param("value"));
+        either!(input, p => p.changed(|v| erase(v, rect, PixelPlacement::default(), value, false)))
     }),
     ("normalize", |case, input| {
-        let scaling = Scaling {
+        let scaling = ChannelScaling {
             unit: case.param("unit"),
             mean: case.param("mean"),
             std: case.param("std"),
@@ -196,7 +197,7 @@ const OPS: &[(&str, Run)] = &[
             Some(_) => case.param("white_point"),
             None => WhitePoint::default(),
         };
-        let converter = Converter::new();
+        let converter = ColorConverter::new();
         let made = either!(&input, p => p.made(|v, out| converter.convert(v, to, white, out)));
         if let Input::F32(p) = input {
             let changed = elements(p.changed(|v| converter.convert_in_place(v, to, white)));
@@ -205,8 +206,8 @@ const OPS: &[(&str, Run)] = &[
         made
     }),
     ("emit", |case, input| {
-        let emitter = Emitter::new(Emission {
-            zeros: 0,
+        let emitter = RowEmitter::new(OutputFormat {
+            zero_channels: 0,
             unit: case.param("unit"),
             mean: case.param("mean"),
             std: case.param("std"),
@@ -214,9 +215,9 @@ const OPS: &[(&str, Run)] = &[
             layout: case.param::<MemoryLayout>("layout"),
             order: case.param::<ColorOrder>("order"),
         });
-        let placement = Placement {
+        let placement = PixelPlacement {
             flip_x: case.param("mirrored"),
-            ..Placement::default()
+            ..PixelPlacement::default()
         };
         let mut out = vec![0; emitter.row_bytes(case.width, case.height)];
         match input {
@@ -245,13 +246,13 @@ impl Case {
         let (width, height) = (self.width, self.height);
         assert_eq!(bytes.len(), 3 * width * height * self.dtype.size());
         match self.dtype {
-            Dtype::U8 => Input::U8(Picture::new(bytes.as_chunks().0, width, height)),
-            Dtype::F32 => {
+            DataType::U8 => Input::U8(Picture::new(bytes.as_chunks().0, width, height)),
+            DataType::F32 => {
                 let values = bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b));
                 let values: Vec<f32> = values.collect();
                 Input::F32(Picture::new(values.as_chunks().0, width, height))
             }
-            Dtype::F16 | Dtype::Bf16 => panic!("{self:?}: no such pixels"),
+            DataType::F16 | DataType::Bf16 => panic!("{self:?}: no such pixels"),
         }
     }
 

@@ -2,20 +2,20 @@
 
 use half::f16;
 
-use crate::recipe::Dtype;
+use crate::recipe::DataType;
 
 /// Bits of the fraction, and the smallest exponent of a number that has all of them.
-fn form(dtype: Dtype) -> (i32, i32) {
+fn form(dtype: DataType) -> (i32, i32) {
     match dtype {
-        Dtype::F16 => (10, -14),
-        Dtype::Bf16 => (7, -126),
-        Dtype::F32 => (23, -126),
-        Dtype::U8 => panic!("u8 are no floats"),
+        DataType::F16 => (10, -14),
+        DataType::Bf16 => (7, -126),
+        DataType::F32 => (23, -126),
+        DataType::U8 => panic!("u8 are no floats"),
     }
 }
 
 /// From a number of this size to the next.
-pub(crate) fn step(v: f64, dtype: Dtype) -> f64 {
+pub(crate) fn step(v: f64, dtype: DataType) -> f64 {
     let (bits, least) = form(dtype);
     let exponent = if v == 0.0 { least } else { libm::ilogb(v) };
     libm::exp2(f64::from(exponent.max(least) - bits))
@@ -23,24 +23,24 @@ pub(crate) fn step(v: f64, dtype: Dtype) -> f64 {
 
 /// The nearest number of that type; of two as near the even one. What lies half a
 /// step or more behind the last is infinite.
-pub(crate) fn rounded(v: f32, dtype: Dtype) -> f32 {
+pub(crate) fn rounded(v: f32, dtype: DataType) -> f32 {
     if !v.is_finite() {
         return v;
     }
     let step = step(v.into(), dtype);
     let rounded = (f64::from(v) / step).round_ties_even() * step;
     match dtype {
-        Dtype::F16 if rounded.abs() >= 65536.0 => f32::INFINITY.copysign(v),
+        DataType::F16 if rounded.abs() >= 65536.0 => f32::INFINITY.copysign(v),
         // That of f32 is where bf16's is.
         _ => rounded as f32,
     }
 }
 
 /// A batch's elements of that type, each in its own bytes.
-pub(crate) fn elements(values: impl IntoIterator<Item = f32>, dtype: Dtype) -> Vec<u8> {
+pub(crate) fn elements(values: impl IntoIterator<Item = f32>, dtype: DataType) -> Vec<u8> {
     let element = |v: f32| match (rounded(v, dtype), dtype) {
-        (v, Dtype::F32) => v.to_ne_bytes().to_vec(),
-        (v, Dtype::Bf16) => ((v.to_bits() >> 16) as u16).to_ne_bytes().to_vec(),
+        (v, DataType::F32) => v.to_ne_bytes().to_vec(),
+        (v, DataType::Bf16) => ((v.to_bits() >> 16) as u16).to_ne_bytes().to_vec(),
         // Exact: it is one of them already.
         (v, _) => f16::from_f32(v).to_ne_bytes().to_vec(),
     };
@@ -48,10 +48,10 @@ pub(crate) fn elements(values: impl IntoIterator<Item = f32>, dtype: Dtype) -> V
 }
 
 /// The numbers that elements are.
-pub(crate) fn numbers(bytes: &[u8], dtype: Dtype) -> Vec<f64> {
+pub(crate) fn numbers(bytes: &[u8], dtype: DataType) -> Vec<f64> {
     let number = |element: &[u8]| match *element {
         [level] => level.into(),
-        [a, b] if dtype == Dtype::F16 => f16::from_ne_bytes([a, b]).into(),
+        [a, b] if dtype == DataType::F16 => f16::from_ne_bytes([a, b]).into(),
         [a, b] => f32::from_bits(u32::from(u16::from_ne_bytes([a, b])) << 16).into(),
         [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).into(),
         _ => panic!("{dtype} has no {} bytes", element.len()),
@@ -87,7 +87,7 @@ fn bf16_are_rounded_as_by_torch() {
         (0x437f_0000, 0x437f),
         (0x4380_8000, 0x4380),
     ] {
-        let got = rounded(f32::from_bits(from), Dtype::Bf16).to_bits();
+        let got = rounded(f32::from_bits(from), DataType::Bf16).to_bits();
         assert_eq!(got, to << 16, "{from:#010x}");
     }
 }
@@ -95,7 +95,7 @@ fn bf16_are_rounded_as_by_torch() {
 /// Every number of a type is itself.
 #[test]
 fn numbers_stay_what_they_are() {
-    for dtype in [Dtype::F16, Dtype::Bf16] {
+    for dtype in [DataType::F16, DataType::Bf16] {
         for bits in 0..=u16::MAX {
             let bytes = bits.to_ne_bytes();
             let v = numbers(&bytes, dtype)[0] as f32;

@@ -9,16 +9,16 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use crate::pixels::level::Level;
+use crate::pixels::level::ChannelLevel;
 use crate::pixels::pad::pad;
-use crate::pixels::resample::{Axes, Resampler, Source, Target};
+use crate::pixels::pixel_view::{PixelView, RgbPixel};
+use crate::pixels::resample::{ImageResampler, PixelSource, ResizeAxes, ResizeTarget};
 use crate::pixels::rotate::rotate;
-use crate::pixels::view::{Pixel, View};
-use crate::recipe::geometry::BoxF;
-use crate::recipe::geometry::Rect;
+use crate::recipe::geometry::FractionalBox;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::geometry::rotated_size;
-use crate::recipe::weights::Filter;
-use crate::recipe::{Interpolation, Padding, PaddingMode, Placement};
+use crate::recipe::weights::ResizeFilter;
+use crate::recipe::{InterpolationMode, Padding, PaddingMode, PixelPlacement};
 use crate::sys::cpu::CpuLevel;
 use crate::tests_support::golden;
 
@@ -75,7 +75,7 @@ enum Op {
     },
     Rotate {
         degrees: f64,
-        interpolation: Interpolation,
+        interpolation: InterpolationMode,
         expand: bool,
         fill: [f32; 3],
     },
@@ -90,7 +90,7 @@ enum Op {
 struct To {
     height: usize,
     width: usize,
-    interpolation: Interpolation,
+    interpolation: InterpolationMode,
     antialias: bool,
     crop: Option<Part>,
 }
@@ -132,15 +132,15 @@ fn name(case: &Case) -> String {
 }
 
 /// All of an enum's values: the match fails to compile when one is new.
-fn interpolations() -> Vec<Interpolation> {
+fn interpolations() -> Vec<InterpolationMode> {
     let after = |i| match i {
-        Interpolation::Nearest => Some(Interpolation::Bilinear),
-        Interpolation::Bilinear => Some(Interpolation::Bicubic),
-        Interpolation::Bicubic => Some(Interpolation::Lanczos),
-        Interpolation::Lanczos => Some(Interpolation::Area),
-        Interpolation::Area => None,
+        InterpolationMode::Nearest => Some(InterpolationMode::Bilinear),
+        InterpolationMode::Bilinear => Some(InterpolationMode::Bicubic),
+        InterpolationMode::Bicubic => Some(InterpolationMode::Lanczos),
+        InterpolationMode::Lanczos => Some(InterpolationMode::Area),
+        InterpolationMode::Area => None,
     };
-    std::iter::successors(Some(Interpolation::Nearest), |&i| after(i)).collect()
+    std::iter::successors(Some(InterpolationMode::Nearest), |&i| after(i)).collect()
 }
 
 fn modes() -> Vec<PaddingMode> {
@@ -165,7 +165,7 @@ fn required() -> BTreeSet<String> {
                 names.insert(format!("resize {i:?} {yes} {kind:?}"));
             }
         }
-        for i in [Interpolation::Nearest, Interpolation::Bilinear] {
+        for i in [InterpolationMode::Nearest, InterpolationMode::Bilinear] {
             for kind in [Kind::U8, Kind::F32] {
                 names.insert(format!("rotate {i:?} {yes} {kind:?}"));
             }
@@ -180,12 +180,12 @@ fn required() -> BTreeSet<String> {
 }
 
 /// A type of element, as the files hold it.
-trait Element: Level + Default + PartialEq + std::fmt::Debug {
+trait Element: ChannelLevel + Default + PartialEq + std::fmt::Debug {
     const SIZE: usize;
     fn read(bytes: &[u8]) -> Self;
     /// A resize of a part of a picture, on every path: pixels from `origin` on
     /// are at hand.
-    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], case: &str);
+    fn resize(part: PixelView<'_, Self>, axes: ResizeAxes, out: &mut [RgbPixel<Self>], case: &str);
 }
 
 impl Element for u8 {
@@ -195,8 +195,8 @@ impl Element for u8 {
         bytes[0]
     }
 
-    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], case: &str) {
-        let source = Source {
+    fn resize(part: PixelView<'_, Self>, axes: ResizeAxes, out: &mut [RgbPixel<Self>], case: &str) {
+        let source = PixelSource {
             pixels: part.pixels.as_flattened(),
             width: part.width,
             height: part.height,
@@ -205,7 +205,7 @@ impl Element for u8 {
         let mut first: Option<Vec<u8>> = None;
         for level in CpuLevel::ALL.into_iter().filter(|l| l.is_supported()) {
             let mut dst = vec![7; out.len() * 3];
-            Resampler::new(level).resample(source, axes, &mut dst);
+            ImageResampler::new(level).resample(source, axes, &mut dst);
             let scalar = first.get_or_insert_with(|| dst.clone());
             assert!(*scalar == dst, "{case}: {} differs", level.name());
         }
@@ -220,12 +220,12 @@ impl Element for f32 {
         Self::from_le_bytes(bytes.try_into().unwrap())
     }
 
-    fn resize(part: View<'_, Self>, axes: Axes, out: &mut [Pixel<Self>], _: &str) {
-        Resampler::new(CpuLevel::Scalar).resample_floats(part, axes, out);
+    fn resize(part: PixelView<'_, Self>, axes: ResizeAxes, out: &mut [RgbPixel<Self>], _: &str) {
+        ImageResampler::new(CpuLevel::Scalar).resample_floats(part, axes, out);
     }
 }
 
-fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<Pixel<T>> {
+fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<RgbPixel<T>> {
     let bytes = golden("geometry", file).unwrap();
     assert_eq!(bytes.len(), height * width * 3 * T::SIZE, "{file}");
     let elements: Vec<T> = bytes.chunks_exact(T::SIZE).map(T::read).collect();
@@ -233,44 +233,44 @@ fn read<T: Element>(file: &str, height: usize, width: usize) -> Vec<Pixel<T>> {
 }
 
 /// The part of `src` that `axes` needs, and nothing else.
-fn resize<T: Element>(src: View<'_, T>, mut axes: Axes, case: &str) -> Vec<Pixel<T>> {
+fn resize<T: Element>(src: PixelView<'_, T>, mut axes: ResizeAxes, case: &str) -> Vec<RgbPixel<T>> {
     let (columns, rows) = (axes.x.reads(), axes.y.reads());
     (axes.x.origin, axes.y.origin) = (columns.start, rows.start);
     let mut at_hand = Vec::new();
     for y in rows.clone() {
         at_hand.extend(&src.row(y as usize)[columns.start as usize..columns.end as usize]);
     }
-    let part = View::tight(&at_hand, columns.len(), rows.len());
+    let part = PixelView::tight(&at_hand, columns.len(), rows.len());
     let mut out = vec![[T::default(); 3]; (axes.x.out_size * axes.y.out_size) as usize];
     T::resize(part, axes, &mut out, case);
     out
 }
 
-fn axes<T>(src: View<'_, T>, to: &To) -> Axes {
-    let (filter, antialias) = Filter::of(to.interpolation, to.antialias);
-    let target = Target {
+fn axes<T>(src: PixelView<'_, T>, to: &To) -> ResizeAxes {
+    let (filter, antialias) = ResizeFilter::of(to.interpolation, to.antialias);
+    let target = ResizeTarget {
         width: to.width,
         height: to.height,
         filter,
         antialias,
     };
     let size = (src.width, src.height);
-    Axes::new(size, BoxF::whole(src.width, src.height), target)
+    ResizeAxes::new(size, FractionalBox::whole(src.width, src.height), target)
 }
 
-fn cut(axes: &mut Axes, part: Part) {
+fn cut(axes: &mut ResizeAxes, part: Part) {
     (axes.x.first, axes.x.out_size) = (part.left, part.width);
     (axes.y.first, axes.y.out_size) = (part.top, part.height);
 }
 
 /// A crop is a resize to the same size, cut.
-fn crop<T: Element>(src: View<'_, T>, part: Part, case: &str) -> Vec<Pixel<T>> {
+fn crop<T: Element>(src: PixelView<'_, T>, part: Part, case: &str) -> Vec<RgbPixel<T>> {
     let mut axes = axes(
         src,
         &To {
             height: src.height,
             width: src.width,
-            interpolation: Interpolation::Bicubic,
+            interpolation: InterpolationMode::Bicubic,
             antialias: true,
             crop: None,
         },
@@ -279,13 +279,13 @@ fn crop<T: Element>(src: View<'_, T>, part: Part, case: &str) -> Vec<Pixel<T>> {
     resize(src, axes, case)
 }
 
-fn placed<T: Element>(src: View<'_, T>, placement: Placement) -> Vec<Pixel<T>> {
+fn placed<T: Element>(src: PixelView<'_, T>, placement: PixelPlacement) -> Vec<RgbPixel<T>> {
     let (width, height) = placement.output_size(src.width, src.height);
     let stored = (src.width as u32, src.height as u32);
     let mut out = Vec::new();
     for top in 0..height as u32 {
         for left in 0..width as u32 {
-            let pixel = Rect {
+            let pixel = PixelRect {
                 left,
                 top,
                 width: 1,
@@ -298,8 +298,8 @@ fn placed<T: Element>(src: View<'_, T>, placement: Placement) -> Vec<Pixel<T>> {
     out
 }
 
-fn run<T: Element>(case: &Case, src: View<'_, T>, title: &str) -> Vec<Pixel<T>> {
-    let upright = Placement::default();
+fn run<T: Element>(case: &Case, src: PixelView<'_, T>, title: &str) -> Vec<RgbPixel<T>> {
+    let upright = PixelPlacement::default();
     match &case.op {
         Op::Resize(to) => resize(src, axes(src, to), title),
         Op::ResizeThenCrop(to) => {
@@ -356,7 +356,7 @@ fn run<T: Element>(case: &Case, src: View<'_, T>, title: &str) -> Vec<Pixel<T>> 
 fn check<T: Element>(case: &Case) -> Result<(), String> {
     let title = format!("{:?} of {}, by {}", case.op, case.input.file, case.by);
     let input = read::<T>(&case.input.file, case.input.height, case.input.width);
-    let src = View::tight(&input, case.input.width, case.input.height);
+    let src = PixelView::tight(&input, case.input.width, case.input.height);
     let out = run(case, src, &title);
     let expected = read::<T>(&case.expected, case.height, case.width);
     assert_eq!(out.len(), expected.len(), "{title}");

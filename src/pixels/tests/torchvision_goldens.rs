@@ -10,12 +10,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::Deserialize;
 
-use crate::pixels::canvas::{Canvas, Held};
-use crate::pixels::resample::Resampler;
-use crate::pixels::shown::Shown;
-use crate::pixels::view::Pixel;
-use crate::recipe::random::Streams;
-use crate::recipe::{Op, Placement, Recipe, Reorder, Resize, SampleProgram, Step};
+use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
+use crate::pixels::oriented_pixels::OrientedPixels;
+use crate::pixels::pixel_view::RgbPixel;
+use crate::pixels::resample::ImageResampler;
+use crate::recipe::random::RandomStreams;
+use crate::recipe::{Op, PixelPlacement, Recipe, ReorderMode, Resize, SampleProgram, Step};
 use crate::sys::cpu::CpuLevel;
 use crate::tests_support::golden;
 
@@ -47,7 +47,7 @@ struct Case {
 /// One list, whoever draws.
 struct Listed(RefCell<VecDeque<f64>>);
 
-impl Streams for Listed {
+impl RandomStreams for Listed {
     fn number(&self, _: u32, _: u32) -> f64 {
         let mut numbers = self.0.borrow_mut();
         numbers
@@ -67,7 +67,7 @@ fn steps(case: &Case) -> Vec<Step> {
         .then(case.op.clone())
         // Changes nothing: rows have one size.
         .then(Resize::exact(height, width))
-        .with_reorder(Reorder::Off);
+        .with_reorder(ReorderMode::Off);
     let program = SampleProgram::compile(&recipe).unwrap();
     let random = Listed(RefCell::new(case.numbers.iter().copied().collect()));
     let mut steps = Vec::new();
@@ -78,7 +78,11 @@ fn steps(case: &Case) -> Vec<Step> {
 }
 
 /// A picture stored so that `placement` shows it: pixels, width and height.
-fn stored(upright: &[Pixel<u8>], (height, width): Sides, p: Placement) -> (Vec<u8>, usize, usize) {
+fn stored(
+    upright: &[RgbPixel<u8>],
+    (height, width): Sides,
+    p: PixelPlacement,
+) -> (Vec<u8>, usize, usize) {
     let (width, height) = (width as usize, height as usize);
     let (w, h) = p.output_size(width, height);
     let mut pixels = vec![[171; 3]; w * h];
@@ -101,19 +105,19 @@ fn stored(upright: &[Pixel<u8>], (height, width): Sides, p: Placement) -> (Vec<u
 fn every_element_is_torchvisions_however_the_picture_is_stored() {
     let manifest: Manifest = serde_json::from_slice(&file("manifest.json")).unwrap();
     let pixels = file("pixels.u8");
-    let picture = |at: usize, (h, w): Sides| -> &[Pixel<u8>] {
+    let picture = |at: usize, (h, w): Sides| -> &[RgbPixel<u8>] {
         let bytes = 3 * h as usize * w as usize;
         pixels[at..][..bytes].as_chunks().0
     };
-    let mut resampler = Resampler::new(CpuLevel::Scalar);
-    let mut canvas = Canvas::default();
+    let mut resampler = ImageResampler::new(CpuLevel::Scalar);
+    let mut canvas = PictureCanvas::default();
     let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
     for case in &manifest.cases {
         seen.insert(case.op.name());
         let steps = steps(case);
         let want = picture(case.expected, case.becomes);
         for i in 0..8 {
-            let placement = Placement {
+            let placement = PixelPlacement {
                 flip_x: i & 1 != 0,
                 flip_y: i & 2 != 0,
                 transpose: i & 4 != 0,
@@ -123,13 +127,13 @@ fn every_element_is_torchvisions_however_the_picture_is_stored() {
             for step in &steps {
                 canvas.apply([step].into_iter(), false, &mut resampler);
             }
-            let (Held::Bytes(view), placement) = canvas.held() else {
+            let (CanvasPixels::Bytes(view), placement) = canvas.pixels() else {
                 panic!("not in bytes");
             };
-            let shown = Shown::new(view, placement);
+            let shown = OrientedPixels::new(view, placement);
             assert_eq!((shown.height as u32, shown.width as u32), case.becomes);
             let mut got = vec![[0; 3]; shown.width * shown.height];
-            shown.each(&mut got, |pixel, out| *out = pixel);
+            shown.write_each(&mut got, |pixel, out| *out = pixel);
             let pairs = got.as_flattened().iter().zip(want.as_flattened());
             let off: Vec<u8> = pairs.map(|(a, b)| a.abs_diff(*b)).collect();
             let most = off.iter().copied().max().unwrap_or(0);

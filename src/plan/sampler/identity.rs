@@ -8,24 +8,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::kind::{IdentityProb, IdentityRatio};
 use crate::error::{Error, Result};
-use crate::plan::key::{OrderKey, Part};
+use crate::plan::key::{DrawKind, OrderKey};
 use crate::plan::table::{GroupTable, SamplerTable};
 
 /// Groups are the identities, in the order of their labels.
 #[derive(Debug)]
-pub(crate) struct Identities {
+pub(crate) struct IdentitySampler {
     table: Arc<SamplerTable>,
     per_id: u64,
     per_batch: u64,
     prob: IdentityProb,
     /// The last draw of a batch: its rows are asked for one by one. Kept for
     /// speed alone; nothing follows from what was asked before.
-    last: Mutex<Drawn>,
+    last: Mutex<IdentityDraw>,
 }
 
 /// The identities of a batch.
 #[derive(Debug, Default)]
-struct Drawn {
+struct IdentityDraw {
     of: Option<(OrderKey, u64)>,
     groups: Vec<u64>,
     /// Places of those drawn among all weights: start and length, by start.
@@ -34,12 +34,12 @@ struct Drawn {
 
 /// Which row of which draw.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DrawnRow {
+pub(crate) struct DrawPosition {
     pub(crate) draw: u64,
     pub(crate) row: u32,
 }
 
-impl Identities {
+impl IdentitySampler {
     pub(super) fn new(
         table: Arc<SamplerTable>,
         batch: u32,
@@ -69,7 +69,7 @@ impl Identities {
     /// The sample in a row; at attempt n the n-th further sample of the same
     /// identity: first those that have no row in the batch, then those that have.
     /// None when the identity has no more.
-    pub(crate) fn id_at(&self, key: OrderKey, at: DrawnRow, attempt: u32) -> Option<u64> {
+    pub(crate) fn id_at(&self, key: OrderKey, at: DrawPosition, attempt: u32) -> Option<u64> {
         let SamplerTable::Groups(table) = &*self.table else {
             return None;
         };
@@ -91,11 +91,11 @@ impl Identities {
                 n => (place + n - unused) % self.per_id,
             };
             let number = at.draw.wrapping_mul(self.per_batch).wrapping_add(turn);
-            key.permutation(length, Part::Members, number).at(place)
+            key.permutation(length, DrawKind::Members, number).at(place)
         } else {
             let number = at.draw.wrapping_mul(self.per_batch * self.per_id);
             let number = number.wrapping_add(u64::from(at.row));
-            let drawn = key.random(Part::Members, number).below(length);
+            let drawn = key.random(DrawKind::Members, number).below(length);
             (drawn + attempt) % length
         };
         Some(table.member(start + within))
@@ -123,7 +123,7 @@ impl Identities {
         }
         match self.prob {
             IdentityProb::IdAvg if !table.is_weighted() => {
-                let order = key.permutation(table.len(), Part::Identities, draw);
+                let order = key.permutation(table.len(), DrawKind::Identities, draw);
                 Some(order.at(turn))
             }
             IdentityProb::SampleAvg | IdentityProb::IdAvg => {
@@ -137,12 +137,12 @@ impl Identities {
     }
 }
 
-impl Drawn {
+impl IdentityDraw {
     /// Draws one sample of those whose identities are left, again and again: its
     /// identity is the next. Identities of another weight count as that many samples. No draw is ever thrown away, so a few huge
     /// identities take no longer than many small ones.
     fn draw(&mut self, key: OrderKey, table: &GroupTable, draw: u64, count: u64) {
-        let mut random = key.random(Part::Identities, draw);
+        let mut random = key.random(DrawKind::Identities, draw);
         self.groups.clear();
         self.taken.clear();
         let mut left = table.weight();
@@ -168,7 +168,7 @@ impl Drawn {
 ///
 /// # Errors
 /// When the system gives no memory, or weights add up to more than 2^62.
-pub(crate) fn by_identity(
+pub(crate) fn identity_table(
     labels: &[i64],
     prob: IdentityProb,
     ratios: &[IdentityRatio],
@@ -223,9 +223,9 @@ mod tests {
 
     const KEY: OrderKey = OrderKey { seed: 5, epoch: 1 };
 
-    fn identities(labels: &[i64], batch: u32, per_id: u32, prob: IdentityProb) -> Identities {
-        let table = Arc::new(by_identity(labels, prob, &[]).unwrap());
-        Identities::new(table, batch, per_id, prob).unwrap()
+    fn identities(labels: &[i64], batch: u32, per_id: u32, prob: IdentityProb) -> IdentitySampler {
+        let table = Arc::new(identity_table(labels, prob, &[]).unwrap());
+        IdentitySampler::new(table, batch, per_id, prob).unwrap()
     }
 
     fn prob() -> impl Strategy<Value = IdentityProb> {
@@ -247,7 +247,7 @@ mod tests {
             let ids = identities(&labels, batch, per_id, prob);
             let key = OrderKey { seed, epoch };
             let rows: Vec<u64> = (0..batch)
-                .map(|row| ids.id_at(key, DrawnRow { draw, row }, 0).unwrap())
+                .map(|row| ids.id_at(key, DrawPosition { draw, row }, 0).unwrap())
                 .collect();
             let mut drawn = Vec::new();
             for rows in rows.chunks(per_id as usize) {
@@ -262,13 +262,13 @@ mod tests {
             }
             // Rows in any order, between rows of another batch, are the same.
             for row in (0..batch).rev() {
-                ids.id_at(key, DrawnRow { draw: draw ^ 1, row: 0 }, 0);
-                let again = ids.id_at(key, DrawnRow { draw, row }, 0).unwrap();
+                ids.id_at(key, DrawPosition { draw: draw ^ 1, row: 0 }, 0);
+                let again = ids.id_at(key, DrawPosition { draw, row }, 0).unwrap();
                 prop_assert_eq!(again, rows[row as usize]);
                 // Substitutes: every sample of the identity once.
                 let label = labels[again as usize];
                 let mut tried: Vec<u64> = (0..of[&label] as u32)
-                    .map(|a| ids.id_at(key, DrawnRow { draw, row }, a).unwrap())
+                    .map(|a| ids.id_at(key, DrawPosition { draw, row }, a).unwrap())
                     .collect();
                 prop_assert_eq!(tried[0], again);
                 if of[&label] > per_id as usize {
@@ -278,9 +278,9 @@ mod tests {
                 tried.dedup();
                 prop_assert_eq!(tried.len(), of[&label]);
                 prop_assert!(tried.iter().all(|&id| labels[id as usize] == label));
-                prop_assert_eq!(ids.id_at(key, DrawnRow { draw, row }, of[&label] as u32), None);
+                prop_assert_eq!(ids.id_at(key, DrawPosition { draw, row }, of[&label] as u32), None);
             }
-            prop_assert_eq!(ids.id_at(key, DrawnRow { draw, row: batch }, 0), None);
+            prop_assert_eq!(ids.id_at(key, DrawPosition { draw, row: batch }, 0), None);
         }
     }
 
@@ -294,7 +294,8 @@ mod tests {
         let ids = identities(&labels, 4, 2, prob);
         let (mut first, mut second) = (vec![0.0; 4], vec![0.0; 4]);
         for draw in 0..draws {
-            let label = |row| labels[ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap() as usize];
+            let label =
+                |row| labels[ids.id_at(KEY, DrawPosition { draw, row }, 0).unwrap() as usize];
             first[label(0) as usize] += 1.0;
             second[label(2) as usize] += 1.0;
         }
@@ -343,13 +344,14 @@ mod tests {
         ] {
             let all: f64 = weights.iter().sum();
             let p: Vec<f64> = weights.iter().map(|w| w / all).collect();
-            let table = Arc::new(by_identity(&labels, prob, &ratios).unwrap());
-            let ids = Identities::new(table, 4, 2, prob).unwrap();
+            let table = Arc::new(identity_table(&labels, prob, &ratios).unwrap());
+            let ids = IdentitySampler::new(table, 4, 2, prob).unwrap();
             // By label: 1, 4, 7, 9.
             let place = |id: u64| [1, 4, 7, 9].iter().position(|l| *l == labels[id as usize]);
             let (mut first, mut second) = (vec![0.0; 4], vec![0.0; 4]);
             for draw in 0..40_000 {
-                let at = |row| place(ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap()).unwrap();
+                let at =
+                    |row| place(ids.id_at(KEY, DrawPosition { draw, row }, 0).unwrap()).unwrap();
                 assert_eq!(at(0), at(1));
                 assert_ne!(at(0), at(2));
                 first[at(0)] += 1.0;
@@ -376,11 +378,11 @@ mod tests {
         }];
         let prob = IdentityProb::SampleAvg;
         let plain = identities(&labels, 4, 2, prob);
-        let table = Arc::new(by_identity(&labels, prob, &ratios).unwrap());
-        let weighted = Identities::new(table, 4, 2, prob).unwrap();
+        let table = Arc::new(identity_table(&labels, prob, &ratios).unwrap());
+        let weighted = IdentitySampler::new(table, 4, 2, prob).unwrap();
         for draw in 0..500 {
             for row in 0..4 {
-                let at = DrawnRow { draw, row };
+                let at = DrawPosition { draw, row };
                 assert_eq!(plain.id_at(KEY, at, 0), weighted.id_at(KEY, at, 0));
             }
         }
@@ -394,7 +396,7 @@ mod tests {
             let mut count = [0.0; 7];
             for draw in 0..20_000 {
                 for row in 0..per_id {
-                    let id = ids.id_at(KEY, DrawnRow { draw, row }, 0).unwrap();
+                    let id = ids.id_at(KEY, DrawPosition { draw, row }, 0).unwrap();
                     count[id as usize] += 1.0;
                 }
             }
@@ -410,9 +412,9 @@ mod tests {
     #[test]
     fn too_few_identities_are_named() {
         let labels = [1, 1, 2, 2, 3];
-        let table = || Arc::new(by_identity(&labels, IdentityProb::IdAvg, &[]).unwrap());
-        assert!(Identities::new(table(), 6, 2, IdentityProb::IdAvg).is_ok());
-        let e = Identities::new(table(), 8, 2, IdentityProb::IdAvg).unwrap_err();
+        let table = || Arc::new(identity_table(&labels, IdentityProb::IdAvg, &[]).unwrap());
+        assert!(IdentitySampler::new(table(), 6, 2, IdentityProb::IdAvg).is_ok());
+        let e = IdentitySampler::new(table(), 8, 2, IdentityProb::IdAvg).unwrap_err();
         let e = e.to_string();
         for part in ["batch of 8", "per_id = 2", "4 identities", "there are 3"] {
             assert!(e.contains(part), "{e} lacks {part}");

@@ -38,7 +38,7 @@ pub enum Sampler {
     /// WeightedRandomSampler. An epoch has `num_samples` positions, or as many
     /// as there are samples.
     Weighted {
-        weights: Weights,
+        weights: SampleWeights,
         num_samples: Option<u64>,
     },
     /// Each sample of a random choice stands at `repeats` positions in a row, so
@@ -78,7 +78,7 @@ pub struct IdentityRatio {
 /// Where weights come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weights {
+pub enum SampleWeights {
     /// One for each sample, by
     /// [`LoaderBuilder::sample_weights`](crate::LoaderBuilder::sample_weights).
     Given,
@@ -116,7 +116,7 @@ impl Sampler {
 
     /// True when the order follows from the classes of the samples.
     pub(crate) fn reads_classes(&self) -> bool {
-        let inverse = Weights::InverseClassFrequency;
+        let inverse = SampleWeights::InverseClassFrequency;
         match self {
             Self::Identity { .. } => true,
             Self::Weighted { weights, .. } => *weights == inverse,
@@ -141,7 +141,7 @@ impl Sampler {
 
     /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
     /// samples are files.
-    pub(crate) fn settled(self, run: Option<u64>) -> Self {
+    pub(crate) fn with_shard_samples(self, run: Option<u64>) -> Self {
         match self {
             Self::ShardShuffle {
                 shard: None,
@@ -226,8 +226,8 @@ impl fmt::Display for Sampler {
                 num_samples,
             } => {
                 let weights = match weights {
-                    Weights::Given => "given weights",
-                    Weights::InverseClassFrequency => "inverse class frequency",
+                    SampleWeights::Given => "given weights",
+                    SampleWeights::InverseClassFrequency => "inverse class frequency",
                 };
                 write!(f, "weighted ({weights}")?;
                 match num_samples {

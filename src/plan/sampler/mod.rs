@@ -23,19 +23,19 @@
 
 mod identity;
 mod kind;
-mod largest;
+mod largest_first;
 mod multi_scale;
-mod order;
-mod shards;
+mod sample_order;
+mod shuffled_shards;
 #[cfg(test)]
 mod tests;
 mod weighted;
 
-pub(crate) use identity::{DrawnRow, by_identity};
+pub(crate) use identity::{DrawPosition, identity_table};
 pub(crate) use kind::TableForm;
-pub use kind::{IdentityProb, IdentityRatio, Sampler, Weights};
-pub(crate) use largest::by_size;
+pub use kind::{IdentityProb, IdentityRatio, SampleWeights, Sampler};
+pub(crate) use largest_first::size_table;
 pub use multi_scale::MultiScale;
-pub(crate) use multi_scale::{Scale, Scales};
-pub(crate) use order::Order;
-pub(crate) use weighted::{by_weight, inverse_class_frequency};
+pub(crate) use multi_scale::{BatchScale, ScaleCycle};
+pub(crate) use sample_order::SampleOrder;
+pub(crate) use weighted::{inverse_class_frequency, weight_table};

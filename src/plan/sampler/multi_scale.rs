@@ -21,8 +21,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::plan::key::{OrderKey, Part};
-use crate::plan::tail::Tail;
+use crate::plan::key::{DrawKind, OrderKey};
+use crate::plan::tail::EpochTail;
 
 /// Output sizes that take turns: PaddleClas's MultiScaleSampler. The recipe's own
 /// output size is not used.
@@ -80,15 +80,15 @@ impl fmt::Display for MultiScale {
 
 /// A size with the rows of its batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Scale {
+pub(crate) struct BatchScale {
     pub(crate) size: (u32, u32),
     pub(crate) rows: u32,
 }
 
 /// The batches of one rank.
 #[derive(Debug, Clone)]
-pub(crate) struct Scales {
-    scales: Vec<Scale>,
+pub(crate) struct ScaleCycle {
+    scales: Vec<BatchScale>,
     /// Of each the first epoch; empty: they take turns.
     first_epochs: Vec<u64>,
     /// Rows of a whole cycle.
@@ -96,7 +96,7 @@ pub(crate) struct Scales {
     rows_per_rank: u64,
 }
 
-impl Scales {
+impl ScaleCycle {
     /// # Errors
     /// When there is no size, or one is below a multiple, or a batch has too many
     /// rows.
@@ -140,7 +140,7 @@ impl Scales {
                     "a batch of size {height}x{width} would have {rows} rows: lower `batch_size`"
                 ))
             })?;
-            Ok(Scale { size, rows })
+            Ok(BatchScale { size, rows })
         };
         let scales = of.sizes.iter().map(scale).collect::<Result<Vec<_>>>()?;
         let cycle_rows = match stages.is_empty() {
@@ -170,19 +170,19 @@ impl Scales {
     }
 
     /// Every size with its rows.
-    pub(crate) fn all(&self) -> &[Scale] {
+    pub(crate) fn all(&self) -> &[BatchScale] {
         &self.scales
     }
 
     /// The scales of a cycle in their order.
-    fn cycle(&self, key: OrderKey, cycle: u64) -> impl Iterator<Item = Scale> {
+    fn cycle(&self, key: OrderKey, cycle: u64) -> impl Iterator<Item = BatchScale> {
         let stage = self.stage(key.epoch);
         let broken = cycle >= self.rows_per_rank / self.cycle_rows;
         let key = OrderKey {
             epoch: if broken { u64::MAX } else { key.epoch },
             ..key
         };
-        let order = key.permutation(self.scales.len() as u64, Part::Sizes, cycle);
+        let order = key.permutation(self.scales.len() as u64, DrawKind::Sizes, cycle);
         (0..self.turns()).map(move |turn| {
             let at = stage.unwrap_or_else(|| order.at(turn) as usize);
             self.scales[at]
@@ -200,7 +200,7 @@ impl Scales {
     }
 
     /// The last batch with at most so many rows in front of it, and its scale.
-    pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, Scale) {
+    pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, BatchScale) {
         let (cycle, mut left) = (rows / self.cycle_rows, rows % self.cycle_rows);
         let first = cycle * self.turns();
         let mut found = (first, self.scales[0]);
@@ -215,14 +215,14 @@ impl Scales {
     }
 
     /// Batches of an epoch.
-    pub(crate) fn batches(&self, seed: u64, tail: Tail) -> u64 {
+    pub(crate) fn batches(&self, seed: u64, tail: EpochTail) -> u64 {
         let cycles = self.rows_per_rank / self.cycle_rows;
         let mut left = self.rows_per_rank % self.cycle_rows;
         let mut batches = cycles * self.turns();
         let key = OrderKey { seed, epoch: 0 };
         for scale in self.cycle(key, cycles) {
             let rows = u64::from(scale.rows);
-            if left == 0 || (tail == Tail::Drop && left < rows) {
+            if left == 0 || (tail == EpochTail::Drop && left < rows) {
                 break;
             }
             left = left.saturating_sub(rows);

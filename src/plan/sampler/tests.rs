@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Result;
-use crate::plan::{EpochLength, EpochMark, Plan, PlanOptions, RowPlan, RowStatus, Tail};
+use crate::plan::{EpochLength, EpochMark, EpochPlan, EpochTail, OrderOptions, RowPlan, RowStatus};
 
 /// What the tables are made from: a class and an area for each sample.
 #[derive(Debug, Clone)]
@@ -20,21 +20,23 @@ impl Data {
         self.labels.len() as u64
     }
 
-    fn plan(&self, options: &PlanOptions) -> Result<Plan> {
+    fn plan(&self, options: &OrderOptions) -> Result<EpochPlan> {
         // As the loader does, before it makes a table.
         options.check(self.len())?;
         let table = match options.sampler {
-            Sampler::Identity { prob, .. } => {
-                Some(by_identity(&self.labels, prob, &options.identity_ratios)?)
-            }
+            Sampler::Identity { prob, .. } => Some(identity_table(
+                &self.labels,
+                prob,
+                &options.identity_ratios,
+            )?),
             Sampler::Weighted { .. } => {
                 let weights = inverse_class_frequency(&self.labels);
-                Some(by_weight(&weights, self.len())?)
+                Some(weight_table(&weights, self.len())?)
             }
-            Sampler::LargestFirst { classes } => Some(by_size(&self.areas, classes)?),
+            Sampler::LargestFirst { classes } => Some(size_table(&self.areas, classes)?),
             _ => None,
         };
-        Plan::with_table(self.len(), options.clone(), table)
+        EpochPlan::with_table(self.len(), options.clone(), table)
     }
 }
 
@@ -56,7 +58,7 @@ fn any_sampler() -> impl Strategy<Value = Sampler> {
         }),
         (1u32..5, prob).prop_map(|(per_id, prob)| Sampler::Identity { per_id, prob }),
         prop::option::of(1u64..300).prop_map(|num_samples| Sampler::Weighted {
-            weights: Weights::InverseClassFrequency,
+            weights: SampleWeights::InverseClassFrequency,
             num_samples,
         }),
         (1u32..9).prop_map(|repeats| Sampler::RepeatedAugmentation { repeats }),
@@ -72,8 +74,12 @@ fn scales() -> impl Strategy<Value = MultiScale> {
     })
 }
 
-fn options() -> impl Strategy<Value = PlanOptions> {
-    let tail = prop_oneof![Just(Tail::Short), Just(Tail::Pad), Just(Tail::Drop)];
+fn options() -> impl Strategy<Value = OrderOptions> {
+    let tail = prop_oneof![
+        Just(EpochTail::Short),
+        Just(EpochTail::Pad),
+        Just(EpochTail::Drop)
+    ];
     let scales = prop::option::of(scales());
     (1u32..24, any::<u64>(), any_sampler(), scales, tail, 1u32..7).prop_map(
         |(batch, seed, sampler, scales, tail, world)| {
@@ -83,33 +89,33 @@ fn options() -> impl Strategy<Value = PlanOptions> {
                 _ => batch,
             };
             let identity = matches!(sampler, Sampler::Identity { .. });
-            PlanOptions {
+            OrderOptions {
                 batch,
                 seed,
                 sampler,
                 multi_scale: scales.filter(|_| !identity),
                 tail,
                 world,
-                ..PlanOptions::default()
+                ..OrderOptions::default()
             }
         },
     )
 }
 
 /// One plan for each rank; none when there is no such plan.
-fn ranks(data: &Data, options: &PlanOptions) -> Option<Vec<Plan>> {
+fn ranks(data: &Data, options: &OrderOptions) -> Option<Vec<EpochPlan>> {
     let of = |rank| {
-        data.plan(&PlanOptions {
+        data.plan(&OrderOptions {
             rank,
             ..options.clone()
         })
     };
-    let plans: Vec<Plan> = (0..options.world).map_while(|rank| of(rank).ok()).collect();
+    let plans: Vec<EpochPlan> = (0..options.world).map_while(|rank| of(rank).ok()).collect();
     (plans.len() == options.world as usize).then_some(plans)
 }
 
 /// Every row of an epoch, of all ranks.
-fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
+fn rows(plans: &[EpochPlan], epoch: u64) -> Vec<RowPlan> {
     let mut all = Vec::new();
     for plan in plans {
         for batch in 0..plan.batches() {
@@ -123,10 +129,16 @@ fn rows(plans: &[Plan], epoch: u64) -> Vec<RowPlan> {
 #[test]
 fn runs_are_as_long_as_shards_where_nobody_says_how_long() {
     let asked = |shard| Sampler::ShardShuffle { shard, window: 7 };
-    assert_eq!(asked(None).settled(None), asked(Some(Sampler::RUN)));
-    assert_eq!(asked(None).settled(Some(334)), asked(Some(334)));
-    assert_eq!(asked(Some(9)).settled(Some(334)), asked(Some(9)));
-    assert_eq!(Sampler::Shuffle.settled(Some(334)), Sampler::Shuffle);
+    assert_eq!(
+        asked(None).with_shard_samples(None),
+        asked(Some(Sampler::RUN))
+    );
+    assert_eq!(asked(None).with_shard_samples(Some(334)), asked(Some(334)));
+    assert_eq!(asked(Some(9)).with_shard_samples(Some(334)), asked(Some(9)));
+    assert_eq!(
+        Sampler::Shuffle.with_shard_samples(Some(334)),
+        Sampler::Shuffle
+    );
 }
 
 proptest! {
@@ -171,7 +183,7 @@ proptest! {
         if once {
             prop_assert!(ids.values().all(|n| *n == 1));
         }
-        if options.tail != Tail::Drop && !identity {
+        if options.tail != EpochTail::Drop && !identity {
             let ok = all.iter().filter(|r| r.status == RowStatus::Ok).count() as u64;
             prop_assert_eq!(ok, plans[0].positions(), "each position once");
             if once {
@@ -253,7 +265,7 @@ proptest! {
                         *room.entry(id).or_default() += 1;
                     }
                 }
-                let most = plan.rows_of_one_sample(tries);
+                let most = plan.most_rows_per_sample(tries);
                 prop_assert!(room.values().all(|n| *n <= most), "{:?} over {}", room, most);
             }
         }
@@ -276,12 +288,12 @@ proptest! {
     fn sizes_take_turns_and_the_pixels_of_a_batch_stay_the_same(
         samples in 1u64..900, options in options(), scales in scales(), epoch: u64,
     ) {
-        let options = PlanOptions {
+        let options = OrderOptions {
             sampler: Sampler::Shuffle,
             multi_scale: Some(scales.clone()),
             ..options
         };
-        let plan = Plan::new(samples, options.clone());
+        let plan = EpochPlan::new(samples, options.clone());
         prop_assume!(plan.is_ok());
         let plan = plan.unwrap();
         let to = scales.divided_by;
@@ -300,8 +312,8 @@ proptest! {
             let full = (pixels / area(size)).max(1);
             let last = batch == batches - 1;
             prop_assert!(u64::from(rows) <= full);
-            prop_assert!((last && options.tail == Tail::Short) || u64::from(rows) == full);
-            prop_assert!((last && options.tail == Tail::Pad) || filled == rows);
+            prop_assert!((last && options.tail == EpochTail::Short) || u64::from(rows) == full);
+            prop_assert!((last && options.tail == EpochTail::Pad) || filled == rows);
         }
         let sorted = |sizes: &[(u32, u32)]| {
             let mut sizes = sizes.to_vec();
@@ -311,7 +323,7 @@ proptest! {
         for cycle in turns.chunks_exact(sizes.len()) {
             prop_assert_eq!(sorted(cycle), sorted(&sizes));
         }
-        if options.tail == Tail::Drop {
+        if options.tail == EpochTail::Drop {
             // What is left out would not have filled the next.
             let used: u64 = (0..batches).map(|b| u64::from(plan.rows_at(plan.mark(epoch, b)))).sum();
             let left = samples / u64::from(options.world) - used;
@@ -319,7 +331,7 @@ proptest! {
         }
         // As many in any epoch.
         prop_assert!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches - 1)) > 0);
-        if options.tail != Tail::Drop {
+        if options.tail != EpochTail::Drop {
             prop_assert_eq!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches)), 0);
         }
     }
@@ -330,17 +342,17 @@ proptest! {
 fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
     let sizes = [(171, 171), (214, 214), (257, 257), (300, 300)];
     let firsts = [0, 87, 175, 262];
-    let plain = PlanOptions {
+    let plain = OrderOptions {
         batch: 8,
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
-    let staged = PlanOptions {
+    let staged = OrderOptions {
         multi_scale: Some(MultiScale::by_epoch(firsts.into_iter().zip(sizes))),
         ..plain.clone()
     };
     let (plain, staged) = (
-        Plan::new(1001, plain).unwrap(),
-        Plan::new(1001, staged).unwrap(),
+        EpochPlan::new(1001, plain).unwrap(),
+        EpochPlan::new(1001, staged).unwrap(),
     );
     assert_eq!(staged.batches(), plain.batches());
     for (epoch, size) in [
@@ -359,7 +371,7 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
             assert_eq!(staged.size_at(at), Some(size), "{epoch}");
             assert_eq!(staged.rows_at(at), plain.rows_at(at));
             for row in 0..staged.rows_at(at) {
-                let id = |plan: &Plan| plan.attempt_at(at, row, 0).id;
+                let id = |plan: &EpochPlan| plan.attempt_at(at, row, 0).id;
                 assert_eq!(id(&staged), id(&plain));
             }
         }
@@ -373,14 +385,14 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
         "171x171 from epoch 0,214x214 from epoch 87,257x257 from epoch 175,300x300 from epoch 262"
     );
     // Rows stay as they are, which identities need.
-    let of_identities = |scales| PlanOptions {
+    let of_identities = |scales| OrderOptions {
         batch: 8,
         sampler: Sampler::Identity {
             per_id: 4,
             prob: IdentityProb::IdAvg,
         },
         multi_scale: Some(scales),
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
     let stages = MultiScale::by_epoch(firsts.into_iter().zip(sizes));
     assert!(of_identities(stages).check(1001).is_ok());
@@ -391,11 +403,11 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
             first_epochs: firsts,
             ..MultiScale::new(sizes)
         });
-        let options = PlanOptions {
+        let options = OrderOptions {
             multi_scale,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
-        let e = Plan::new(1001, options).unwrap_err().to_string();
+        let e = EpochPlan::new(1001, options).unwrap_err().to_string();
         assert!(e.contains("first epochs"), "{e}");
     }
 }
@@ -403,12 +415,12 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
 #[test]
 fn sizes_come_in_another_order_in_each_epoch_and_cycle() {
     let sizes = [(224, 224), (192, 192), (160, 200), (256, 256)];
-    let options = PlanOptions {
+    let options = OrderOptions {
         batch: 8,
         multi_scale: Some(MultiScale::new(sizes)),
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
-    let plan = Plan::new(4000, options).unwrap();
+    let plan = EpochPlan::new(4000, options).unwrap();
     let turns = |epoch| {
         (0..40)
             .map(|b| plan.size_at(plan.mark(epoch, b)).unwrap())
@@ -435,15 +447,15 @@ fn repeats_stand_on_different_ranks() {
         labels: vec![0; 300],
         areas: vec![1; 300],
     };
-    let plans: Vec<Plan> = (0..3)
+    let plans: Vec<EpochPlan> = (0..3)
         .map(|rank| {
             let sampler = Sampler::RepeatedAugmentation { repeats: 3 };
-            let options = PlanOptions {
+            let options = OrderOptions {
                 batch: 10,
                 sampler,
                 rank,
                 world: 3,
-                ..PlanOptions::default()
+                ..OrderOptions::default()
             };
             data.plan(&options).unwrap()
         })
@@ -468,14 +480,14 @@ fn ranks_draw_identities_apart() {
         areas: vec![1; 400],
         labels,
     };
-    let options = PlanOptions {
+    let options = OrderOptions {
         batch: 16,
         world: 2,
         sampler: Sampler::Identity {
             per_id: 4,
             prob: IdentityProb::SampleAvg,
         },
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
     let plans = ranks(&data, &options).unwrap();
     let batch = |rank: usize, b| {
@@ -489,7 +501,7 @@ fn ranks_draw_identities_apart() {
     // One process alone has the same draws, one after the other.
     let alone = &ranks(
         &data,
-        &PlanOptions {
+        &OrderOptions {
             world: 1,
             ..options
         },
@@ -539,7 +551,7 @@ fn bad_numbers_are_named() {
         ),
         (
             Sampler::Weighted {
-                weights: Weights::Given,
+                weights: SampleWeights::Given,
                 num_samples: Some(0),
             },
             "num_samples is 0",
@@ -547,10 +559,10 @@ fn bad_numbers_are_named() {
         (Sampler::RepeatedAugmentation { repeats: 0 }, "repeats is 0"),
         (Sampler::LargestFirst { classes: 0 }, "classes is 0"),
     ] {
-        let options = PlanOptions {
+        let options = OrderOptions {
             batch: 4,
             sampler,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
         let e = data.plan(&options).unwrap_err().to_string();
         assert!(e.contains(text), "{e} lacks {text}");
@@ -575,34 +587,36 @@ fn bad_numbers_are_named() {
             divided_by,
             ..MultiScale::new(sizes.to_vec())
         });
-        let options = PlanOptions {
+        let options = OrderOptions {
             batch,
             multi_scale,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
         let e = data.plan(&options).unwrap_err().to_string();
         assert!(e.contains(text), "{e} lacks {text}");
     }
-    let both = PlanOptions {
+    let both = OrderOptions {
         multi_scale: Some(MultiScale::new([(32, 32)])),
         batch: 1,
         sampler: identity(1),
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
     let e = data.plan(&both).unwrap_err().to_string();
     assert!(e.contains("use one of them"), "{e}");
     // Tables of other samples, missing, and too much.
-    let options = |sampler| PlanOptions {
+    let options = |sampler| OrderOptions {
         batch: 2,
         sampler,
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
-    let table = || Some(by_identity(&data.labels, IdentityProb::SampleAvg, &[]).unwrap());
-    assert!(Plan::with_table(5, options(identity(1)), table()).is_ok());
-    assert!(Plan::with_table(6, options(identity(1)), table()).is_err());
-    assert!(Plan::with_table(5, options(identity(1)), None).is_err());
-    assert!(Plan::with_table(5, options(Sampler::Shuffle), table()).is_err());
-    let e = Plan::new(5, options(identity(1))).unwrap_err().to_string();
+    let table = || Some(identity_table(&data.labels, IdentityProb::SampleAvg, &[]).unwrap());
+    assert!(EpochPlan::with_table(5, options(identity(1)), table()).is_ok());
+    assert!(EpochPlan::with_table(6, options(identity(1)), table()).is_err());
+    assert!(EpochPlan::with_table(5, options(identity(1)), None).is_err());
+    assert!(EpochPlan::with_table(5, options(Sampler::Shuffle), table()).is_err());
+    let e = EpochPlan::new(5, options(identity(1)))
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("let a loader make the plan"), "{e}");
     let few = Sampler::LargestFirst { classes: 2 };
     let e = options(few).check(1 << 33).unwrap_err().to_string();
@@ -622,12 +636,12 @@ proptest! {
     fn epochs_of_identities_are_as_long_as_asked(
         data in data(), per_id in 1u32..4, world in 1u32..4, batches in 1u64..40, epoch: u64,
     ) {
-        let options = |length| PlanOptions {
+        let options = |length| OrderOptions {
             batch: 2 * per_id,
             sampler: identities(per_id),
             length,
             world,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
         let plans = ranks(&data, &options(EpochLength::Batches(batches)));
         prop_assume!(plans.is_some());
@@ -654,24 +668,24 @@ proptest! {
     #[test]
     fn epochs_of_multiples_are_cut_off(
         samples in 1u64..300, of in 1u64..40, repeats in 1u32..5, world in 1u32..5,
-        batch in 1u32..9, tail in prop_oneof![Just(Tail::Short), Just(Tail::Drop)], epoch: u64,
+        batch in 1u32..9, tail in prop_oneof![Just(EpochTail::Short), Just(EpochTail::Drop)], epoch: u64,
     ) {
         let sampler = Sampler::RepeatedAugmentation { repeats };
-        let options = |length| PlanOptions { batch, sampler, length, tail, world, ..PlanOptions::default() };
+        let options = |length| OrderOptions { batch, sampler, length, tail, world, ..OrderOptions::default() };
         let data = Data { labels: vec![0; samples as usize], areas: Vec::new() };
         let rows_of_rank = samples / of * of / u64::from(world);
         let plans = ranks(&data, &options(EpochLength::MultipleOf(of)));
         let batches = match tail {
-            Tail::Drop => rows_of_rank / u64::from(batch),
+            EpochTail::Drop => rows_of_rank / u64::from(batch),
             _ => rows_of_rank.div_ceil(u64::from(batch)),
         };
         prop_assert_eq!(plans.is_some(), batches > 0);
         prop_assume!(plans.is_some());
-        let whole = data.plan(&PlanOptions { batch: 1, sampler, ..PlanOptions::default() }).unwrap();
+        let whole = data.plan(&OrderOptions { batch: 1, sampler, ..OrderOptions::default() }).unwrap();
         for plan in plans.unwrap() {
             prop_assert_eq!(plan.batches(), batches);
             let all = rows(std::slice::from_ref(&plan), epoch);
-            if tail == Tail::Short {
+            if tail == EpochTail::Short {
                 prop_assert_eq!(all.len() as u64, rows_of_rank);
             }
             for row in all {
@@ -688,13 +702,13 @@ fn lengths_that_do_not_fit_are_named() {
         labels: vec![1, 1, 2, 2],
         areas: vec![0; 4],
     };
-    let of = |sampler, length| PlanOptions {
+    let of = |sampler, length| OrderOptions {
         batch: 2,
         sampler,
         length,
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
-    let ratio = |first, last, ratio| PlanOptions {
+    let ratio = |first, last, ratio| OrderOptions {
         identity_ratios: vec![IdentityRatio { first, last, ratio }],
         ..of(identities(2), EpochLength::Samples)
     };
@@ -723,7 +737,7 @@ fn lengths_that_do_not_fit_are_named() {
         (ratio(0, 1, 0), "the ratio 0"),
         (ratio(3, 1, 2), "3 to 1"),
         (
-            PlanOptions {
+            OrderOptions {
                 sampler: Sampler::Shuffle,
                 ..ratio(0, 1, 2)
             },
@@ -744,7 +758,7 @@ fn layouts() -> impl Strategy<Value = Vec<Layout>> {
 }
 
 /// What the parts of an epoch show, rank by rank, and where the epoch ends.
-fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
+fn in_parts(data: &Data, options: &OrderOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
     let epoch = 3;
     let mut all = Vec::new();
     let mut at = EpochMark::new(epoch, 0);
@@ -753,13 +767,13 @@ fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<
             Sampler::Identity { .. } => options.batch,
             _ => batch,
         };
-        let of_part = PlanOptions {
+        let of_part = OrderOptions {
             world,
             batch,
             ..options.clone()
         };
         let plans = ranks(data, &of_part)?;
-        at = plans[0].in_an_epoch(at);
+        at = plans[0].skip_epoch_end(at);
         let last = i + 1 == parts.len();
         let mut step = 0;
         while at.epoch == epoch && (last || step < steps) {
@@ -768,12 +782,12 @@ fn in_parts(data: &Data, options: &PlanOptions, parts: &[Layout]) -> Option<Vec<
             for plan in &plans {
                 assert_eq!(plan.rows_at(at), plans[0].rows_at(at));
                 assert_eq!(plan.size_at(at), plans[0].size_at(at));
-                assert_eq!(plan.behind(at), plans[0].behind(at));
+                assert_eq!(plan.next_mark(at), plans[0].next_mark(at));
                 all.extend((0..plan.rows_at(at)).map(|row| plan.row_at(at, row)));
             }
             let number = plans[0].number_at(at);
             assert!(number < plans[0].batches());
-            let behind = plans[0].behind(at);
+            let behind = plans[0].next_mark(at);
             assert!(behind.epoch > epoch || plans[0].number_at(behind) > number);
             (at, step) = (behind, step + 1);
         }
@@ -797,11 +811,11 @@ proptest! {
         prop_assume!(all.is_some());
         let all = all.unwrap();
         let identity = matches!(options.sampler, Sampler::Identity { .. });
-        let one = PlanOptions {
+        let one = OrderOptions {
             batch: if identity { options.batch } else { 1 },
             world: 1,
             multi_scale: None,
-            tail: Tail::Short,
+            tail: EpochTail::Short,
             ..options.clone()
         };
         let one = data.plan(&one);
@@ -824,12 +838,12 @@ proptest! {
         let most = parts.iter().map(of_all).max().unwrap();
         match options.tail {
             _ if identity => {}
-            Tail::Short | Tail::Pad => prop_assert_eq!(seen.len() as u64, one.positions()),
+            EpochTail::Short | EpochTail::Pad => prop_assert_eq!(seen.len() as u64, one.positions()),
             // What fills no batch of the part that ends it, whose sizes may take turns.
-            Tail::Drop if options.multi_scale.is_none() => {
+            EpochTail::Drop if options.multi_scale.is_none() => {
                 prop_assert!(one.positions() - (seen.len() as u64) < most);
             }
-            Tail::Drop => {}
+            EpochTail::Drop => {}
         }
     }
 
@@ -848,7 +862,7 @@ proptest! {
                 prop_assert_eq!(plan.number_at(at), batch);
                 prop_assert_eq!(plan.batches_left(at), plan.batches() - batch);
                 prop_assert!(plan.is_within(at.samples));
-                at = plan.behind(at);
+                at = plan.next_mark(at);
             }
             prop_assert_eq!(at, EpochMark::new(epoch + 1, 0));
         }

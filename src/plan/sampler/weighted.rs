@@ -4,26 +4,26 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::plan::key::{OrderKey, Part};
+use crate::plan::key::{DrawKind, OrderKey};
 use crate::plan::table::SamplerTable;
-use crate::recipe::geometry::Uniform;
+use crate::recipe::geometry::UniformSource;
 
 /// Looks a draw up among running sums. An alias table would need one look
 /// instead of log2(samples), 24 at ten million, and half as many bytes again;
 /// either is nothing beside a decode.
 #[derive(Debug, Clone)]
-pub(crate) struct Weighted {
+pub(crate) struct WeightedSampler {
     pub(super) table: Arc<SamplerTable>,
 }
 
-impl Weighted {
+impl WeightedSampler {
     pub(super) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
         let SamplerTable::Sums(table) = &*self.table else {
             return u64::MAX;
         };
         let sums = table.sums();
         let total = sums.last().copied().unwrap_or(0.0);
-        let drawn = key.random(Part::Weighted, position).next_f64() * total;
+        let drawn = key.random(DrawKind::Weighted, position).next_f64() * total;
         let id = sums.partition_point(|&sum| sum <= drawn);
         if id < sums.len() {
             return id as u64;
@@ -38,7 +38,7 @@ impl Weighted {
 /// # Errors
 /// When there are not as many as samples, when one is negative or no number, or
 /// when all are 0.
-pub(crate) fn by_weight(weights: &[f64], samples: u64) -> Result<SamplerTable> {
+pub(crate) fn weight_table(weights: &[f64], samples: u64) -> Result<SamplerTable> {
     if weights.len() as u64 != samples {
         return Err(Error::config(format!(
             "there are {} sample weights for {samples} samples: give one for each",
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn weighted(weights: &[f64]) -> Weighted {
-        let table = by_weight(weights, weights.len() as u64).unwrap();
-        Weighted {
+    fn weighted(weights: &[f64]) -> WeightedSampler {
+        let table = weight_table(weights, weights.len() as u64).unwrap();
+        WeightedSampler {
             table: Arc::new(table),
         }
     }
@@ -157,7 +157,7 @@ mod tests {
             (&[0.0, 0.0], 2, "add up to 0"),
             (&[f64::MAX, f64::MAX], 2, "add up to inf"),
         ] {
-            let e = by_weight(weights, samples).unwrap_err().to_string();
+            let e = weight_table(weights, samples).unwrap_err().to_string();
             assert!(e.contains(text), "{e}");
         }
     }

@@ -13,11 +13,13 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 use crate::pool::advice::START_AGAIN;
-use crate::pool::coordinator::messages::{Command, LONGEST_REPLY, Reply, Report, StartRequest};
+use crate::pool::coordinator::messages::{
+    CoordinatorCommand, CoordinatorReply, CoordinatorReport, LONGEST_REPLY, StartRequest,
+};
 use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
+use crate::sys::socket::ReceiveOutcome;
 
 /// How long the coordinator may take to map the ring and fork its workers.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -76,30 +78,41 @@ impl CoordinatorHandle {
         let request = request.seal()?;
         let mut fds = vec![request.as_fd(), ring];
         fds.extend_from_slice(job);
-        socket::send(self.socket.as_fd(), &[Command::Start as u8], &fds).map_err(|e| self.why(e))
+        socket::send(
+            self.socket.as_fd(),
+            &[CoordinatorCommand::Start as u8],
+            &fds,
+        )
+        .map_err(|e| self.why(e))
     }
 
     /// Waits until the workers are forked.
     pub(crate) fn await_start(&self) -> Result<()> {
         match self.receive(START_LIMIT)? {
-            Reply::Started => Ok(()),
-            Reply::Refused { what } => {
+            CoordinatorReply::Started => Ok(()),
+            CoordinatorReply::Refused { what } => {
                 Err(Error::worker(format!("the pool did not start: {what}")))
             }
-            Reply::Report { .. } => Err(Error::protocol("a report came instead of a start")),
+            CoordinatorReply::Report { .. } => {
+                Err(Error::protocol("a report came instead of a start"))
+            }
         }
     }
 
     /// What happened since the start.
-    pub(crate) fn report(&self) -> Result<Report> {
-        socket::send(self.socket.as_fd(), &[Command::Report as u8], &[])
-            .map_err(|e| self.why(e))?;
+    pub(crate) fn report(&self) -> Result<CoordinatorReport> {
+        socket::send(
+            self.socket.as_fd(),
+            &[CoordinatorCommand::Report as u8],
+            &[],
+        )
+        .map_err(|e| self.why(e))?;
         let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             match self.receive(REPORT_LIMIT)? {
                 // The late answer to a question that was given up.
-                Reply::Report { number, .. } if number < asked => {}
-                Reply::Report { report, .. } => return Ok(report),
+                CoordinatorReply::Report { number, .. } if number < asked => {}
+                CoordinatorReply::Report { report, .. } => return Ok(report),
                 _ => {
                     return Err(Error::protocol(
                         "the coordinator answered something else than a report",
@@ -111,28 +124,28 @@ impl CoordinatorHandle {
 
     /// Time in which we were stopped does not count: the coordinator may have
     /// been stopped with us.
-    fn receive(&self, limit: Duration) -> Result<Reply> {
+    fn receive(&self, limit: Duration) -> Result<CoordinatorReply> {
         let mut clock = RunningClock::start();
         let mut buffer = vec![0; LONGEST_REPLY];
         loop {
             let left = limit.saturating_sub(clock.read(LOOK));
             // Short waits: the coordinator may end meanwhile.
             match socket::receive(self.socket.as_fd(), &mut buffer, left.min(LOOK)) {
-                Ok(Received::Message(n, _)) => return Reply::read(&buffer[..n]),
-                Ok(Received::Timeout) if left.is_zero() => {
+                Ok(ReceiveOutcome::Message(n, _)) => return CoordinatorReply::read(&buffer[..n]),
+                Ok(ReceiveOutcome::Timeout) if left.is_zero() => {
                     return Err(Error::worker(format!(
                         "the coordinator (pid {}) did not answer within {limit:?}",
                         self.pid
                     )));
                 }
-                Ok(Received::Timeout) => {}
-                Ok(Received::Closed) => {
+                Ok(ReceiveOutcome::Timeout) => {}
+                Ok(ReceiveOutcome::Closed) => {
                     let closed = "the coordinator closed its socket and goes on";
                     return Err(self.why(Error::protocol(closed)));
                 }
                 Err(e) => return Err(self.why(e)),
             }
-            if !self.works() {
+            if !self.check_running() {
                 return Err(self.ended());
             }
         }
@@ -140,7 +153,7 @@ impl CoordinatorHandle {
 
     /// False once the coordinator has ended. One that was stopped and is not let go on is
     /// killed. Whoever waits asks again and again, with a look between at most.
-    pub(crate) fn works(&self) -> bool {
+    pub(crate) fn check_running(&self) -> bool {
         if !self.is_alive() {
             return false;
         }
@@ -197,7 +210,7 @@ impl Drop for CoordinatorHandle {
             return;
         }
         // A coordinator that is gone already, or does not listen, is killed below.
-        let _ = socket::send(self.socket.as_fd(), &[Command::Stop as u8], &[]);
+        let _ = socket::send(self.socket.as_fd(), &[CoordinatorCommand::Stop as u8], &[]);
         let end = Instant::now() + END_LIMIT;
         while self.is_alive() {
             let left = end.saturating_duration_since(Instant::now());

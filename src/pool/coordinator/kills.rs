@@ -9,15 +9,15 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 
 use crate::pool::advice::START_AGAIN;
-use crate::pool::coordinator::burial::{not_asked_for, too_many};
-use crate::pool::coordinator::lanes::{Killed, Lane, REAP_LIMIT, Worker};
-use crate::pool::coordinator::progress::Pace;
-use crate::pool::coordinator::supervisor::Supervisor;
+use crate::pool::coordinator::lanes::{KillReason, REAP_LIMIT, Worker, WorkerLane};
+use crate::pool::coordinator::stall_detector::StallStatus;
+use crate::pool::coordinator::supervisor::WorkerSupervisor;
+use crate::pool::coordinator::worker_exits::{not_asked_for, too_many};
 use crate::pool::ring::coordinator_side;
-use crate::pool::ring::coordinator_side::Held;
+use crate::pool::ring::coordinator_side::ClaimedRow;
 use crate::pool::ring::ticket;
 
-impl Supervisor {
+impl WorkerSupervisor {
     pub(super) fn kill_by_order(&mut self, now: Duration) {
         let Some(k) = &mut self.kills else { return };
         if now < k.next {
@@ -27,10 +27,10 @@ impl Supervisor {
         let n = self.lanes.len();
         for i in 0..n {
             let lane = (k.turn + i) % n;
-            if let Lane::Running(w) = &mut self.lanes[lane]
+            if let WorkerLane::Running(w) = &mut self.lanes[lane]
                 && w.killed.is_none()
             {
-                w.killed = Some((now, Killed::Ordered));
+                w.killed = Some((now, KillReason::Ordered));
                 // Not reaped yet, so the number is still this worker's.
                 let _ = kill(w.pid, Signal::SIGKILL);
                 k.turn = lane + 1;
@@ -42,11 +42,11 @@ impl Supervisor {
     /// Kills a worker that was stopped and is not continued, at work or idle (DESIGN 1a, rule 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
-            if let Lane::Running(w) = lane
+            if let WorkerLane::Running(w) = lane
                 && let Some((by, signal)) = w.end_of_stop(self.stop_limit)
                 && now >= by
             {
-                w.killed = Some((now, Killed::Stopped(signal)));
+                w.killed = Some((now, KillReason::Stopped(signal)));
                 let _ = kill(w.pid, Signal::SIGKILL);
             }
         }
@@ -54,14 +54,14 @@ impl Supervisor {
 
     /// Rows that are claimed as no worker claims them: a decoder has scribbled on them, and
     /// nobody would ever finish them.
-    fn damage(&self, claimed: &[Held]) -> Option<String> {
+    fn damage(&self, claimed: &[ClaimedRow]) -> Option<String> {
         let running = |owner: u32| {
             let mut lanes = self.lanes.iter();
-            lanes.any(|lane| matches!(lane, Lane::Running(w) if w.serial == owner))
+            lanes.any(|lane| matches!(lane, WorkerLane::Running(w) if w.serial == owner))
         };
         // Only this thread makes workers and buries them, so none came or went meanwhile.
         if let Some(held) = claimed.iter().find(|held| !running(held.owner)) {
-            let Held {
+            let ClaimedRow {
                 owner, row, slot, ..
             } = held;
             return Some(format!(
@@ -72,8 +72,8 @@ impl Supervisor {
         let (w, l) = (self.ring.words(), self.ring.layout());
         // A row that is still claimed behind the look at its ticket was so then.
         let invented = claimed.iter().find(|held| {
-            !coordinator_side::was_asked_for(&w, l, held, self.tries)
-                && coordinator_side::is_held(&w, l, held)
+            !coordinator_side::is_posted(&w, l, held, self.tries)
+                && coordinator_side::is_still_claimed(&w, l, held)
         });
         if let Some(held) = invented {
             return Some(not_asked_for(held));
@@ -82,8 +82,8 @@ impl Supervisor {
         let mut owners = HashMap::new();
         for held in claimed {
             if let Some(first) = owners.insert(held.owner, held)
-                && coordinator_side::is_held(&w, l, held)
-                && coordinator_side::is_held(&w, l, first)
+                && coordinator_side::is_still_claimed(&w, l, held)
+                && coordinator_side::is_still_claimed(&w, l, first)
             {
                 return Some(too_many(held.owner, 2));
             }
@@ -93,27 +93,27 @@ impl Supervisor {
 
     /// Kills the worker that is at one row for `row_limit`; where no row ends, those without one
     /// (DESIGN 1a, rule 6).
-    pub(super) fn kill_overdue(&mut self, now: Duration) {
+    pub(super) fn check_rows(&mut self, now: Duration) {
         if now < self.next_look {
             return;
         }
         self.next_look = now + self.overdue.tick();
-        coordinator_side::looked(&self.ring.words(), self.ring.layout());
+        coordinator_side::count_heartbeat(&self.ring.words(), self.ring.layout());
         // Rows of a pool that was given up stay claimed by those who were killed then.
         if self.report.fatal.is_some() {
             return;
         }
         let (w, l) = (self.ring.words(), self.ring.layout());
-        let claimed: Vec<Held> = coordinator_side::claimed(&w, l).collect();
+        let claimed: Vec<ClaimedRow> = coordinator_side::claimed_rows(&w, l).collect();
         if let Some(damage) = self.damage(&claimed) {
             self.give_up(damage);
             return;
         }
-        let standings = coordinator_side::standings(&w, l, self.tries);
+        let standings = coordinator_side::ticket_progress(&w, l, self.tries);
         match self.progress.look(now, standings, self.returned) {
-            Pace::GoesOn => {}
-            Pace::Stands => self.kill_idle(now, &claimed),
-            Pace::StandsStill => {
+            StallStatus::Progressing => {}
+            StallStatus::Stalled => self.kill_idle(now, &claimed),
+            StallStatus::StalledTwice => {
                 self.give_up(format!(
                     "no row has come to an end for {} s, also by other workers: a decoder gone \
                      wrong, or somebody keeps workers from running; {START_AGAIN}",
@@ -129,12 +129,12 @@ impl Supervisor {
                 self.job.describe(&ticket, held.row, held.attempt)
             };
             let worker = self.lanes.iter_mut().find_map(|lane| match lane {
-                Lane::Running(w) if w.serial == held.owner => Some(w),
+                WorkerLane::Running(w) if w.serial == held.owner => Some(w),
                 _ => None,
             });
             match worker {
                 Some(w) if w.killed.is_none() && w.stopped.is_none() => {
-                    w.killed = Some((now, Killed::TimedOut(held)));
+                    w.killed = Some((now, KillReason::TimedOut(held)));
                     let _ = kill(w.pid, Signal::SIGKILL);
                 }
                 Some(Worker {
@@ -157,14 +157,14 @@ impl Supervisor {
 
     /// Nothing comes to an end: those who hold no row are in nobody's way, but do nothing
     /// either. Others take their place.
-    fn kill_idle(&mut self, now: Duration, claimed: &[Held]) {
+    fn kill_idle(&mut self, now: Duration, claimed: &[ClaimedRow]) {
         for lane in &mut self.lanes {
-            if let Lane::Running(w) = lane
+            if let WorkerLane::Running(w) = lane
                 && w.killed.is_none()
                 && claimed.iter().all(|held| held.owner != w.serial)
             {
                 tracing::warn!("worker {} takes no row and is replaced", w.serial);
-                w.killed = Some((now, Killed::Ordered));
+                w.killed = Some((now, KillReason::Ordered));
                 let _ = kill(w.pid, Signal::SIGKILL);
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::pool::ring::coordinator_side::Held;
+use crate::pool::ring::coordinator_side::ClaimedRow;
 
 /// Deaths in a row, without a row settled (committed or given up), that end the pool.
 pub(crate) const START_FAILURES: u32 = 5;
@@ -33,7 +33,7 @@ pub(crate) fn stop_limit(row_limit: Duration) -> Duration {
 
 /// Who uses a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum WorkerLane {
     Running(Worker),
     /// Fork a replacement then.
     Due(Duration),
@@ -50,7 +50,7 @@ pub(crate) struct Worker {
     /// Since when it stands still, and by which signal, if it does.
     pub(crate) stopped: Option<(Duration, Signal)>,
     /// When and why we sent SIGKILL, if we did.
-    pub(crate) killed: Option<(Duration, Killed)>,
+    pub(crate) killed: Option<(Duration, KillReason)>,
 }
 
 impl Worker {
@@ -71,24 +71,24 @@ impl Worker {
 
 /// Why the coordinator killed a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Killed {
+pub(crate) enum KillReason {
     Ordered,
     /// Somebody stopped it, by this signal, and did not let it go on.
     Stopped(Signal),
     /// This row took too long. By the time of its death the worker may hold another.
-    TimedOut(Held),
+    TimedOut(ClaimedRow),
 }
 
 /// Counts a lane's deaths in a row: young ones, with no row settled by anybody
 /// between them. Kept for each lane, so that one blow at all workers is one
 /// death each, and workers that are killed while they wait did start.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct RestartBackoff {
     deaths: u32,
     settled_at_last: u64,
 }
 
-impl Backoff {
+impl RestartBackoff {
     /// How long to wait before the replacement; none = give the pool up.
     pub(crate) fn after_death(&mut self, rows_settled: u64, age: Duration) -> Option<Duration> {
         if rows_settled != self.settled_at_last || age >= START {
@@ -129,7 +129,7 @@ mod tests {
         let end = Some((ms(800), Signal::SIGSTOP));
         assert_eq!(w.end_of_stop(ms(300)), end);
         assert_eq!(w.age(ms(5000)), ms(490));
-        w.killed = Some((ms(800), Killed::Stopped(Signal::SIGSTOP)));
+        w.killed = Some((ms(800), KillReason::Stopped(Signal::SIGSTOP)));
         assert_eq!(w.end_of_stop(ms(300)), None);
         w = stopped(ms(10), ms(500));
         w.stopped = None;
@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn five_deaths_without_a_row_end_the_pool_and_a_row_forgives() {
-        let mut b = Backoff::default();
+        let mut b = RestartBackoff::default();
         let ms = |n| Some(Duration::from_millis(n));
         let waits: Vec<_> = (0..5).map(|_| b.after_death(0, Duration::ZERO)).collect();
         assert_eq!(waits, [ms(1), ms(10), ms(100), ms(100), None]);
-        let mut b = Backoff::default();
+        let mut b = RestartBackoff::default();
         for _ in 0..100 {
             assert!(b.after_death(0, START).is_some());
         }

@@ -14,19 +14,19 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::pool::coordinator::find_helper;
+use crate::pool::coordinator::find_helper::HelperProgram;
 use crate::pool::coordinator::handle::CoordinatorHandle;
-use crate::pool::coordinator::helper;
-use crate::pool::coordinator::helper::Helper;
+use crate::pool::coordinator::init::{is_helper_without_init, own_executable, refuse_to_nest};
 use crate::pool::coordinator::messages::{
-    COORDINATOR_COMMAND, HELLO_LIMIT, Hello, LONGEST_HELLO, refused,
+    COORDINATOR_COMMAND, HELLO_LIMIT, HelloMessage, LONGEST_HELLO, refused,
 };
-use crate::pool::coordinator::own::{is_helper_without_init, own_executable, refuse_to_nest};
 use crate::pool::coordinator::process::live_as_coordinator;
 use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
+use crate::sys::socket::ReceiveOutcome;
 use crate::sys::stack;
 
 /// Helpers that a signal may end before the hand-shake, one after the other.
@@ -37,7 +37,7 @@ const END_LIMIT: Duration = Duration::from_millis(100);
 /// How worker processes are started: by way of a coordinator, which forks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Launch {
+pub enum LaunchMethod {
     /// An executable becomes the coordinator: works from any caller, with threads,
     /// CUDA, or gigabytes of memory, none of which reach a worker. It is, in this
     /// order:
@@ -59,7 +59,7 @@ pub enum Launch {
 /// Makes a coordinator and shakes hands with it.
 /// `kinds` are the jobs that a fork of this process can do.
 pub(crate) fn launch(
-    how: Launch,
+    how: LaunchMethod,
     named_helper: Option<&Path>,
     kinds: &'static [JobKind],
 ) -> Result<CoordinatorHandle> {
@@ -70,11 +70,11 @@ pub(crate) fn launch(
     process::check_proc()?;
     let (ours, theirs) = socket::pair()?;
     let (pid, helper) = match how {
-        Launch::Exec => {
+        LaunchMethod::Exec => {
             let lacks = kinds.is_empty().then_some("codecs");
             exec(theirs, COORDINATOR_COMMAND, named_helper, lacks)?
         }
-        Launch::Fork => (fork(theirs, kinds)?, Helper::Other(own_executable())),
+        LaunchMethod::Fork => (fork(theirs, kinds)?, HelperProgram::Other(own_executable())),
     };
     let pidfd = greeted(&ours, pid, &helper).map_err(|failed| failed.error)?;
     Ok(CoordinatorHandle::new(ours, pid, pidfd))
@@ -86,7 +86,7 @@ pub(crate) fn launch(
 ///
 /// # Errors
 /// A helper that is missing, cannot do it, or is of another version.
-pub(crate) fn launch_other(
+pub(crate) fn launch_helper(
     command: &str,
     named_helper: Option<&Path>,
     lacks: Option<&'static str>,
@@ -119,7 +119,7 @@ struct FailedGreeting {
 fn greeted(
     ours: &OwnedFd,
     pid: Pid,
-    helper: &Helper,
+    helper: &HelperProgram,
 ) -> std::result::Result<PidFd, FailedGreeting> {
     let pidfd = PidFd::open(pid).map_err(|error| {
         end_by_number(pid);
@@ -128,7 +128,7 @@ fn greeted(
             was_killed: false,
         }
     })?;
-    let mut started = Started {
+    let mut started = HelperGuard {
         pidfd: &pidfd,
         armed: true,
     };
@@ -145,12 +145,12 @@ fn greeted(
 }
 
 /// Kills and reaps a helper whose hand-shake failed.
-struct Started<'a> {
+struct HelperGuard<'a> {
     pidfd: &'a PidFd,
     armed: bool,
 }
 
-impl Drop for Started<'_> {
+impl Drop for HelperGuard<'_> {
     fn drop(&mut self) {
         if self.armed {
             self.pidfd.kill();
@@ -173,8 +173,8 @@ fn exec(
     command: &str,
     named: Option<&Path>,
     lacks: Option<&'static str>,
-) -> Result<(Pid, Helper)> {
-    let helper = helper::find(named, lacks)?;
+) -> Result<(Pid, HelperProgram)> {
+    let helper = find_helper::find(named, lacks)?;
     let child = Command::new(helper.executable())
         .arg0(helper.to_string())
         .arg(command)
@@ -212,23 +212,23 @@ fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
     })
 }
 
-fn greet(socket: &OwnedFd, helper: &Helper) -> Result<()> {
+fn greet(socket: &OwnedFd, helper: &HelperProgram) -> Result<()> {
     let failed = |what: &str| {
         let advice = helper.advice();
         Err(Error::worker(format!("{helper} {what}; {advice}")))
     };
     let mut buffer = [0; LONGEST_HELLO];
     let n = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
-        Received::Message(n, _) => n,
-        Received::Closed => return failed("ended before the hand-shake"),
-        Received::Timeout => return failed(&format!("did not greet within {HELLO_LIMIT:?}")),
+        ReceiveOutcome::Message(n, _) => n,
+        ReceiveOutcome::Closed => return failed("ended before the hand-shake"),
+        ReceiveOutcome::Timeout => return failed(&format!("did not greet within {HELLO_LIMIT:?}")),
     };
     if let Some(why) = refused(&buffer[..n]) {
         return Err(Error::worker(format!("{helper} refused to start: {why}")));
     }
     let name = helper.to_string();
-    let theirs = Hello::read(&buffer[..n], &name)?;
-    let ours = Hello::ours();
+    let theirs = HelloMessage::read(&buffer[..n], &name)?;
+    let ours = HelloMessage::ours();
     ours.check(&own_executable().display().to_string(), &theirs, &name)?;
     let me = PidFd::current()?;
     socket::send(socket.as_fd(), &ours.to_bytes(), &[me.as_fd()])

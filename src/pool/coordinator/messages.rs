@@ -13,12 +13,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::pool::job::OrderedJob;
-use crate::pool::report::ProcessReport;
-use crate::pool::ring::Shape;
+use crate::pool::job::JobSpec;
+use crate::pool::pool_report::ProcessReport;
+use crate::pool::ring::RingShape;
 use crate::pool::ring::layout::LAYOUT_VERSION;
 use crate::pool::sandbox::Sandbox;
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// The argument with which a program that calls `init` becomes a coordinator.
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
@@ -69,13 +69,13 @@ pub(crate) fn refused(message: &[u8]) -> Option<String> {
 
 /// Who speaks: the same form in both directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub(crate) struct HelloMessage {
     protocol: u32,
     layout: u64,
     version: String,
 }
 
-impl Hello {
+impl HelloMessage {
     pub(crate) fn ours() -> Self {
         Self {
             protocol: PROTOCOL,
@@ -142,7 +142,7 @@ impl Hello {
 /// A command on the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Command {
+pub(crate) enum CoordinatorCommand {
     /// Fork the workers. Descriptors come along: a [`StartRequest`], the ring, what workers
     /// may read, the job's.
     Start = 1,
@@ -152,7 +152,7 @@ pub(crate) enum Command {
     Stop = 3,
 }
 
-impl Command {
+impl CoordinatorCommand {
     pub(crate) fn from_byte(b: u8) -> Option<Self> {
         [Self::Start, Self::Report, Self::Stop]
             .into_iter()
@@ -163,8 +163,8 @@ impl Command {
 /// What a pool is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StartRequest {
-    pub(crate) shape: Shape,
-    pub(crate) job: OrderedJob,
+    pub(crate) shape: RingShape,
+    pub(crate) job: JobSpec,
     /// Most time that one row may take, milliseconds.
     pub(crate) row_limit_ms: u64,
     /// Kill a worker that often, milliseconds: a test of the recovery.
@@ -198,7 +198,7 @@ const LONGEST_TEXT: usize = 4 << 10;
 pub(crate) const EVENT_BYTES: usize = 32 << 10;
 
 /// The text, cut where a reply has no room for more.
-pub(crate) fn told(mut text: String) -> String {
+pub(crate) fn shorten_text(mut text: String) -> String {
     if text.len() > LONGEST_TEXT {
         let end = (0..=LONGEST_TEXT).rfind(|&at| text.is_char_boundary(at));
         text.truncate(end.unwrap_or(0));
@@ -208,7 +208,7 @@ pub(crate) fn told(mut text: String) -> String {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum CoordinatorReply {
     Started,
     Refused {
         what: String,
@@ -216,11 +216,11 @@ pub(crate) enum Reply {
     /// Numbered from 1, in the order of the commands.
     Report {
         number: u64,
-        report: Report,
+        report: CoordinatorReport,
     },
 }
 
-impl Reply {
+impl CoordinatorReply {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         let bytes = postcard::to_stdvec(self)
             .map_err(|e| Error::protocol(format!("write a reply: {e}")))?;
@@ -237,7 +237,7 @@ impl Reply {
 
 /// What happened since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Report {
+pub(crate) struct CoordinatorReport {
     /// All but what the consumer knows by itself.
     pub(crate) processes: ProcessReport,
     /// Why the pool was given up, if it was.
@@ -251,11 +251,11 @@ mod tests {
 
     #[test]
     fn a_hello_round_trips_and_differences_name_both_sides() {
-        let a = Hello::ours();
-        let b = Hello::read(&a.to_bytes(), "x").unwrap();
+        let a = HelloMessage::ours();
+        let b = HelloMessage::read(&a.to_bytes(), "x").unwrap();
         assert_eq!(a, b);
         a.check("me", &b, "you").unwrap();
-        let old = Hello {
+        let old = HelloMessage {
             version: "0.0.9".into(),
             ..a.clone()
         };
@@ -270,15 +270,15 @@ mod tests {
 
     #[test]
     fn other_bytes_are_no_hello() {
-        assert!(Hello::read(b"GET / HTTP/1.1", "x").is_err());
-        assert!(Hello::read(&[7; HELLO_BYTES], "x").is_err());
+        assert!(HelloMessage::read(b"GET / HTTP/1.1", "x").is_err());
+        assert!(HelloMessage::read(&[7; HELLO_BYTES], "x").is_err());
     }
 
     #[test]
     fn the_longest_report_is_a_reply() {
-        let text = told("\u{e9}".repeat(LONGEST_TEXT));
+        let text = shorten_text("\u{e9}".repeat(LONGEST_TEXT));
         assert!(text.ends_with(" ...") && text.len() <= LONGEST_TEXT + 4);
-        let report = Report {
+        let report = CoordinatorReport {
             processes: ProcessReport {
                 workers: vec![i32::MAX; MAX_LANES as usize],
                 events: vec!["x".repeat(EVENT_BYTES / 256); 256],
@@ -286,17 +286,26 @@ mod tests {
             },
             fatal: Some(text),
         };
-        let bytes = Reply::Report { number: 1, report }.to_bytes().unwrap();
-        assert!(matches!(Reply::read(&bytes), Ok(Reply::Report { .. })));
+        let bytes = CoordinatorReply::Report { number: 1, report }
+            .to_bytes()
+            .unwrap();
+        assert!(matches!(
+            CoordinatorReply::read(&bytes),
+            Ok(CoordinatorReply::Report { .. })
+        ));
         let what = "x".repeat(LONGEST_REPLY);
-        assert!(Reply::Refused { what }.to_bytes().is_err());
+        assert!(CoordinatorReply::Refused { what }.to_bytes().is_err());
     }
 
     #[test]
     fn commands_round_trip() {
-        for c in [Command::Start, Command::Report, Command::Stop] {
-            assert_eq!(Command::from_byte(c as u8), Some(c));
+        for c in [
+            CoordinatorCommand::Start,
+            CoordinatorCommand::Report,
+            CoordinatorCommand::Stop,
+        ] {
+            assert_eq!(CoordinatorCommand::from_byte(c as u8), Some(c));
         }
-        assert_eq!(Command::from_byte(0), None);
+        assert_eq!(CoordinatorCommand::from_byte(0), None);
     }
 }

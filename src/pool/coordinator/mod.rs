@@ -19,17 +19,17 @@
 //!
 //! Never in here: what a row is made of (`pool::job`), who may claim it (`pool::ring`).
 
-mod burial;
+mod connection;
+mod find_helper;
 pub(crate) mod handle;
-mod helper;
+pub(crate) mod init;
 mod kills;
 mod lanes;
 pub(crate) mod launch;
-mod line;
 pub(crate) mod messages;
-pub(crate) mod overdue;
-pub(crate) mod own;
 pub(crate) mod process;
-pub(crate) mod progress;
+pub(crate) mod row_timeouts;
+pub(crate) mod stall_detector;
 mod strikes;
 mod supervisor;
+mod worker_exits;

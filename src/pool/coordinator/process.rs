@@ -11,21 +11,22 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::error::{Error, Result};
-use crate::pool::coordinator::line::Line;
+use crate::pool::coordinator::connection::ConsumerConnection;
 use crate::pool::coordinator::messages::{
-    Command, HELLO_BYTES, HELLO_LIMIT, Hello, Reply, StartRequest, refusal, told,
+    CoordinatorCommand, CoordinatorReply, HELLO_BYTES, HELLO_LIMIT, HelloMessage, StartRequest,
+    refusal, shorten_text,
 };
-use crate::pool::coordinator::supervisor::Supervisor;
-use crate::pool::job::{JobKind, RunsIn};
+use crate::pool::coordinator::supervisor::WorkerSupervisor;
+use crate::pool::job::{JobKind, JobProcess};
 use crate::pool::ring::Ring;
 use crate::pool::sandbox;
-use crate::pool::sandbox::Walls;
+use crate::pool::sandbox::WorkerSandbox;
 use crate::sys::memory;
 use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
-use crate::sys::stderr::Relay;
+use crate::sys::socket::ReceiveOutcome;
+use crate::sys::stderr::StderrRelay;
 
 /// Exit status when the hand-shake or the start failed; the consumer knows why.
 const EXIT_NOT_STARTED: i32 = 2;
@@ -39,7 +40,7 @@ const EXIT_BROKEN: i32 = 1;
 pub(crate) fn live_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     // A forked caller's hook is the caller's, as are the descriptors that it writes to.
     std::mem::forget(std::panic::take_hook());
-    let mut stderr = match Relay::install() {
+    let mut stderr = match StderrRelay::install() {
         Ok(stderr) => stderr,
         Err(e) => {
             // Nothing can be said without waiting; a loader that is gone needs no reason.
@@ -55,7 +56,7 @@ pub(crate) fn live_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
     code
 }
 
-fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut Relay) -> i32 {
+fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut StderrRelay) -> i32 {
     match greet_and_start(socket, kinds, stderr) {
         Ok(None) => 0,
         Ok(Some((supervisor, line, consumer, children))) => {
@@ -87,13 +88,13 @@ pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
     }
 }
 
-type Begun = (Supervisor, Line, PidFd, SignalFd);
+type CoordinatorParts = (WorkerSupervisor, ConsumerConnection, PidFd, SignalFd);
 
 fn greet_and_start(
     socket: OwnedFd,
     kinds: &[JobKind],
-    stderr: &mut Relay,
-) -> Result<Option<Begun>> {
+    stderr: &mut StderrRelay,
+) -> Result<Option<CoordinatorParts>> {
     process::reset_signals()?;
     // For its workers as well.
     memory::leave_no_core()?;
@@ -117,27 +118,27 @@ fn greet_and_start(
         let received = socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200));
         if let Err(e) = &received {
             // The consumer waits for an answer: a start came, without its descriptors.
-            let what = told(e.to_string());
-            line.reply(&Reply::Refused { what })?;
+            let what = shorten_text(e.to_string());
+            line.reply(&CoordinatorReply::Refused { what })?;
         }
         match received? {
-            Received::Timeout => {}
-            Received::Closed => return Ok(None),
-            Received::Message(_, fds) => match Command::from_byte(byte[0]) {
-                Some(Command::Start) => match build_supervisor(fds, kinds) {
+            ReceiveOutcome::Timeout => {}
+            ReceiveOutcome::Closed => return Ok(None),
+            ReceiveOutcome::Message(_, fds) => match CoordinatorCommand::from_byte(byte[0]) {
+                Some(CoordinatorCommand::Start) => match build_supervisor(fds, kinds) {
                     Ok(supervisor) => {
-                        line.reply(&Reply::Started)?;
+                        line.reply(&CoordinatorReply::Started)?;
                         return Ok(Some((supervisor, line, consumer, children)));
                     }
                     Err(e) => {
-                        line.reply(&Reply::Refused {
-                            what: told(e.to_string()),
+                        line.reply(&CoordinatorReply::Refused {
+                            what: shorten_text(e.to_string()),
                         })?;
                         return Err(e);
                     }
                 },
-                Some(Command::Stop) => return Ok(None),
-                Some(Command::Report) => {
+                Some(CoordinatorCommand::Stop) => return Ok(None),
+                Some(CoordinatorCommand::Report) => {
                     return Err(Error::protocol("a report was asked for before the start"));
                 }
                 None => return Err(Error::protocol(format!("command {} is unknown", byte[0]))),
@@ -155,9 +156,9 @@ fn watch_children() -> Result<SignalFd> {
         .map_err(|e| Error::io("signalfd", e))
 }
 
-fn greet(socket: OwnedFd) -> Result<(Line, PidFd)> {
+fn greet(socket: OwnedFd) -> Result<(ConsumerConnection, PidFd)> {
     let consumer = greet_consumer(&socket)?;
-    Ok((Line { socket }, consumer))
+    Ok((ConsumerConnection { socket }, consumer))
 }
 
 /// A helper's part of the hand-shake; the consumer's process.
@@ -165,19 +166,21 @@ fn greet(socket: OwnedFd) -> Result<(Line, PidFd)> {
 /// # Errors
 /// One that is gone, does not answer, or is of another version.
 pub(crate) fn greet_consumer(socket: &OwnedFd) -> Result<PidFd> {
-    let ours = Hello::ours();
+    let ours = HelloMessage::ours();
     socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
     let mut buffer = [0; HELLO_BYTES + 1];
     let (n, fds) = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
-        Received::Message(n, fds) => (n, fds),
-        Received::Closed => return Err(Error::protocol("the consumer ended in the hand-shake")),
-        Received::Timeout => {
+        ReceiveOutcome::Message(n, fds) => (n, fds),
+        ReceiveOutcome::Closed => {
+            return Err(Error::protocol("the consumer ended in the hand-shake"));
+        }
+        ReceiveOutcome::Timeout => {
             return Err(Error::protocol(format!(
                 "the consumer did not answer within {HELLO_LIMIT:?}"
             )));
         }
     };
-    let theirs = Hello::read(&buffer[..n], "the consumer")?;
+    let theirs = HelloMessage::read(&buffer[..n], "the consumer")?;
     ours.check("the helper", &theirs, "the consumer")?;
     let [consumer] = <[OwnedFd; 1]>::try_from(fds)
         .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
@@ -188,7 +191,7 @@ fn consumer_ended(consumer: &PidFd) -> Result<bool> {
     socket::readable(consumer.as_fd(), Duration::ZERO)
 }
 
-fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> {
+fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<WorkerSupervisor> {
     let mut fds = fds.into_iter();
     let (Some(request), Some(ring), Some(readable)) = (fds.next(), fds.next(), fds.next()) else {
         return Err(Error::protocol(
@@ -197,11 +200,13 @@ fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<Supervisor> 
     };
     let request = StartRequest::unseal(request)?;
     let ring = Ring::open(ring, request.shape)?;
-    let readable = sandbox::unseal(readable)?;
-    let walls = Walls::prepare(request.sandbox, &readable)?;
-    let job = request.job.build(kinds, fds.collect(), RunsIn::Worker)?;
+    let readable = sandbox::unseal_paths(readable)?;
+    let walls = WorkerSandbox::prepare(request.sandbox, &readable)?;
+    let job = request
+        .job
+        .build(kinds, fds.collect(), JobProcess::Worker)?;
     // Lives as long as the process: workers are forked out of this function's
     // callee and use the map until they end.
     let ring: &'static Ring = Box::leak(Box::new(ring));
-    Supervisor::start(ring, job, walls, &request)
+    WorkerSupervisor::start(ring, job, walls, &request)
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use nix::sys::signal::Signal;
 
 use crate::error::{FaultKind, SampleFault};
-use crate::pool::ring::coordinator_side::{Held, Verdict};
+use crate::pool::ring::coordinator_side::{ClaimedRow, RowVerdict};
 use crate::sys::sandbox::calls;
 
 /// Deaths of the row's own making before it is quarantined.
@@ -23,7 +23,7 @@ const NEAR: u32 = 1024;
 
 /// Why a worker ended, as far as its row is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum DeathCause {
     /// The input map broke: the file shrank or could not be read.
     BrokenMap,
     /// A signal of its own making, or an exit nobody asked for.
@@ -40,7 +40,7 @@ pub(crate) enum Cause {
     Ordered,
 }
 
-impl Cause {
+impl DeathCause {
     /// Reads a signal that ended a worker.
     pub(crate) fn of_signal(signal: Signal) -> Self {
         match signal {
@@ -84,7 +84,7 @@ impl Cause {
 
 /// Strikes against rows, by ticket sequence, row and attempt.
 #[derive(Debug)]
-pub(crate) struct Strikes {
+pub(crate) struct RowStrikes {
     /// Crashes and kills from outside.
     rows: HashMap<(u32, u32, u32), (u32, u32)>,
     row_limit_ms: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Strikes {
     tries: u32,
 }
 
-impl Strikes {
+impl RowStrikes {
     pub(crate) fn new(row_limit_ms: u64, tries: u32) -> Self {
         Self {
             rows: HashMap::new(),
@@ -103,8 +103,12 @@ impl Strikes {
 
     /// Counts a death and says what becomes of the row, with the fault of the
     /// attempt when that is given up.
-    pub(crate) fn judge(&mut self, held: Held, cause: Cause) -> (Verdict, Option<SampleFault>) {
-        let Held {
+    pub(crate) fn judge(
+        &mut self,
+        held: ClaimedRow,
+        cause: DeathCause,
+    ) -> (RowVerdict, Option<SampleFault>) {
+        let ClaimedRow {
             sequence,
             row,
             attempt,
@@ -112,9 +116,9 @@ impl Strikes {
         } = held;
         self.make_room(sequence);
         let verdict = if attempt < self.tries {
-            Verdict::MoveOn
+            RowVerdict::NextAttempt
         } else {
-            Verdict::Fail
+            RowVerdict::Fail
         };
         let fail = |kind, reason: String| (verdict, Some(SampleFault::new(kind, reason)));
         let row_limit_ms = self.row_limit_ms;
@@ -134,19 +138,19 @@ impl Strikes {
             count
         };
         match cause {
-            Cause::Ordered => (Verdict::Return, None),
-            Cause::BrokenMap => fail(
+            DeathCause::Ordered => (RowVerdict::Retry, None),
+            DeathCause::BrokenMap => fail(
                 FaultKind::Shrunk,
                 "file shrank or unreadable while mapped".into(),
             ),
-            Cause::TimedOut => fail(
+            DeathCause::TimedOut => fail(
                 FaultKind::TimedOut,
                 format!("took longer than {row_limit_ms} ms (option row_limit)"),
             ),
-            Cause::Crash { .. } | Cause::Refused(_) => {
+            DeathCause::Crash { .. } | DeathCause::Refused(_) => {
                 let crashes = count(true);
                 if crashes < CRASH_LIMIT {
-                    return (Verdict::Return, None);
+                    return (RowVerdict::Retry, None);
                 }
                 fail(
                     FaultKind::Quarantined,
@@ -156,13 +160,13 @@ impl Strikes {
                     ),
                 )
             }
-            Cause::Outside(_) | Cause::Stopped(_) => {
+            DeathCause::Outside(_) | DeathCause::Stopped(_) => {
                 let kills = count(false);
                 if kills < OUTSIDE_LIMIT {
-                    return (Verdict::Return, None);
+                    return (RowVerdict::Retry, None);
                 }
                 let reason = match cause {
-                    Cause::Stopped(_) => format!(
+                    DeathCause::Stopped(_) => format!(
                         "quarantined: {kills} workers were stopped or killed from outside while \
                          at it, the last {}",
                         cause.text()
@@ -195,12 +199,12 @@ impl Strikes {
 mod tests {
     use super::*;
 
-    fn crash() -> Cause {
-        Cause::of_signal(Signal::SIGSEGV)
+    fn crash() -> DeathCause {
+        DeathCause::of_signal(Signal::SIGSEGV)
     }
 
-    fn held(sequence: u32, row: u32, attempt: u32) -> Held {
-        Held {
+    fn held(sequence: u32, row: u32, attempt: u32) -> ClaimedRow {
+        ClaimedRow {
             slot: 0,
             row,
             owner: 1,
@@ -211,80 +215,83 @@ mod tests {
 
     #[test]
     fn two_crashes_quarantine_a_row_and_only_that_row() {
-        let mut s = Strikes::new(1, 0);
-        assert_eq!(s.judge(held(1, 0, 0), crash()).0, Verdict::Return);
-        assert_eq!(s.judge(held(1, 1, 0), crash()).0, Verdict::Return);
-        assert_eq!(s.judge(held(2, 0, 0), crash()).0, Verdict::Return);
+        let mut s = RowStrikes::new(1, 0);
+        assert_eq!(s.judge(held(1, 0, 0), crash()).0, RowVerdict::Retry);
+        assert_eq!(s.judge(held(1, 1, 0), crash()).0, RowVerdict::Retry);
+        assert_eq!(s.judge(held(2, 0, 0), crash()).0, RowVerdict::Retry);
         let (v, fault) = s.judge(held(1, 0, 0), crash());
-        assert_eq!(v, Verdict::Fail);
+        assert_eq!(v, RowVerdict::Fail);
         assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
     }
 
     #[test]
     fn outside_kills_count_apart_and_orders_never() {
-        let mut s = Strikes::new(1, 0);
+        let mut s = RowStrikes::new(1, 0);
         let row = held(1, 0, 0);
         for _ in 0..100 {
-            assert_eq!(s.judge(row, Cause::Ordered).0, Verdict::Return);
+            assert_eq!(s.judge(row, DeathCause::Ordered).0, RowVerdict::Retry);
         }
         for _ in 0..4 {
-            let c = Cause::of_signal(Signal::SIGKILL);
-            assert_eq!(s.judge(row, c).0, Verdict::Return);
+            let c = DeathCause::of_signal(Signal::SIGKILL);
+            assert_eq!(s.judge(row, c).0, RowVerdict::Retry);
         }
-        assert_eq!(s.judge(row, crash()).0, Verdict::Return);
-        let (v, fault) = s.judge(row, Cause::of_signal(Signal::SIGKILL));
-        assert_eq!(v, Verdict::Fail);
+        assert_eq!(s.judge(row, crash()).0, RowVerdict::Retry);
+        let (v, fault) = s.judge(row, DeathCause::of_signal(Signal::SIGKILL));
+        assert_eq!(v, RowVerdict::Fail);
         assert!(fault.unwrap().reason.contains("out of memory"));
     }
 
     #[test]
     fn stops_count_as_kills_from_outside() {
-        let mut s = Strikes::new(1, 0);
-        let stop = Cause::Stopped(Signal::SIGSTOP);
+        let mut s = RowStrikes::new(1, 0);
+        let stop = DeathCause::Stopped(Signal::SIGSTOP);
         for i in 0..4 {
-            let kill = Cause::of_signal(Signal::SIGKILL);
+            let kill = DeathCause::of_signal(Signal::SIGKILL);
             let cause = if i % 2 == 0 { stop } else { kill };
-            assert_eq!(s.judge(held(1, 0, 0), cause), (Verdict::Return, None));
+            assert_eq!(s.judge(held(1, 0, 0), cause), (RowVerdict::Retry, None));
         }
         let (v, fault) = s.judge(held(1, 0, 0), stop);
-        assert_eq!(v, Verdict::Fail);
+        assert_eq!(v, RowVerdict::Fail);
         let reason = fault.unwrap().reason;
         assert!(reason.contains("5 workers") && reason.contains("(SIGSTOP)"));
     }
 
     #[test]
     fn a_broken_map_and_a_time_limit_fail_at_once() {
-        let mut s = Strikes::new(60_000, 0);
-        assert_eq!(s.judge(held(1, 0, 0), Cause::BrokenMap).0, Verdict::Fail);
-        let (v, fault) = s.judge(held(1, 1, 0), Cause::TimedOut);
-        assert_eq!(v, Verdict::Fail);
+        let mut s = RowStrikes::new(60_000, 0);
+        assert_eq!(
+            s.judge(held(1, 0, 0), DeathCause::BrokenMap).0,
+            RowVerdict::Fail
+        );
+        let (v, fault) = s.judge(held(1, 1, 0), DeathCause::TimedOut);
+        assert_eq!(v, RowVerdict::Fail);
         assert!(fault.unwrap().reason.contains("60000 ms"));
     }
 
     #[test]
     fn attempts_have_strikes_of_their_own_and_the_last_one_fails() {
-        let mut s = Strikes::new(1, 2);
+        let mut s = RowStrikes::new(1, 2);
         for (attempt, end) in [
-            (0, Verdict::MoveOn),
-            (1, Verdict::MoveOn),
-            (2, Verdict::Fail),
+            (0, RowVerdict::NextAttempt),
+            (1, RowVerdict::NextAttempt),
+            (2, RowVerdict::Fail),
             // Scribbled on: there is no such attempt.
-            (255, Verdict::Fail),
+            (255, RowVerdict::Fail),
         ] {
             let row = held(1, 0, attempt);
-            assert_eq!(s.judge(row, Cause::Ordered), (Verdict::Return, None));
-            assert_eq!(s.judge(row, crash()), (Verdict::Return, None));
+            assert_eq!(s.judge(row, DeathCause::Ordered), (RowVerdict::Retry, None));
+            assert_eq!(s.judge(row, crash()), (RowVerdict::Retry, None));
             let (v, fault) = s.judge(row, crash());
             assert_eq!(v, end, "attempt {attempt}");
             assert_eq!(fault.unwrap().kind, FaultKind::Quarantined);
-            assert_eq!(s.judge(held(2, 0, attempt), Cause::BrokenMap).0, end);
-            assert_eq!(s.judge(held(3, 0, attempt), Cause::TimedOut).0, end);
+            assert_eq!(s.judge(held(2, 0, attempt), DeathCause::BrokenMap).0, end);
+            assert_eq!(s.judge(held(3, 0, attempt), DeathCause::TimedOut).0, end);
         }
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut s = Strikes::new(1, 0);
+        let mut s = RowStrikes::new(1, 0);
         for sequence in 0..20_000 {
             s.judge(held(sequence, 0, 0), crash());
         }
@@ -297,7 +304,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_for_numbers_of_no_ticket() {
         let judged = |keys: &mut dyn Iterator<Item = (u32, u32)>| {
-            let mut s = Strikes::new(1, 0);
+            let mut s = RowStrikes::new(1, 0);
             for (sequence, row) in keys {
                 s.judge(held(sequence, row, 0), crash());
                 assert!(s.rows.len() <= MEMORY, "{}", s.rows.len());
@@ -314,16 +321,16 @@ mod tests {
 
     #[test]
     fn a_row_that_is_given_up_is_forgotten() {
-        let mut s = Strikes::new(1, 0);
-        s.judge(held(1, 0, 0), Cause::Ordered);
-        s.judge(held(2, 0, 0), Cause::BrokenMap);
-        s.judge(held(3, 0, 0), Cause::TimedOut);
+        let mut s = RowStrikes::new(1, 0);
+        s.judge(held(1, 0, 0), DeathCause::Ordered);
+        s.judge(held(2, 0, 0), DeathCause::BrokenMap);
+        s.judge(held(3, 0, 0), DeathCause::TimedOut);
         assert!(s.rows.is_empty(), "{:?}", s.rows);
         for _ in 0..CRASH_LIMIT {
             s.judge(held(4, 0, 0), crash());
         }
         for _ in 0..OUTSIDE_LIMIT {
-            s.judge(held(5, 0, 0), Cause::of_signal(Signal::SIGKILL));
+            s.judge(held(5, 0, 0), DeathCause::of_signal(Signal::SIGKILL));
         }
         assert!(s.rows.is_empty(), "{:?}", s.rows);
     }

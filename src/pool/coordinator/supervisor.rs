@@ -13,27 +13,29 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
+use crate::pool::coordinator::connection::ConsumerConnection;
 use crate::pool::coordinator::lanes;
-use crate::pool::coordinator::lanes::{Backoff, Lane, REAP_LIMIT, Worker};
-use crate::pool::coordinator::line::Line;
-use crate::pool::coordinator::messages::{Command, Reply, Report, StartRequest, told};
-use crate::pool::coordinator::overdue::Overdue;
-use crate::pool::coordinator::progress::Progress;
-use crate::pool::coordinator::strikes::Strikes;
+use crate::pool::coordinator::lanes::{REAP_LIMIT, RestartBackoff, Worker, WorkerLane};
+use crate::pool::coordinator::messages::{
+    CoordinatorCommand, CoordinatorReply, CoordinatorReport, StartRequest, shorten_text,
+};
+use crate::pool::coordinator::row_timeouts::RowTimeouts;
+use crate::pool::coordinator::stall_detector::StallDetector;
+use crate::pool::coordinator::strikes::RowStrikes;
 use crate::pool::job::Job;
-use crate::pool::report::ProcessReport;
+use crate::pool::pool_report::ProcessReport;
 use crate::pool::ring::Ring;
 use crate::pool::ring::consumer_side;
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::row_word::MAX_SERIAL;
-use crate::pool::sandbox::Walls;
+use crate::pool::sandbox::WorkerSandbox;
 use crate::pool::worker;
-use crate::pool::worker::process::Post;
+use crate::pool::worker::process::WorkerContext;
 use crate::sys::clock::RunningClock;
 use crate::sys::process::{PidFd, fork_never_returning};
 use crate::sys::socket;
-use crate::sys::socket::Received;
-use crate::sys::stderr::Relay;
+use crate::sys::socket::ReceiveOutcome;
+use crate::sys::stderr::StderrRelay;
 
 /// How long workers may finish their rows after a stop.
 const GRACE: Duration = Duration::from_millis(100);
@@ -44,27 +46,27 @@ const FORK_WAIT: Duration = Duration::from_millis(100);
 /// Everything that the coordinator keeps about its pool. Every time in it is
 /// one of `clock`: none of its limits is over because the whole job was stopped
 /// for an hour and continued.
-pub(crate) struct Supervisor {
+pub(crate) struct WorkerSupervisor {
     pub(super) ring: &'static Ring,
     pub(super) job: Box<dyn Job>,
     /// What workers are kept to.
-    walls: Walls,
+    walls: WorkerSandbox,
     pub(super) clock: RunningClock,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<WorkerLane>,
     pub(super) next_serial: u32,
     /// One for each lane.
-    pub(super) backoff: Vec<Backoff>,
+    pub(super) backoff: Vec<RestartBackoff>,
     /// Forks that failed in a row.
     pub(super) failed_forks: u32,
-    pub(super) strikes: Strikes,
-    pub(super) overdue: Overdue,
-    pub(super) progress: Progress,
+    pub(super) strikes: RowStrikes,
+    pub(super) overdue: RowTimeouts,
+    pub(super) progress: StallDetector,
     pub(super) next_look: Duration,
     /// How long a worker may stand stopped.
     pub(super) stop_limit: Duration,
     pub(super) tries: u32,
-    pub(super) kills: Option<OrderedKills>,
-    pub(super) report: Report,
+    pub(super) kills: Option<PeriodicKills>,
+    pub(super) report: CoordinatorReport,
     /// Reports sent.
     pub(super) reports: u64,
     pub(super) events: VecDeque<String>,
@@ -78,49 +80,49 @@ pub(crate) struct Supervisor {
 }
 
 /// `--kill-workers-every`: a test of the recovery, on demand.
-pub(super) struct OrderedKills {
+pub(super) struct PeriodicKills {
     pub(super) every: Duration,
     pub(super) next: Duration,
     pub(super) turn: usize,
 }
 
-impl Supervisor {
+impl WorkerSupervisor {
     /// Forks the first workers.
     pub(crate) fn start(
         ring: &'static Ring,
         job: Box<dyn Job>,
-        walls: Walls,
+        walls: WorkerSandbox,
         request: &StartRequest,
     ) -> Result<Self> {
         let sandboxed = walls.sandboxed();
         let clock = RunningClock::start();
         let now = Duration::ZERO;
         let row_limit = Duration::from_millis(request.row_limit_ms);
-        let overdue = Overdue::new(row_limit);
+        let overdue = RowTimeouts::new(row_limit);
         let mut s = Self {
             ring,
             job,
             walls,
             clock,
-            lanes: vec![Lane::Due(now); request.shape.lanes as usize],
+            lanes: vec![WorkerLane::Due(now); request.shape.lanes as usize],
             next_serial: request.first_serial.max(1),
-            backoff: vec![Backoff::default(); request.shape.lanes as usize],
+            backoff: vec![RestartBackoff::default(); request.shape.lanes as usize],
             failed_forks: 0,
-            strikes: Strikes::new(request.row_limit_ms, request.job.tries),
+            strikes: RowStrikes::new(request.row_limit_ms, request.job.tries),
             next_look: now + overdue.tick(),
-            progress: Progress::new(row_limit, overdue.tick()),
+            progress: StallDetector::new(row_limit, overdue.tick()),
             overdue,
             stop_limit: lanes::stop_limit(row_limit),
             tries: request.job.tries,
             kills: request.kill_every_ms.map(|ms| {
                 let every = Duration::from_millis(ms.max(1));
-                OrderedKills {
+                PeriodicKills {
                     every,
                     next: now + every,
                     turn: 0,
                 }
             }),
-            report: Report {
+            report: CoordinatorReport {
                 processes: ProcessReport {
                     sandboxed,
                     ..ProcessReport::default()
@@ -142,7 +144,7 @@ impl Supervisor {
         self.lanes
             .iter()
             .filter_map(|lane| match lane {
-                Lane::Running(w) => Some(w.pid.as_raw()),
+                WorkerLane::Running(w) => Some(w.pid.as_raw()),
                 _ => None,
             })
             .collect()
@@ -152,10 +154,10 @@ impl Supervisor {
     /// worker is left.
     pub(crate) fn run(
         mut self,
-        line: &Line,
+        line: &ConsumerConnection,
         consumer: &PidFd,
         children: &SignalFd,
-        stderr: &mut Relay,
+        stderr: &mut StderrRelay,
     ) -> Result<()> {
         loop {
             let now = self.clock.read(Duration::ZERO);
@@ -183,7 +185,7 @@ impl Supervisor {
                 // One signal stands for any number of children.
                 while matches!(children.read_signal(), Ok(Some(_))) {}
             }
-            self.attend(now)?;
+            self.handle_child_events(now)?;
             if self.ending.is_some() {
                 if self.finish_ending(now) {
                     return Ok(());
@@ -197,7 +199,7 @@ impl Supervisor {
             }
             self.kill_by_order(now);
             self.kill_stopped(now);
-            self.kill_overdue(now);
+            self.check_rows(now);
             if let Err(e) = self.fork_due(now) {
                 self.give_up(e.to_string());
             }
@@ -205,23 +207,23 @@ impl Supervisor {
     }
 
     /// Answers one command.
-    fn serve(&mut self, line: &Line, now: Duration) -> Result<()> {
+    fn serve(&mut self, line: &ConsumerConnection, now: Duration) -> Result<()> {
         let mut byte = [0; 1];
         match socket::receive(line.socket.as_fd(), &mut byte, Duration::ZERO)? {
-            Received::Timeout => {}
-            Received::Closed => self.end(now),
-            Received::Message(..) => match Command::from_byte(byte[0]) {
-                Some(Command::Stop) => self.end(now + GRACE),
-                Some(Command::Report) => {
+            ReceiveOutcome::Timeout => {}
+            ReceiveOutcome::Closed => self.end(now),
+            ReceiveOutcome::Message(..) => match CoordinatorCommand::from_byte(byte[0]) {
+                Some(CoordinatorCommand::Stop) => self.end(now + GRACE),
+                Some(CoordinatorCommand::Report) => {
                     self.report.processes.workers = self.worker_pids();
                     self.report.processes.events = self.events.drain(..).collect();
                     self.reports += 1;
-                    line.reply(&Reply::Report {
+                    line.reply(&CoordinatorReply::Report {
                         number: self.reports,
                         report: self.report.clone(),
                     })?;
                 }
-                Some(Command::Start) => line.reply(&Reply::Refused {
+                Some(CoordinatorCommand::Start) => line.reply(&CoordinatorReply::Refused {
                     what: "the pool has been started already".into(),
                 })?,
                 None => {
@@ -238,12 +240,12 @@ impl Supervisor {
             return at.max(now + Duration::from_millis(1));
         }
         let lanes = self.lanes.iter().filter_map(|lane| match lane {
-            Lane::Due(at) => Some(*at),
+            WorkerLane::Due(at) => Some(*at),
             // In steps: what is planned counts, also if nobody runs meanwhile.
-            Lane::Running(w) => w
+            WorkerLane::Running(w) => w
                 .end_of_stop(self.stop_limit)
                 .map(|(at, _)| at.min(now + self.stop_limit / 4)),
-            Lane::Ended => None,
+            WorkerLane::Ended => None,
         });
         let kills = self.kills.iter().map(|k| k.next);
         lanes.chain(kills).fold(self.next_look, Duration::min)
@@ -251,7 +253,7 @@ impl Supervisor {
 
     fn fork_due(&mut self, now: Duration) -> Result<()> {
         for lane in 0..self.lanes.len() {
-            if !matches!(self.lanes[lane], Lane::Due(at) if at <= now)
+            if !matches!(self.lanes[lane], WorkerLane::Due(at) if at <= now)
                 || self.report.fatal.is_some()
             {
                 continue;
@@ -264,7 +266,7 @@ impl Supervisor {
                 )));
             }
             let (job, walls) = (&mut *self.job, &self.walls);
-            let post = Post {
+            let post = WorkerContext {
                 ring: self.ring,
                 lane: lane as u32,
                 serial,
@@ -280,13 +282,13 @@ impl Supervisor {
                     if self.failed_forks > FORK_TRIES {
                         return Err(e);
                     }
-                    self.lanes[lane] = Lane::Due(now + FORK_WAIT);
+                    self.lanes[lane] = WorkerLane::Due(now + FORK_WAIT);
                     continue;
                 }
             };
             self.failed_forks = 0;
             self.next_serial += 1;
-            self.lanes[lane] = Lane::Running(Worker {
+            self.lanes[lane] = WorkerLane::Running(Worker {
                 pid,
                 serial,
                 forked: now,
@@ -299,15 +301,15 @@ impl Supervisor {
 
     pub(super) fn give_up(&mut self, what: String) {
         tracing::error!("{what}");
-        self.report.fatal.get_or_insert(told(what));
+        self.report.fatal.get_or_insert(shorten_text(what));
         for lane in &self.lanes {
-            if let Lane::Running(w) = lane {
+            if let WorkerLane::Running(w) = lane {
                 let _ = kill(w.pid, Signal::SIGKILL);
             }
         }
         for lane in &mut self.lanes {
-            if matches!(lane, Lane::Due(_)) {
-                *lane = Lane::Ended;
+            if matches!(lane, WorkerLane::Due(_)) {
+                *lane = WorkerLane::Ended;
             }
         }
         coordinator_side::give_up(&self.ring.words(), self.ring.layout());
@@ -318,8 +320,8 @@ impl Supervisor {
         consumer_side::stop(&self.ring.words(), self.ring.layout());
         self.ending = Some(self.ending.map_or(by, |sooner| by.min(sooner)));
         for lane in &mut self.lanes {
-            if matches!(lane, Lane::Due(_)) {
-                *lane = Lane::Ended;
+            if matches!(lane, WorkerLane::Due(_)) {
+                *lane = WorkerLane::Ended;
             }
         }
     }
@@ -331,7 +333,7 @@ impl Supervisor {
         };
         let mut left = false;
         for lane in &self.lanes {
-            if let Lane::Running(w) = lane {
+            if let WorkerLane::Running(w) = lane {
                 left = true;
                 if now >= by {
                     let _ = kill(w.pid, Signal::SIGKILL);

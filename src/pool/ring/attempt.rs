@@ -11,9 +11,9 @@
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::pool::ring::layout::{Layout, record_word};
+use crate::pool::ring::layout::{RingLayout, record_word};
 use crate::pool::ring::receipt::mixed;
-use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::words::{RingWords, WordIndex};
 
 /// The word of attempt `attempt` for the ticket `sequence`.
 pub(crate) fn pack(sequence: u32, attempt: u32) -> u64 {
@@ -35,17 +35,24 @@ pub(crate) fn unpack(word: u64, sequence: u32) -> u32 {
     }
 }
 
-pub(crate) fn word(l: &Layout, slot: u32, row: u32) -> WordIndex {
+pub(crate) fn word(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.record(slot, row) + record_word::ATTEMPT
 }
 
 /// The attempt at which a row of ticket `sequence` stands. Bound it before use:
 /// workers run decoders on untrusted bytes.
-pub(crate) fn load<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32) -> u32 {
+pub(crate) fn load<W: RingWords>(w: &W, l: &RingLayout, slot: u32, row: u32, sequence: u32) -> u32 {
     unpack(w.load(word(l, slot, row), Acquire), sequence)
 }
 
-pub(crate) fn store<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, attempt: u32) {
+pub(crate) fn store<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    slot: u32,
+    row: u32,
+    sequence: u32,
+    attempt: u32,
+) {
     w.store(word(l, slot, row), pack(sequence, attempt), Release);
 }
 

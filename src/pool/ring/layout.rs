@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result, needed};
+use crate::error::{Error, Result, size_rounded_up};
 use crate::pool::ring::words::WordIndex;
 
 /// Marks a mapping as a ring.
@@ -98,7 +98,7 @@ pub(crate) mod record_word {
 
 /// The numbers that a layout follows from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Shape {
+pub struct RingShape {
     /// Slots, each holding one batch.
     pub slots: u32,
     /// Rows of a slot: the batch size.
@@ -111,8 +111,8 @@ pub struct Shape {
 
 /// Where everything lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
-    shape: Shape,
+pub(crate) struct RingLayout {
+    shape: RingShape,
     workers: usize,
     /// The first word that every worker may write.
     shared: usize,
@@ -123,10 +123,10 @@ pub(crate) struct Layout {
     total: usize,
 }
 
-impl Layout {
+impl RingLayout {
     /// Lays out a ring, or says which number is out of range.
-    pub(crate) fn new(shape: Shape) -> Result<Self> {
-        let Shape {
+    pub(crate) fn new(shape: RingShape) -> Result<Self> {
+        let RingShape {
             slots,
             rows,
             slot_bytes,
@@ -151,7 +151,7 @@ impl Layout {
             Error::config(format!(
                 "a batch of {rows} rows takes {}, and {slots} of them do not fit the address \
                  space: lower `batch_size` or `depth`",
-                needed(slot_bytes)
+                size_rounded_up(slot_bytes)
             ))
         };
         let tickets = HEADER + slots as usize * ticket_word::LEN;
@@ -184,7 +184,7 @@ impl Layout {
         })
     }
 
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> RingShape {
         self.shape
     }
 
@@ -241,7 +241,7 @@ impl Layout {
     }
 
     /// Counts the coordinator's looks at the rows.
-    pub(crate) fn looks(&self) -> WordIndex {
+    pub(crate) fn heartbeat(&self) -> WordIndex {
         3 * LINE + 1
     }
 
@@ -318,8 +318,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn shape(slots: u32, rows: u32, slot_bytes: u64, lanes: u32) -> Shape {
-        Shape {
+    fn shape(slots: u32, rows: u32, slot_bytes: u64, lanes: u32) -> RingShape {
+        RingShape {
             slots,
             rows,
             slot_bytes,
@@ -334,7 +334,7 @@ mod tests {
             shape(3, 5, 4995, 4),
             shape(2, 64, 1 << 18, 1),
         ] {
-            let l = Layout::new(s).unwrap();
+            let l = RingLayout::new(s).unwrap();
             let mut used = vec![0u8; l.total_bytes().div_ceil(8)];
             let mut take = |from: usize, n: usize| {
                 for w in &mut used[from..from + n] {
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_worker_only_reads_tickets_and_other_lanes_records() {
         let s = shape(300, 5, 4995, 70);
-        let l = Layout::new(s).unwrap();
+        let l = RingLayout::new(s).unwrap();
         for lane in [0, 1, 69] {
             let only_read = |word| l.read_only(lane).iter().any(|r| r.contains(&(word * 8)));
             let ends =
@@ -407,14 +407,14 @@ mod tests {
 
     #[test]
     fn the_hash_sees_every_number() {
-        let base = Layout::new(shape(2, 4, 100, 3)).unwrap().hash();
+        let base = RingLayout::new(shape(2, 4, 100, 3)).unwrap().hash();
         for s in [
             shape(3, 4, 100, 3),
             shape(2, 5, 100, 3),
             shape(2, 4, 101, 3),
             shape(2, 4, 100, 4),
         ] {
-            assert_ne!(Layout::new(s).unwrap().hash(), base);
+            assert_ne!(RingLayout::new(s).unwrap().hash(), base);
         }
     }
 
@@ -422,7 +422,7 @@ mod tests {
     fn the_ring_has_the_same_size_for_1_to_64_workers() {
         for (rows, row_bytes) in [(1, 1), (8, 602_112), (64, 301_056)] {
             let size = |lanes| {
-                let l = Layout::new(shape(3, rows, row_bytes, lanes)).unwrap();
+                let l = RingLayout::new(shape(3, rows, row_bytes, lanes)).unwrap();
                 l.total_bytes()
             };
             assert!((1..=64).all(|lanes| size(lanes) == size(1)));
@@ -442,7 +442,7 @@ mod tests {
                 "lower `batch_size` or `depth`",
             ),
         ] {
-            let e = Layout::new(s).unwrap_err().to_string();
+            let e = RingLayout::new(s).unwrap_err().to_string();
             assert!(e.contains(name), "{e}");
         }
     }

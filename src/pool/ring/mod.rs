@@ -34,5 +34,5 @@ pub(crate) mod ticket;
 pub(crate) mod words;
 pub(crate) mod worker_side;
 
-pub(crate) use layout::{Layout, Shape};
+pub(crate) use layout::{RingLayout, RingShape};
 pub(crate) use region::Ring;

@@ -9,9 +9,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::pool::ring::layout::{Layout, record_word};
+use crate::pool::ring::layout::{RingLayout, record_word};
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::{WordIndex, Words};
+use crate::pool::ring::words::{RingWords, WordIndex};
 
 /// A fingerprint of a row's end: filled at an attempt, or failed.
 fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
@@ -33,14 +33,14 @@ pub(super) fn mixed(word: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn place(l: &Layout, slot: u32, row: u32) -> WordIndex {
+fn place(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.record(slot, row) + record_word::RECEIPT
 }
 
 /// Before the row is made final, whose Release covers this word too.
-pub(crate) fn write<W: Words>(
+pub(crate) fn write<W: RingWords>(
     w: &W,
-    l: &Layout,
+    l: &RingLayout,
     (slot, row): (u32, u32),
     t: &Ticket,
     filled: Option<u32>,
@@ -49,9 +49,9 @@ pub(crate) fn write<W: Words>(
 }
 
 /// Whether a final row ended so.
-pub(crate) fn holds<W: Words>(
+pub(crate) fn holds<W: RingWords>(
     w: &W,
-    l: &Layout,
+    l: &RingLayout,
     (slot, row): (u32, u32),
     t: &Ticket,
     filled: Option<u32>,

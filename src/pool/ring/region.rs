@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::error::{Error, FaultKind, Result, SampleFault, printable};
-use crate::pool::ring::layout::{Layout, MAGIC, Shape, record_word, worker_word};
-use crate::pool::ring::words::{SharedWords, WordIndex, Words};
-use crate::pool::ring::worker_side::Claim;
-use crate::sys::shared::SharedMemory;
+use crate::pool::ring::layout::{MAGIC, RingLayout, RingShape, record_word, worker_word};
+use crate::pool::ring::words::{RingWords, SharedWords, WordIndex};
+use crate::pool::ring::worker_side::RowClaim;
+use crate::sys::shared_memory::SharedMemory;
 
 /// The name that the ring shows in `/proc/PID/maps`.
 pub(crate) const MEMFD_NAME: &str = "featherload-ring";
@@ -22,7 +22,7 @@ pub(crate) const MEMFD_NAME: &str = "featherload-ring";
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: SharedMemory,
-    layout: Layout,
+    layout: RingLayout,
 }
 
 /// What memory is for, in errors.
@@ -31,8 +31,8 @@ const RING: &str = "the ring (lower batch or depth)";
 impl Ring {
     /// Makes a ring and allocates it as far as its first slot's end, which is
     /// enough to begin with. In the consumer.
-    pub(crate) fn create(shape: Shape) -> Result<Self> {
-        let layout = Layout::new(shape)?;
+    pub(crate) fn create(shape: RingShape) -> Result<Self> {
+        let layout = RingLayout::new(shape)?;
         let memory = SharedMemory::create(MEMFD_NAME, layout.total_bytes())?;
         memory.allocate(0..layout.slot_end(0), RING)?;
         let ring = Self { memory, layout };
@@ -50,8 +50,8 @@ impl Ring {
     }
 
     /// Maps a ring that another process made. In the coordinator.
-    pub(crate) fn open(fd: OwnedFd, shape: Shape) -> Result<Self> {
-        let layout = Layout::new(shape)?;
+    pub(crate) fn open(fd: OwnedFd, shape: RingShape) -> Result<Self> {
+        let layout = RingLayout::new(shape)?;
         let memory = SharedMemory::open(fd, layout.total_bytes())?;
         let ring = Self { memory, layout };
         let w = ring.words();
@@ -74,7 +74,7 @@ impl Ring {
         self.memory.word(i)
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &RingLayout {
         &self.layout
     }
 
@@ -95,7 +95,7 @@ impl Ring {
 
     /// Takes from this process, the worker of a lane, the right to write what it only
     /// reads: tickets, and the records of other lanes. A write there ends it.
-    pub(crate) fn settle_in(&self, lane: u32) -> Result<()> {
+    pub(crate) fn restrict_writes(&self, lane: u32) -> Result<()> {
         let only_read = self.layout.read_only(lane);
         only_read
             .into_iter()
@@ -125,7 +125,11 @@ impl Ring {
         clippy::mut_from_ref,
         reason = "the claim, not the borrow, is what makes it ours"
     )]
-    pub(crate) unsafe fn row_mut(&self, claim: &Claim, place: Range<usize>) -> Result<&mut [u8]> {
+    pub(crate) unsafe fn row_mut(
+        &self,
+        claim: &RowClaim,
+        place: Range<usize>,
+    ) -> Result<&mut [u8]> {
         let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
             Error::protocol(format!(
                 "row {} of ticket {} would lie at bytes {place:?} of a slot of {}",
@@ -195,7 +199,7 @@ impl Ring {
     /// the next attempt or is committed as failed.
     pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
         let record = self.layout.record(slot, row);
-        let text = told_of(&fault.reason).as_bytes();
+        let text = shorten_reason(&fault.reason).as_bytes();
         let w = self.words();
         for (i, chunk) in text.chunks(8).enumerate() {
             let mut bytes = [0; 8];
@@ -247,7 +251,7 @@ impl AsFd for Ring {
 
 /// As much of a fault's reason as a record holds. Where no ring is, reasons are cut
 /// by it too, so that a cache says the same whoever found the fault.
-pub(crate) fn told_of(reason: &str) -> &str {
+pub(crate) fn shorten_reason(reason: &str) -> &str {
     let mut end = reason.len().min(record_word::TEXT_BYTES);
     while !reason.is_char_boundary(end) {
         end -= 1;
@@ -260,7 +264,7 @@ mod tests {
     use super::*;
 
     fn ring() -> Ring {
-        Ring::create(Shape {
+        Ring::create(RingShape {
             slots: 2,
             rows: 3,
             slot_bytes: 300,
@@ -277,7 +281,7 @@ mod tests {
             let f = r.read_fault(1, 2);
             assert_eq!(f.kind, FaultKind::Corrupt);
             assert!(reason.starts_with(&f.reason));
-            assert_eq!(f.reason, told_of(reason), "as without a ring");
+            assert_eq!(f.reason, shorten_reason(reason), "as without a ring");
             assert!(f.reason.len() + 2 > reason.len().min(record_word::TEXT_BYTES));
         }
     }

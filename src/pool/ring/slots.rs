@@ -14,10 +14,10 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::SampleFault;
 use crate::pool::ring::consumer_side;
-use crate::pool::ring::consumer_side::{Damage, Wait};
+use crate::pool::ring::consumer_side::{SlotDamage, SlotWait};
 use crate::pool::ring::region::Ring;
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::Words;
+use crate::pool::ring::words::RingWords;
 
 /// A slot that nobody uses.
 #[derive(Debug)]
@@ -26,9 +26,9 @@ pub(crate) struct FreeSlot(u32);
 /// A slot that is in use. Free again when the last who has it drops it, and workers are over
 /// with it.
 #[derive(Debug)]
-struct Taken {
+struct SlotGuard {
     slot: u32,
-    returned: Arc<Returned>,
+    returned: Arc<FreeList>,
     /// No worker is at it, nor will be.
     is_over: AtomicBool,
 }
@@ -36,14 +36,14 @@ struct Taken {
 /// A slot whose ticket workers are filling.
 #[derive(Debug)]
 pub(crate) struct PostedSlot {
-    taken: Arc<Taken>,
+    taken: Arc<SlotGuard>,
     ticket: Ticket,
 }
 
 /// A ready slot. Free again when dropped, and nobody watches it.
 #[derive(Debug)]
 pub struct HeldSlot {
-    taken: Arc<Taken>,
+    taken: Arc<SlotGuard>,
     ticket: Ticket,
     ring: Arc<Ring>,
 }
@@ -51,14 +51,14 @@ pub struct HeldSlot {
 /// A slot whose rows are read as they become final.
 #[derive(Debug)]
 pub(crate) struct WatchedSlot {
-    taken: Arc<Taken>,
+    taken: Arc<SlotGuard>,
     ticket: Ticket,
     ring: Arc<Ring>,
 }
 
 /// Where held slots go when their batches are dropped, from any thread.
 #[derive(Debug)]
-struct Returned {
+struct FreeList {
     slots: Mutex<Vec<FreeSlot>>,
     changed: Condvar,
     /// The process whose slots they are. In a forked copy the lock may be one of a thread
@@ -68,17 +68,17 @@ struct Returned {
 
 /// All slots of a ring.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct RingSlots {
     ring: Arc<Ring>,
-    returned: Arc<Returned>,
+    returned: Arc<FreeList>,
 }
 
-impl Slots {
+impl RingSlots {
     /// Takes possession of every slot of a fresh ring.
     pub(crate) fn new(ring: Ring) -> Self {
         let slots = (0..ring.layout().shape().slots).rev().map(FreeSlot);
         Self {
-            returned: Arc::new(Returned {
+            returned: Arc::new(FreeList {
                 slots: Mutex::new(slots.collect()),
                 changed: Condvar::new(),
                 owner: getpid(),
@@ -114,7 +114,7 @@ impl Slots {
 
     pub(crate) fn post(&self, free: FreeSlot, ticket: Ticket) -> PostedSlot {
         consumer_side::post(&self.ring.words(), self.ring.layout(), free.0, ticket);
-        let taken = Arc::new(Taken {
+        let taken = Arc::new(SlotGuard {
             slot: free.0,
             returned: self.returned.clone(),
             is_over: AtomicBool::new(false),
@@ -132,7 +132,7 @@ impl Slots {
     }
 
     /// One wait for a posted slot, at most `limit`.
-    pub(crate) fn wait(&self, posted: &PostedSlot, limit: Duration) -> Wait {
+    pub(crate) fn wait(&self, posted: &PostedSlot, limit: Duration) -> SlotWait {
         consumer_side::wait_ready(
             &self.ring.words(),
             self.ring.layout(),
@@ -143,13 +143,13 @@ impl Slots {
     }
 
     /// What of a posted slot was destroyed, if anything was.
-    pub(crate) fn damage(&self, posted: &PostedSlot) -> Option<Damage> {
+    pub(crate) fn damage(&self, posted: &PostedSlot) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::damage(&w, l, posted.slot(), posted.ticket)
     }
 
     /// What was destroyed of the first cancelled slot of which something was.
-    pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<Damage> {
+    pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.iter().find_map(|posted| {
             consumer_side::damage_of_cancelled(&w, l, posted.slot(), posted.ticket)
@@ -188,19 +188,19 @@ impl Slots {
 
     /// One wait for a cancelled slot, at most `limit`: read the word, drain
     /// them all, sleep on that value when none became free.
-    pub(crate) fn wait_drained(&self, draining: &mut Vec<PostedSlot>, limit: Duration) -> Wait {
+    pub(crate) fn wait_drained(&self, draining: &mut Vec<PostedSlot>, limit: Duration) -> SlotWait {
         let (w, l) = (self.ring.words(), self.ring.layout());
         let done = w.load(l.done(), Acquire);
         let before = draining.len();
         self.drain(draining);
         if draining.len() < before {
-            return Wait::Ready;
+            return SlotWait::Ready;
         }
         if w.load(l.fatal(), Acquire) != 0 {
-            return Wait::Fatal;
+            return SlotWait::Fatal;
         }
         w.wait(l.done(), done, limit);
-        Wait::Again
+        SlotWait::Again
     }
 }
 
@@ -218,9 +218,9 @@ impl WatchedSlot {
     }
 
     /// How a final row ended, as [`HeldSlot::end`].
-    pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
+    pub(crate) fn final_attempt(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::row_end(&w, l, (self.taken.slot, row), &self.ticket, tries)
+        consumer_side::final_attempt(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
     /// Copies bytes of the slot, as [`Ring::copy`] does.
@@ -258,7 +258,7 @@ impl HeldSlot {
     }
 
     /// What of its ticket was destroyed, if anything was.
-    pub(crate) fn damage(&self) -> Option<Damage> {
+    pub(crate) fn damage(&self) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::damage(&w, l, self.taken.slot, self.ticket)
     }
@@ -270,9 +270,9 @@ impl HeldSlot {
 
     /// How a row ended, `tries` being the last attempt; none when it was destroyed. See
     /// [`consumer_side::row_end`].
-    pub(crate) fn end(&self, row: u32, tries: u32) -> Option<Option<u32>> {
+    pub(crate) fn final_attempt(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
-        consumer_side::row_end(&w, l, (self.taken.slot, row), &self.ticket, tries)
+        consumer_side::final_attempt(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
     pub(crate) fn fault(&self, row: u32) -> SampleFault {
@@ -308,7 +308,7 @@ impl AsRef<[u8]> for HeldSlot {
     }
 }
 
-impl Drop for Taken {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         if self.is_over.load(Relaxed) && getpid() == self.returned.owner {
             self.returned.put(self.slot);
@@ -316,7 +316,7 @@ impl Drop for Taken {
     }
 }
 
-impl Returned {
+impl FreeList {
     fn lock(&self) -> MutexGuard<'_, Vec<FreeSlot>> {
         // The list is whole at every moment: a panic elsewhere cannot tear it.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
@@ -331,17 +331,17 @@ impl Returned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::ring::Shape;
+    use crate::pool::ring::RingShape;
     use crate::pool::ring::attempt;
     use crate::pool::ring::receipt;
     use crate::pool::ring::row_word::{RowState, RowWord};
     use crate::pool::ring::ticket::BatchKey;
     use crate::pool::ring::worker_side;
-    use crate::pool::ring::worker_side::{Next, Outcome};
+    use crate::pool::ring::worker_side::{RowOutcome, WorkerStep};
 
-    fn slots() -> Slots {
-        Slots::new(
-            Ring::create(Shape {
+    fn slots() -> RingSlots {
+        RingSlots::new(
+            Ring::create(RingShape {
                 slots: 2,
                 rows: 3,
                 slot_bytes: 48,
@@ -359,15 +359,15 @@ mod tests {
         }
     }
 
-    fn fill_one(s: &Slots, byte: u8, outcome: Outcome) {
+    fn fill_one(s: &RingSlots, byte: u8, outcome: RowOutcome) {
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+        let WorkerStep::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         let place = c.row as usize * 16..(c.row as usize + 1) * 16;
         // SAFETY: claimed just above; the places of these tests are 16 bytes each.
         unsafe { s.ring().row_mut(&c, place) }.unwrap().fill(byte);
-        let filled = (outcome == Outcome::Done).then_some(0);
+        let filled = (outcome == RowOutcome::Done).then_some(0);
         receipt::write(&w, l, (c.slot, c.row), &c.ticket, filled);
         worker_side::commit(&w, l, 1, c, outcome).unwrap();
     }
@@ -377,18 +377,18 @@ mod tests {
         let s = slots();
         for sequence in 1..10 {
             let posted = s.post(s.take_free().unwrap(), ticket(sequence, 2));
-            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Again);
-            fill_one(&s, 7, Outcome::Done);
+            assert_eq!(s.wait(&posted, Duration::ZERO), SlotWait::Again);
+            fill_one(&s, 7, RowOutcome::Done);
             let posted = s.hold(posted).unwrap_err();
-            fill_one(&s, 8, Outcome::Failed);
-            assert_eq!(s.wait(&posted, Duration::ZERO), Wait::Ready);
+            fill_one(&s, 8, RowOutcome::Failed);
+            assert_eq!(s.wait(&posted, Duration::ZERO), SlotWait::Ready);
             let mut held = s.hold(posted).unwrap();
             assert_eq!(held.bytes()[..16], [7; 16]);
             assert_eq!(held.bytes()[16..32], [8; 16]);
             held.bytes_mut()[16..].fill(0);
             assert_eq!(held.bytes()[16..], [0; 32]);
             assert_eq!(
-                (held.end(0, 0), held.end(1, 0)),
+                (held.final_attempt(0, 0), held.final_attempt(1, 0)),
                 (Some(Some(0)), Some(None))
             );
         }
@@ -399,7 +399,7 @@ mod tests {
         let s = slots();
         let _posted = s.post(s.take_free().unwrap(), ticket(1, 1));
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+        let WorkerStep::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         for (place, fits) in [
@@ -414,7 +414,7 @@ mod tests {
         }
     }
 
-    fn scribble(s: &Slots, at: usize, word: u64) -> u64 {
+    fn scribble(s: &RingSlots, at: usize, word: u64) -> u64 {
         let w = s.ring().words();
         let before = w.load(at, std::sync::atomic::Ordering::Acquire);
         w.store(at, word, std::sync::atomic::Ordering::Release);
@@ -426,30 +426,33 @@ mod tests {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
         assert_eq!(s.damage(&posted), None);
-        fill_one(&s, 7, Outcome::Done);
+        fill_one(&s, 7, RowOutcome::Done);
         assert_eq!(s.damage(&posted), None);
         let l = *s.ring().layout();
         let owned = RowWord::new(RowState::Open, 4, 1).pack();
         for scribbled in [0, u64::MAX, 9 << 56 | 1, owned] {
             let before = scribble(&s, l.row(posted.slot(), 1), scribbled);
-            assert_eq!(s.damage(&posted), Some(Damage::Row(1)));
+            assert_eq!(s.damage(&posted), Some(SlotDamage::Row(1)));
             scribble(&s, l.row(posted.slot(), 1), before);
         }
         let at = attempt::word(&l, posted.slot(), 2);
         let before = scribble(&s, at, 3 << 32 | 1);
-        assert_eq!(s.damage(&posted), Some(Damage::Row(2)));
+        assert_eq!(s.damage(&posted), Some(SlotDamage::Row(2)));
         scribble(&s, at, before);
         use crate::pool::ring::layout::ticket_word::{KEY, ROWS, SEQUENCE};
         for word in [SEQUENCE, KEY[0], KEY[1], ROWS] {
             for other in [2, u64::MAX] {
                 let before = scribble(&s, l.ticket(posted.slot(), word), other);
-                assert_eq!(s.damage(&posted), Some(Damage::Ticket), "{word}");
+                assert_eq!(s.damage(&posted), Some(SlotDamage::Ticket), "{word}");
                 scribble(&s, l.ticket(posted.slot(), word), before);
             }
         }
         assert_eq!(s.damage(&posted), None);
         let mut draining = vec![posted];
-        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
+        assert_eq!(
+            s.wait_drained(&mut draining, Duration::ZERO),
+            SlotWait::Ready
+        );
     }
 
     #[test]
@@ -462,7 +465,7 @@ mod tests {
         ] {
             let s = slots();
             let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
-            let Next::Fill(_) = worker_side::next(
+            let WorkerStep::Fill(_) = worker_side::next(
                 &s.ring().words(),
                 s.ring().layout(),
                 1,
@@ -472,12 +475,15 @@ mod tests {
                 panic!("nothing to fill");
             };
             let mut draining = vec![posted];
-            assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
+            assert_eq!(
+                s.wait_drained(&mut draining, Duration::ZERO),
+                SlotWait::Again
+            );
             assert_eq!(s.damage_of_cancelled(&draining), None);
             let at = s.ring().layout().row(draining[0].slot(), 2);
             scribble(&s, at, scribbled);
             let found = s.damage_of_cancelled(&draining);
-            assert_eq!(found, Some(Damage::Row(2)));
+            assert_eq!(found, Some(SlotDamage::Row(2)));
         }
     }
 
@@ -487,7 +493,7 @@ mod tests {
             let s = slots();
             let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
             let (w, l) = (s.ring().words(), s.ring().layout());
-            let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            let WorkerStep::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
                 panic!("nothing to fill");
             };
             let mut draining = vec![posted];
@@ -495,7 +501,7 @@ mod tests {
             scribble(&s, l.row(c.slot, c.row), scribbled);
             s.drain(&mut draining);
             let found = s.damage_of_cancelled(&draining);
-            assert_eq!(found, Some(Damage::Row(c.row)));
+            assert_eq!(found, Some(SlotDamage::Row(c.row)));
         }
     }
 
@@ -503,7 +509,7 @@ mod tests {
     fn nobody_claims_a_row_of_a_slot_that_is_handed_over_or_free() {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
-        fill_one(&s, 7, Outcome::Done);
+        fill_one(&s, 7, RowOutcome::Done);
         let (w, l) = (s.ring().words(), s.ring().layout());
         let row = l.row(posted.slot(), 0);
         let held = s.hold(posted).unwrap();
@@ -511,12 +517,12 @@ mod tests {
         held.retire();
         let next = || worker_side::next(&w, l, 1, Duration::ZERO, None);
         scribble(&s, row, RowWord::open(1).pack());
-        assert_eq!(next(), Next::Again);
+        assert_eq!(next(), WorkerStep::Again);
         let posted = s.post(s.take_free().unwrap(), ticket(2, 1));
         let row = l.row(posted.slot(), 0);
         s.drain(&mut vec![posted]);
         scribble(&s, row, RowWord::open(2).pack());
-        assert_eq!(next(), Next::Again);
+        assert_eq!(next(), WorkerStep::Again);
     }
 
     #[test]
@@ -526,37 +532,37 @@ mod tests {
         let posted = s.post(s.take_free().unwrap(), t);
         let (w, l) = (s.ring().words(), *s.ring().layout());
         for filled in [Some(0), None, Some(0)] {
-            let Next::Fill(c) = worker_side::next(&w, &l, 1, Duration::ZERO, None) else {
+            let WorkerStep::Fill(c) = worker_side::next(&w, &l, 1, Duration::ZERO, None) else {
                 panic!("nothing to fill");
             };
             receipt::write(&w, &l, (c.slot, c.row), &c.ticket, filled);
-            let outcome = filled.map_or(Outcome::Failed, |_| Outcome::Done);
+            let outcome = filled.map_or(RowOutcome::Failed, |_| RowOutcome::Done);
             worker_side::commit(&w, &l, 1, c, outcome).unwrap();
         }
         let slot = posted.slot();
         let held = s.hold(posted).unwrap();
-        assert_eq!(held.end(0, 8), Some(Some(0)));
-        assert_eq!(held.end(1, 8), Some(None));
+        assert_eq!(held.final_attempt(0, 8), Some(Some(0)));
+        assert_eq!(held.final_attempt(1, 8), Some(None));
         // Called failed, called filled, at another attempt, of another sample.
         scribble(
             &s,
             l.row(slot, 0),
             RowWord::new(RowState::Failed, 1, 1).pack(),
         );
-        assert_eq!(held.end(0, 8), None);
+        assert_eq!(held.final_attempt(0, 8), None);
         scribble(
             &s,
             l.row(slot, 1),
             RowWord::new(RowState::Done, 1, 1).pack(),
         );
-        assert_eq!(held.end(1, 8), None);
+        assert_eq!(held.final_attempt(1, 8), None);
         scribble(&s, attempt::word(&l, slot, 2), attempt::pack(1, 2));
-        assert_eq!(held.end(2, 8), None);
+        assert_eq!(held.final_attempt(2, 8), None);
         scribble(&s, attempt::word(&l, slot, 2), 0);
-        assert_eq!(held.end(2, 8), Some(Some(0)));
+        assert_eq!(held.final_attempt(2, 8), Some(Some(0)));
         let key = BatchKey([0, 5]);
         receipt::write(&w, &l, (slot, 2), &Ticket { key, ..t }, Some(0));
-        assert_eq!(held.end(2, 8), None);
+        assert_eq!(held.final_attempt(2, 8), None);
     }
 
     #[test]
@@ -565,7 +571,7 @@ mod tests {
         let mut held = Vec::new();
         for sequence in 1..=2 {
             let posted = s.post(s.take_free().unwrap(), ticket(sequence, 1));
-            fill_one(&s, 1, Outcome::Done);
+            fill_one(&s, 1, RowOutcome::Done);
             held.push(s.hold(posted).unwrap());
         }
         assert!(s.take_free().is_none());
@@ -582,11 +588,11 @@ mod tests {
         let watched = s.watch(&posted);
         let are_final = |w: &WatchedSlot| [0, 1, 2].map(|row| w.is_final(row));
         assert_eq!(are_final(&watched), [false; 3]);
-        fill_one(&s, 7, Outcome::Done);
-        fill_one(&s, 8, Outcome::Failed);
+        fill_one(&s, 7, RowOutcome::Done);
+        fill_one(&s, 8, RowOutcome::Failed);
         assert_eq!(are_final(&watched), [true, true, false]);
         assert_eq!(
-            (watched.end(0, 0), watched.end(1, 0)),
+            (watched.final_attempt(0, 0), watched.final_attempt(1, 0)),
             (Some(Some(0)), Some(None))
         );
         let mut row = [0; 16];
@@ -598,7 +604,7 @@ mod tests {
         let before = scribble(&s, at, RowWord::void(1).pack());
         assert!(!watched.is_final(0));
         scribble(&s, at, before);
-        fill_one(&s, 9, Outcome::Done);
+        fill_one(&s, 9, RowOutcome::Done);
         let mut held = s.hold(posted).unwrap();
         assert!(held.bytes_mut().is_empty());
         let _other = s.take_free().unwrap();
@@ -616,7 +622,7 @@ mod tests {
             let _other = s.take_free().unwrap();
             let mut watched = Some(s.watch(&posted));
             let (w, l) = (s.ring().words(), s.ring().layout());
-            let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            let WorkerStep::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
                 panic!("nothing to fill");
             };
             let mut draining = vec![posted];
@@ -626,7 +632,7 @@ mod tests {
                 watched = None;
                 assert!(s.take_free().is_none());
             }
-            worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
+            worker_side::commit(&w, l, 1, c, RowOutcome::Done).unwrap();
             s.drain(&mut draining);
             assert!(draining.is_empty());
             assert_eq!(s.take_free().is_none(), watcher_is_last);
@@ -641,7 +647,7 @@ mod tests {
         let returned = Arc::get_mut(&mut s.returned).unwrap();
         returned.owner = Pid::from_raw(1);
         let posted = s.post(s.take_free().unwrap(), ticket(1, 1));
-        fill_one(&s, 1, Outcome::Done);
+        fill_one(&s, 1, RowOutcome::Done);
         let held = s.hold(posted).unwrap();
         let _taken = s.returned.lock();
         drop(held);
@@ -652,18 +658,24 @@ mod tests {
         let s = slots();
         let posted = s.post(s.take_free().unwrap(), ticket(1, 3));
         let (w, l) = (s.ring().words(), s.ring().layout());
-        let Next::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+        let WorkerStep::Fill(c) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
             panic!("nothing to fill");
         };
         let mut draining = vec![posted];
-        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Again);
+        assert_eq!(
+            s.wait_drained(&mut draining, Duration::ZERO),
+            SlotWait::Again
+        );
         assert_eq!(draining.len(), 1);
         assert_eq!(
             worker_side::next(&w, l, 1, Duration::ZERO, None),
-            Next::Again
+            WorkerStep::Again
         );
-        worker_side::commit(&w, l, 1, c, Outcome::Done).unwrap();
-        assert_eq!(s.wait_drained(&mut draining, Duration::ZERO), Wait::Ready);
+        worker_side::commit(&w, l, 1, c, RowOutcome::Done).unwrap();
+        assert_eq!(
+            s.wait_drained(&mut draining, Duration::ZERO),
+            SlotWait::Ready
+        );
         assert!(draining.is_empty());
         assert!(s.take_free().is_some() && s.take_free().is_some());
     }

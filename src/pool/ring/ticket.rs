@@ -5,8 +5,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::pool::ring::layout::{Layout, ticket_word};
-use crate::pool::ring::words::Words;
+use crate::pool::ring::layout::{RingLayout, ticket_word};
+use crate::pool::ring::words::RingWords;
 
 /// Which batch of its job: two numbers that the job alone reads. It has a named type for them, and
 /// one place that turns that into a key and back.
@@ -25,7 +25,7 @@ pub struct Ticket {
 
 /// Whether the words of a slot's ticket are still those that were posted. Nobody but the
 /// consumer writes them, and it while no worker is at the slot.
-pub(crate) fn stands<W: Words>(w: &W, l: &Layout, slot: u32, t: &Ticket) -> bool {
+pub(crate) fn is_intact<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: &Ticket) -> bool {
     let word = |word| w.load(l.ticket(slot, word), Relaxed);
     word(ticket_word::SEQUENCE) == u64::from(t.sequence)
         && ticket_word::KEY.map(word) == t.key.0
@@ -35,7 +35,7 @@ pub(crate) fn stands<W: Words>(w: &W, l: &Layout, slot: u32, t: &Ticket) -> bool
 /// The words of a slot's ticket. Only a claim keeps them from being another
 /// one's; the count is bounded all the same: another worker's decoder may have
 /// scribbled on it.
-pub(crate) fn read<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32) -> Ticket {
+pub(crate) fn read<W: RingWords>(w: &W, l: &RingLayout, slot: u32, sequence: u32) -> Ticket {
     let word = |word| w.load(l.ticket(slot, word), Relaxed);
     Ticket {
         sequence,

@@ -8,7 +8,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use crate::sys::futex;
-use crate::sys::shared::SharedMemory;
+use crate::sys::shared_memory::SharedMemory;
 
 /// Index of an 8-byte word in the ring.
 pub(crate) type WordIndex = usize;
@@ -17,7 +17,7 @@ pub(crate) type WordIndex = usize;
 ///
 /// `wait` and `wake_all` act on the low 32 bits of a word that only ever counts
 /// up, so a wake that came before the sleep is seen as a changed value.
-pub(crate) trait Words {
+pub(crate) trait RingWords {
     fn load(&self, word: WordIndex, order: Ordering) -> u64;
     fn store(&self, word: WordIndex, value: u64, order: Ordering);
     /// Puts `new` when the word holds `current`; else says what it holds.
@@ -36,7 +36,7 @@ pub(crate) trait Words {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedWords<'a>(pub(crate) &'a SharedMemory);
 
-impl Words for SharedWords<'_> {
+impl RingWords for SharedWords<'_> {
     #[inline]
     fn load(&self, word: WordIndex, order: Ordering) -> u64 {
         self.0.word(word).load(order)

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::pool::ring::attempt;
-use crate::pool::ring::layout::{Layout, ticket_word};
+use crate::pool::ring::layout::{RingLayout, ticket_word};
 use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket;
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::Words;
+use crate::pool::ring::words::RingWords;
 
 /// A row that this worker owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Claim {
+pub(crate) struct RowClaim {
     pub(crate) slot: u32,
     pub(crate) row: u32,
     pub(crate) ticket: Ticket,
@@ -26,15 +26,15 @@ pub(crate) struct Claim {
 
 /// How a row ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Outcome {
+pub(crate) enum RowOutcome {
     Done,
     Failed,
 }
 
 /// What a worker should do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    Fill(Claim),
+pub(crate) enum WorkerStep {
+    Fill(RowClaim),
     /// Woken, or the limit passed: ask again.
     Again,
     Stop,
@@ -42,33 +42,38 @@ pub(crate) enum Next {
 
 /// Whether a worker would rather have this row than another of the same ticket:
 /// it has at hand what the row is made from. None = all rows are alike.
-pub(crate) type Prefers<'a> = Option<&'a mut dyn FnMut(&Ticket, u32) -> bool>;
+pub(crate) type RowPreference<'a> = Option<&'a mut dyn FnMut(&Ticket, u32) -> bool>;
 
 /// Open rows of a ticket that are asked for a preference before any is taken.
 const ASKED: usize = 8;
 
 /// The next thing to do, sleeping at most `limit` when there is nothing.
-pub(crate) fn next<W: Words>(
+pub(crate) fn next<W: RingWords>(
     w: &W,
-    l: &Layout,
+    l: &RingLayout,
     serial: u32,
     limit: Duration,
-    prefers: Prefers<'_>,
-) -> Next {
+    prefers: RowPreference<'_>,
+) -> WorkerStep {
     let work = w.load(l.work(), Acquire);
     if w.load(l.stop(), Acquire) != 0 {
-        return Next::Stop;
+        return WorkerStep::Stop;
     }
     if let Some(claim) = claim(w, l, serial, prefers) {
-        return Next::Fill(claim);
+        return WorkerStep::Fill(claim);
     }
     w.wait(l.work(), work, limit);
-    Next::Again
+    WorkerStep::Again
 }
 
 /// Claims an open row of the open ticket with the lowest sequence: a preference
 /// never leaves an older ticket waiting.
-fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> Option<Claim> {
+fn claim<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    serial: u32,
+    mut prefers: RowPreference<'_>,
+) -> Option<RowClaim> {
     let mut tried = 0;
     loop {
         // The lowest sequence above those that had no open row. Slots are few
@@ -86,7 +91,7 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> 
         if let Some(row) = preferred.or_else(|| claim_in(w, l, slot, sequence, serial)) {
             // The claim holds the slot: the consumer cannot post into it now,
             // so these words are those of our ticket.
-            return Some(Claim {
+            return Some(RowClaim {
                 slot,
                 row,
                 ticket: ticket::read(w, l, slot, sequence),
@@ -99,14 +104,21 @@ fn claim<W: Words>(w: &W, l: &Layout, serial: u32, mut prefers: Prefers<'_>) -> 
 
 /// The rows of a slot, in a circle from the hint: a stale hint costs time, never
 /// a row.
-fn rows<W: Words>(w: &W, l: &Layout, slot: u32) -> impl Iterator<Item = u32> {
+fn rows<W: RingWords>(w: &W, l: &RingLayout, slot: u32) -> impl Iterator<Item = u32> {
     let rows = l.shape().rows;
     let start = (w.load(l.hint(slot), Relaxed) % u64::from(rows)) as u32;
     (0..rows).map(move |i| (start + i) % rows)
 }
 
 /// Claims a row if it is open.
-fn claim_row<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, serial: u32) -> bool {
+fn claim_row<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    slot: u32,
+    row: u32,
+    sequence: u32,
+    serial: u32,
+) -> bool {
     let open = RowWord::open(sequence).pack();
     let claimed = RowWord::claimed(serial, sequence).pack();
     let won = w.compare_exchange(l.row(slot, row), open, claimed).is_ok();
@@ -119,9 +131,9 @@ fn claim_row<W: Words>(w: &W, l: &Layout, slot: u32, row: u32, sequence: u32, se
 /// Claims a row that is preferred, if one of the first open ones is. The ticket
 /// that the preference goes by may be another one's by now; then no row of
 /// `sequence` is open any more, and no claim succeeds.
-fn claim_preferred<W: Words>(
+fn claim_preferred<W: RingWords>(
     w: &W,
-    l: &Layout,
+    l: &RingLayout,
     slot: u32,
     sequence: u32,
     serial: u32,
@@ -136,7 +148,13 @@ fn claim_preferred<W: Words>(
 }
 
 /// Claims the first open row of a slot.
-fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) -> Option<u32> {
+fn claim_in<W: RingWords>(
+    w: &W,
+    l: &RingLayout,
+    slot: u32,
+    sequence: u32,
+    serial: u32,
+) -> Option<u32> {
     let open = RowWord::open(sequence).pack();
     // A look before the compare-and-swap keeps the line shared while searching;
     // the swap alone decides.
@@ -147,7 +165,7 @@ fn claim_in<W: Words>(w: &W, l: &Layout, slot: u32, sequence: u32, serial: u32) 
 
 /// Records that a claimed row goes on with `attempt`, before it is begun: if
 /// this worker dies in it, the next one begins with the same.
-pub(crate) fn move_on<W: Words>(w: &W, l: &Layout, c: &Claim, attempt: u32) {
+pub(crate) fn record_attempt<W: RingWords>(w: &W, l: &RingLayout, c: &RowClaim, attempt: u32) {
     attempt::store(w, l, c.slot, c.row, c.ticket.sequence, attempt);
 }
 
@@ -155,16 +173,16 @@ pub(crate) fn move_on<W: Words>(w: &W, l: &Layout, c: &Claim, attempt: u32) {
 ///
 /// # Errors
 /// When the row is not ours any more: the protocol is broken, end at once.
-pub(crate) fn commit<W: Words>(
+pub(crate) fn commit<W: RingWords>(
     w: &W,
-    l: &Layout,
+    l: &RingLayout,
     serial: u32,
-    c: Claim,
-    outcome: Outcome,
+    c: RowClaim,
+    outcome: RowOutcome,
 ) -> Result<()> {
     let state = match outcome {
-        Outcome::Done => RowState::Done,
-        Outcome::Failed => RowState::Failed,
+        RowOutcome::Done => RowState::Done,
+        RowOutcome::Failed => RowState::Failed,
     };
     let mine = RowWord::claimed(serial, c.ticket.sequence).pack();
     let last = RowWord::new(state, serial, c.ticket.sequence).pack();

@@ -6,11 +6,11 @@
 use crate::error::SampleFault;
 use crate::pool::job::Job;
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 
 /// Which attempts there are for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Attempts {
+pub(crate) struct AttemptRange {
     /// Where to begin. Out of shared memory: any number.
     pub(crate) first: u32,
     /// Samples that may stand in for the row's own: 0 = none.
@@ -24,9 +24,9 @@ pub(crate) fn fill(
     job: &mut dyn Job,
     ticket: &Ticket,
     row: u32,
-    attempts: Attempts,
+    attempts: AttemptRange,
     out: &mut [u8],
-    meter: &mut Meter,
+    meter: &mut StageMeter,
     mut failed: impl FnMut(u32, SampleFault, Option<u32>),
 ) -> Option<u32> {
     let last = attempts.tries;
@@ -49,7 +49,7 @@ mod tests {
     struct FailsBelow(u32, Vec<u32>);
 
     impl Job for FailsBelow {
-        fn place(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
+        fn row_range(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
             unreachable!("nobody asks")
         }
 
@@ -59,7 +59,7 @@ mod tests {
             _: u32,
             attempt: u32,
             out: &mut [u8],
-            _: &mut Meter,
+            _: &mut StageMeter,
         ) -> Result<(), SampleFault> {
             self.1.push(attempt);
             out.fill(attempt as u8);
@@ -91,14 +91,14 @@ mod tests {
                     let mut job = FailsBelow(bad, Vec::new());
                     let mut out = [0; 1];
                     let mut notes = Vec::new();
-                    let attempts = Attempts { first, tries };
+                    let attempts = AttemptRange { first, tries };
                     let filled = fill(
                         &mut job,
                         &ticket,
                         0,
                         attempts,
                         &mut out,
-                        &mut Meter::default(),
+                        &mut StageMeter::default(),
                         |attempt, fault, next| notes.push((attempt, fault.reason, next)),
                     );
                     let from = first.min(tries);

@@ -11,9 +11,9 @@ pub const STAGES: usize = 10;
 
 /// A part of the work on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stage(usize);
+pub struct JobStage(usize);
 
-impl Stage {
+impl JobStage {
     /// Nothing to claim: the consumer is slower.
     pub(crate) const IDLE: Self = Self(0);
 
@@ -32,7 +32,7 @@ impl Stage {
 
 /// Counters of one worker.
 #[derive(Debug, Clone, Default)]
-pub struct Meter {
+pub struct StageMeter {
     pub(crate) ns: [u64; STAGES],
     /// Bytes of input that rows were made from.
     pub bytes: u64,
@@ -44,14 +44,14 @@ pub struct Meter {
     mark: u64,
 }
 
-impl Meter {
+impl StageMeter {
     /// Starts the clock of the first stage.
     pub(crate) fn start(&mut self) {
         self.mark = monotonic_ns();
     }
 
     /// Ends a stage and starts the next.
-    pub fn lap(&mut self, stage: Stage) {
+    pub fn lap(&mut self, stage: JobStage) {
         let now = monotonic_ns();
         self.ns[stage.0] += now.saturating_sub(self.mark);
         self.mark = now;

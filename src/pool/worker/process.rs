@@ -14,17 +14,17 @@ use crate::pool::job::Job;
 use crate::pool::ring::layout::worker_word;
 use crate::pool::ring::receipt;
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::ring::words::Words;
+use crate::pool::ring::words::RingWords;
 use crate::pool::ring::worker_side;
-use crate::pool::ring::worker_side::{Claim, Next, Outcome, Prefers};
-use crate::pool::ring::{Ring, Shape};
-use crate::pool::sandbox::Walls;
+use crate::pool::ring::worker_side::{RowClaim, RowOutcome, RowPreference, WorkerStep};
+use crate::pool::ring::{Ring, RingShape};
+use crate::pool::sandbox::WorkerSandbox;
 use crate::pool::worker::attempts;
-use crate::pool::worker::attempts::Attempts;
-use crate::pool::worker::meter::{Meter, Stage};
+use crate::pool::worker::attempts::AttemptRange;
+use crate::pool::worker::meter::{JobStage, StageMeter};
 use crate::pool::worker::sigbus;
 use crate::sys::clock::monotonic_ns;
-use crate::sys::sandbox::calls::Own;
+use crate::sys::sandbox::calls::AllowedResources;
 use crate::sys::{memory, panics, process};
 
 /// The longest sleep: the belt beside the braces of the wake-ups.
@@ -35,7 +35,7 @@ const EXIT_FAILED: i32 = 70;
 
 /// Where a worker works.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Post {
+pub(crate) struct WorkerContext {
     pub(crate) ring: &'static Ring,
     pub(crate) lane: u32,
     pub(crate) serial: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Post {
 }
 
 /// Lives as the worker of a lane; the return value is the exit status.
-pub(crate) fn run_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
+pub(crate) fn run_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox) -> i32 {
     match prepare_worker(post, job, walls).and_then(|()| work(post, job)) {
         Ok(()) => 0,
         Err(e) => {
@@ -55,19 +55,19 @@ pub(crate) fn run_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> i32 {
     }
 }
 
-fn prepare_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
-    let Post { ring, lane, .. } = post;
+fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox) -> Result<()> {
+    let WorkerContext { ring, lane, .. } = post;
     process::die_with(post.coordinator)?;
-    memory::give_back_what_is_freed();
+    memory::return_freed_memory();
     // One line: of a decoder's panic the sample's fault tells, of any other the
     // coordinator, which sees the worker end.
     panics::report_all(|panic| tracing::warn!("in a worker: {panic}"));
     // The decoders are held to `max_scratch` by what headers say; this holds
     // them to it whatever they do.
-    limits::take_over();
+    limits::disable_reading();
     memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
-    job.settle_in()?;
+    job.enter_worker()?;
     let files = job.descriptors();
     process::standard_streams_to_null()?;
     process::prefer_for_oom();
@@ -82,14 +82,14 @@ fn prepare_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
         Relaxed,
     );
     sigbus::install(ring.word(record + worker_word::BROKEN_MAP))?;
-    ring.settle_in(lane)?;
-    memory::lengthen_no_file(&files)?;
+    ring.restrict_writes(lane)?;
+    memory::limit_file_length(&files)?;
     walls.limit_files()?;
     process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
     // Last: who looks for workers by their name finds what a worker holds, not what its
     // coordinator did.
     process::set_name(c"featherload-wk");
-    let own = Own {
+    let own = AllowedResources {
         process: std::process::id(),
         files: &files,
         shared: ring.addresses(),
@@ -97,8 +97,8 @@ fn prepare_worker(post: Post, job: &mut dyn Job, walls: &Walls) -> Result<()> {
     walls.limit_calls(&own, ring.word(record + worker_word::REFUSED_CALL))
 }
 
-fn work(post: Post, job: &mut dyn Job) -> Result<()> {
-    let Post {
+fn work(post: WorkerContext, job: &mut dyn Job) -> Result<()> {
+    let WorkerContext {
         ring,
         lane,
         serial,
@@ -106,22 +106,22 @@ fn work(post: Post, job: &mut dyn Job) -> Result<()> {
         ..
     } = post;
     let (w, l) = (ring.words(), ring.layout());
-    let choosy = job.is_choosy();
-    let mut meter = Meter::default();
-    let mut populated = Populated::new(l.shape());
+    let choosy = job.has_preferences();
+    let mut meter = StageMeter::default();
+    let mut populated = PopulatedPages::new(l.shape());
     meter.start();
     loop {
         let mut prefers = |ticket: &Ticket, row| job.prefers(ticket, row);
-        let prefers: Prefers<'_> = match choosy {
+        let prefers: RowPreference<'_> = match choosy {
             true => Some(&mut prefers),
             false => None,
         };
         match worker_side::next(&w, l, serial, SLEEP, prefers) {
-            Next::Stop => return Ok(()),
-            Next::Again => meter.lap(Stage::IDLE),
-            Next::Fill(claim) => {
-                meter.lap(Stage::IDLE);
-                let place = job.place(&claim.ticket, claim.row);
+            WorkerStep::Stop => return Ok(()),
+            WorkerStep::Again => meter.lap(JobStage::IDLE),
+            WorkerStep::Fill(claim) => {
+                meter.lap(JobStage::IDLE);
+                let place = job.row_range(&claim.ticket, claim.row);
                 if let Some(part) = populated.missing(claim.slot, &place) {
                     ring.populate(claim.slot, &part);
                 }
@@ -129,8 +129,8 @@ fn work(post: Post, job: &mut dyn Job) -> Result<()> {
                 publish(ring, lane, &mut meter);
                 receipt::write(&w, l, (claim.slot, claim.row), &claim.ticket, filled);
                 let outcome = match filled {
-                    Some(_) => Outcome::Done,
-                    None => Outcome::Failed,
+                    Some(_) => RowOutcome::Done,
+                    None => RowOutcome::Failed,
                 };
                 worker_side::commit(&w, l, serial, claim, outcome)?;
             }
@@ -142,16 +142,16 @@ fn work(post: Post, job: &mut dyn Job) -> Result<()> {
 fn fill(
     ring: &Ring,
     job: &mut dyn Job,
-    claim: &Claim,
+    claim: &RowClaim,
     place: Range<usize>,
     tries: u32,
-    meter: &mut Meter,
+    meter: &mut StageMeter,
 ) -> Result<Option<u32>> {
     // SAFETY: `claim` came from `worker_side::next` of this process and is
     // committed only after this function, so the row is ours alone; `place` is
     // what the job says of it, and a job gives each row a place of its own.
     let out = unsafe { ring.row_mut(claim, place) }?;
-    let attempts = Attempts {
+    let attempts = AttemptRange {
         first: claim.attempt,
         tries,
     };
@@ -167,7 +167,7 @@ fn fill(
                 ring.write_fault(claim.slot, claim.row, &fault);
             }
             if let Some(next) = next {
-                worker_side::move_on(&ring.words(), ring.layout(), claim, next);
+                worker_side::record_attempt(&ring.words(), ring.layout(), claim, next);
             }
         },
     ))
@@ -175,16 +175,16 @@ fn fill(
 
 /// Which pages of the slots this process has mapped already: places of own
 /// sizes differ from batch to batch. One bit for 4 KiB of ring.
-struct Populated {
+struct PopulatedPages {
     /// 64-bit words for each slot.
     stride: usize,
     bits: Vec<u64>,
 }
 
-impl Populated {
+impl PopulatedPages {
     const PAGE: usize = 4096;
 
-    fn new(shape: Shape) -> Self {
+    fn new(shape: RingShape) -> Self {
         let pages = (shape.slot_bytes as usize).div_ceil(Self::PAGE);
         let stride = pages.div_ceil(64);
         Self {
@@ -216,7 +216,7 @@ impl Populated {
 }
 
 /// Adds the counters to the lane's record, which outlives this process.
-fn publish(ring: &Ring, lane: u32, meter: &mut Meter) {
+fn publish(ring: &Ring, lane: u32, meter: &mut StageMeter) {
     let w = ring.words();
     let record = ring.layout().worker(lane);
     // This lane has one live process, so load and store need no swap.
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_page_is_populated_once() {
-        let mut p = Populated::new(Shape {
+        let mut p = PopulatedPages::new(RingShape {
             slots: 2,
             rows: 3,
             slot_bytes: 300_000,

@@ -5,16 +5,16 @@
 
 use std::f64::consts::TAU;
 
-use crate::recipe::geometry::Uniform;
+use crate::recipe::geometry::UniformSource;
 
 /// -1 or 1.
-pub(crate) fn sign(random: &mut impl Uniform) -> f64 {
+pub(crate) fn sign(random: &mut impl UniformSource) -> f64 {
     if random.next_f64() < 0.5 { -1.0 } else { 1.0 }
 }
 
 /// Mean 0 and deviation 1; two draws. Box and Muller, "A note on the generation of
 /// random normal deviates" (1958), as Python's `random.gauss` has it.
-pub(crate) fn gauss(random: &mut impl Uniform) -> f64 {
+pub(crate) fn gauss(random: &mut impl UniformSource) -> f64 {
     let angle = random.next_f64() * TAU;
     // 1 - u is never 0.
     let radius = (-2.0 * libm::log(1.0 - random.next_f64())).sqrt();
@@ -27,7 +27,7 @@ const TRIES: usize = 64;
 /// The logarithm of a number of the gamma distribution of this shape above 0, scale
 /// of one. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000);
 /// below 1 their G(a) = G(a + 1) U^(1/a), which in logarithms does not underflow.
-fn ln_gamma_variate(shape: f64, random: &mut impl Uniform) -> f64 {
+fn ln_gamma_variate(shape: f64, random: &mut impl UniformSource) -> f64 {
     let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
     let d = boosted - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
@@ -57,7 +57,7 @@ fn ln_gamma_variate(shape: f64, random: &mut impl Uniform) -> f64 {
 pub(crate) fn dirichlet<const N: usize>(
     alpha: f64,
     count: usize,
-    random: &mut impl Uniform,
+    random: &mut impl UniformSource,
 ) -> [f64; N] {
     let count = count.min(N);
     let mut v = [f64::NEG_INFINITY; N];
@@ -78,7 +78,7 @@ pub(crate) fn dirichlet<const N: usize>(
 }
 
 /// The symmetric beta distribution: one of two Dirichlet numbers.
-pub(crate) fn beta(alpha: f64, random: &mut impl Uniform) -> f64 {
+pub(crate) fn beta(alpha: f64, random: &mut impl UniformSource) -> f64 {
     let [x, _] = dirichlet::<2>(alpha, 2, random);
     x
 }

@@ -12,8 +12,8 @@
 //! - [`torchvision`]: those of torchvision's.
 
 pub(crate) mod distribution;
-pub(crate) mod kind;
 pub(crate) mod paddle;
+pub(crate) mod policy_op;
 pub(crate) mod torchvision;
 
 #[cfg(test)]

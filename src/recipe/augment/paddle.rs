@@ -2,26 +2,26 @@
 //! operations, strengths and signs (`ppcls/data/preprocess/ops/autoaugment.py`,
 //! `randaugment.py`).
 
-use super::kind::{Kind, Look};
-use crate::recipe::step::Augment;
-use crate::recipe::values::Interpolation;
+use super::policy_op::{PolicyOp, WarpOptions};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::values::InterpolationMode;
 
 /// Those of `RandAugment` and `RandAugmentV3`.
-pub(crate) const KINDS: [Kind; 14] = [
-    Kind::ShearX,
-    Kind::ShearY,
-    Kind::TranslateX,
-    Kind::TranslateY,
-    Kind::Rotate,
-    Kind::Color,
-    Kind::Posterize,
-    Kind::Solarize,
-    Kind::Contrast,
-    Kind::Sharpness,
-    Kind::Brightness,
-    Kind::AutoContrast,
-    Kind::Equalize,
-    Kind::Invert,
+pub(crate) const KINDS: [PolicyOp; 14] = [
+    PolicyOp::ShearX,
+    PolicyOp::ShearY,
+    PolicyOp::TranslateX,
+    PolicyOp::TranslateY,
+    PolicyOp::Rotate,
+    PolicyOp::Color,
+    PolicyOp::Posterize,
+    PolicyOp::Solarize,
+    PolicyOp::Contrast,
+    PolicyOp::Sharpness,
+    PolicyOp::Brightness,
+    PolicyOp::AutoContrast,
+    PolicyOp::Equalize,
+    PolicyOp::Invert,
 ];
 
 /// Grey, whatever the corners of the other operations are.
@@ -36,83 +36,96 @@ fn linspace(from: f64, to: f64, at: u32) -> f64 {
 }
 
 /// `SubPolicy`'s strength number `at`, 0 to 9.
-pub(crate) fn strength(kind: Kind, at: u32) -> f64 {
+pub(crate) fn strength(kind: PolicyOp, at: u32) -> f64 {
     match kind {
-        Kind::ShearX | Kind::ShearY => linspace(0.0, 0.3, at),
-        Kind::TranslateX | Kind::TranslateY => linspace(0.0, 150.0 / 331.0, at),
-        Kind::Rotate => linspace(0.0, 30.0, at),
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => linspace(0.0, 0.9, at),
-        Kind::Posterize => linspace(8.0, 4.0, at).round_ties_even(),
-        Kind::Solarize => linspace(256.0, 0.0, at),
+        PolicyOp::ShearX | PolicyOp::ShearY => linspace(0.0, 0.3, at),
+        PolicyOp::TranslateX | PolicyOp::TranslateY => linspace(0.0, 150.0 / 331.0, at),
+        PolicyOp::Rotate => linspace(0.0, 30.0, at),
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            linspace(0.0, 0.9, at)
+        }
+        PolicyOp::Posterize => linspace(8.0, 4.0, at).round_ties_even(),
+        PolicyOp::Solarize => linspace(256.0, 0.0, at),
         // Half a side of the box.
-        Kind::Cutout => linspace(0.0, 20.0, at).round_ties_even(),
+        PolicyOp::Cutout => linspace(0.0, 20.0, at).round_ties_even(),
         _ => 0.0,
     }
 }
 
 /// `RandAugment`'s, 0 to 10.
-pub(crate) fn scaled(kind: Kind, magnitude: f64) -> f64 {
+pub(crate) fn scaled(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
-        Kind::ShearX | Kind::ShearY => 0.3 * level,
-        Kind::TranslateX | Kind::TranslateY => 150.0 / 331.0 * level,
-        Kind::Rotate => 30.0 * level,
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => 0.9 * level,
-        Kind::Posterize => (4.0 * level).trunc(),
-        Kind::Solarize => 256.0 * level,
+        PolicyOp::ShearX | PolicyOp::ShearY => 0.3 * level,
+        PolicyOp::TranslateX | PolicyOp::TranslateY => 150.0 / 331.0 * level,
+        PolicyOp::Rotate => 30.0 * level,
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            0.9 * level
+        }
+        PolicyOp::Posterize => (4.0 * level).trunc(),
+        PolicyOp::Solarize => 256.0 * level,
         _ => 0.0,
     }
 }
 
 /// `RandAugmentV2`'s: pixels, degrees, bits, levels and factors as they are.
-pub(crate) fn scaled_v2(kind: Kind, magnitude: f64) -> f64 {
+pub(crate) fn scaled_v2(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
-        Kind::TranslateX | Kind::TranslateY => 100.0 * level,
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => 1.8 * level + 0.1,
-        Kind::Solarize => (256.0 * level).trunc(),
-        Kind::SolarizeAdd => (110.0 * level).trunc(),
+        PolicyOp::TranslateX | PolicyOp::TranslateY => 100.0 * level,
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            1.8 * level + 0.1
+        }
+        PolicyOp::Solarize => (256.0 * level).trunc(),
+        PolicyOp::SolarizeAdd => (110.0 * level).trunc(),
         // Half a side of the box.
-        Kind::Cutout => (40.0 * level).trunc(),
+        PolicyOp::Cutout => (40.0 * level).trunc(),
         kind => scaled(kind, magnitude),
     }
 }
 
 /// `RandAugmentV2`'s step: all is nearest; what moves goes either way, and corners of
 /// rotations are grey.
-pub(crate) fn step_v2(kind: Kind, strength: f64, sign: f64, fill: [u8; 3]) -> Option<Augment> {
+pub(crate) fn step_v2(
+    kind: PolicyOp,
+    strength: f64,
+    sign: f64,
+    fill: [u8; 3],
+) -> Option<AugmentStep> {
     let (amount, fill) = match kind {
-        Kind::ShearX | Kind::ShearY | Kind::TranslateX | Kind::TranslateY => {
+        PolicyOp::ShearX | PolicyOp::ShearY | PolicyOp::TranslateX | PolicyOp::TranslateY => {
             (strength * sign, fill)
         }
-        Kind::Rotate => (strength * sign, GREY),
+        PolicyOp::Rotate => (strength * sign, GREY),
         _ => (strength, fill),
     };
     kind.step(
         amount,
-        Look {
-            interpolation: Interpolation::Nearest,
+        WarpOptions {
+            interpolation: InterpolationMode::Nearest,
             fill,
         },
     )
 }
 
 /// `RandAugmentV3`'s: stronger is stronger for posterize and solarize too.
-pub(crate) fn scaled_v3(kind: Kind, magnitude: f64) -> f64 {
+pub(crate) fn scaled_v3(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
-        Kind::Posterize => 8.0 - (4.0 * level).trunc(),
-        Kind::Solarize => 255.0 * (1.0 - level),
+        PolicyOp::Posterize => 8.0 - (4.0 * level).trunc(),
+        PolicyOp::Solarize => 255.0 * (1.0 - level),
         kind => scaled(kind, magnitude),
     }
 }
 
 /// The amount of a strength, of which `sign` is drawn for some.
-pub(crate) fn amount(kind: Kind, strength: f64, sign: f64, size: (u32, u32)) -> f64 {
+pub(crate) fn amount(kind: PolicyOp, strength: f64, sign: f64, size: (u32, u32)) -> f64 {
     match kind {
-        Kind::ShearX | Kind::ShearY | Kind::Rotate => strength * sign,
-        Kind::TranslateX | Kind::TranslateY => strength * kind.side(size) * sign,
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => 1.0 + strength * sign,
+        PolicyOp::ShearX | PolicyOp::ShearY | PolicyOp::Rotate => strength * sign,
+        PolicyOp::TranslateX | PolicyOp::TranslateY => strength * kind.side(size) * sign,
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            1.0 + strength * sign
+        }
         _ => strength,
     }
 }
@@ -120,18 +133,18 @@ pub(crate) fn amount(kind: Kind, strength: f64, sign: f64, size: (u32, u32)) -> 
 /// `SubPolicy`'s step: shears are bicubic, translations nearest; a rotation is
 /// always counter-clockwise, and its corners are grey.
 pub(crate) fn step(
-    kind: Kind,
+    kind: PolicyOp,
     strength: f64,
     sign: f64,
     size: (u32, u32),
     fill: [u8; 3],
-) -> Option<Augment> {
+) -> Option<AugmentStep> {
     let (interpolation, fill, sign) = match kind {
-        Kind::ShearX | Kind::ShearY => (Interpolation::Bicubic, fill, sign),
-        Kind::Rotate => (Interpolation::Nearest, GREY, 1.0),
-        _ => (Interpolation::Nearest, fill, sign),
+        PolicyOp::ShearX | PolicyOp::ShearY => (InterpolationMode::Bicubic, fill, sign),
+        PolicyOp::Rotate => (InterpolationMode::Nearest, GREY, 1.0),
+        _ => (InterpolationMode::Nearest, fill, sign),
     };
-    let look = Look {
+    let look = WarpOptions {
         interpolation,
         fill,
     };

@@ -15,30 +15,30 @@ mod timm;
 use std::collections::BTreeMap;
 
 use crate::plan::PositionRandom;
-use crate::recipe::drawn::Drawn;
-use crate::recipe::geometry::Rect;
-use crate::recipe::known::Known;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::Operation;
+use crate::recipe::pixel_state::PixelState;
+use crate::recipe::program_op::ProgramOp;
 use crate::recipe::random::OneStream;
-use crate::recipe::reach::Reach;
-use crate::recipe::step::{Augment, Step};
-use crate::recipe::steps::Largest;
-use crate::recipe::{ColorOrder, Interpolation, Op};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::step::{AugmentStep, Step};
+use crate::recipe::steps::LargestCase;
+use crate::recipe::{ColorOrder, InterpolationMode, Op};
 
 const POSITIONS: u64 = 20_000;
 const N: usize = POSITIONS as usize;
 const SIZE: (u32, u32) = (37, 100);
 
 /// The steps of an operation at every position.
-fn draws(op: impl Into<Op>) -> Vec<Vec<Augment>> {
+fn draws(op: impl Into<Op>) -> Vec<Vec<AugmentStep>> {
     draws_on(op, SIZE)
 }
 
-fn draws_on(op: impl Into<Op>, size: (u32, u32)) -> Vec<Vec<Augment>> {
+fn draws_on(op: impl Into<Op>, size: (u32, u32)) -> Vec<Vec<AugmentStep>> {
     let op = op.into();
-    let known = Known::decoded(ColorOrder::Rgb);
+    let known = PixelState::after_decode(ColorOrder::Rgb);
     op.check(&mut known.clone()).unwrap();
-    let drawn = Drawn {
+    let drawn = ProgramOp {
         op,
         stream: 0,
         known,
@@ -84,28 +84,28 @@ fn uniform(low: f64, high: f64) -> impl Fn(f64) -> f64 {
 }
 
 /// A name for statistics: shears and translations apart, and along which side.
-fn name(step: &Augment) -> &'static str {
+fn name(step: &AugmentStep) -> &'static str {
     match step {
-        Augment::AutoContrast => "auto_contrast",
-        Augment::Equalize => "equalize",
-        Augment::Invert => "invert",
-        Augment::Posterize { .. } => "posterize",
-        Augment::Solarize { .. } => "solarize",
-        Augment::SolarizeAdd { .. } => "solarize_add",
-        Augment::Brightness(_) => "brightness",
-        Augment::Contrast(_) => "contrast",
-        Augment::Color(_) => "color",
-        Augment::Sharpness(_) => "sharpness",
-        Augment::Hue(_) => "hue",
-        Augment::Perspective { .. } => "perspective",
-        Augment::Rotate { .. } => "rotate",
-        Augment::Fill { .. } => "fill",
-        Augment::GaussianBlur { .. } | Augment::MotionBlur { .. } => "blur",
-        Augment::Resample { .. } => "resample",
-        Augment::Keep => "keep",
-        Augment::Add { .. } => "add",
-        Augment::Blend { .. } => "blend",
-        Augment::Affine {
+        AugmentStep::AutoContrast => "auto_contrast",
+        AugmentStep::Equalize => "equalize",
+        AugmentStep::Invert => "invert",
+        AugmentStep::Posterize { .. } => "posterize",
+        AugmentStep::Solarize { .. } => "solarize",
+        AugmentStep::SolarizeAdd { .. } => "solarize_add",
+        AugmentStep::Brightness(_) => "brightness",
+        AugmentStep::Contrast(_) => "contrast",
+        AugmentStep::Color(_) => "color",
+        AugmentStep::Sharpness(_) => "sharpness",
+        AugmentStep::Hue(_) => "hue",
+        AugmentStep::Perspective { .. } => "perspective",
+        AugmentStep::Rotate { .. } => "rotate",
+        AugmentStep::Fill { .. } => "fill",
+        AugmentStep::GaussianBlur { .. } | AugmentStep::MotionBlur { .. } => "blur",
+        AugmentStep::Resample { .. } => "resample",
+        AugmentStep::Keep => "keep",
+        AugmentStep::Add { .. } => "add",
+        AugmentStep::Blend { .. } => "blend",
+        AugmentStep::Affine {
             matrix: [a, b, c, d, e, f],
             ..
         } => {
@@ -125,37 +125,37 @@ fn name(step: &Augment) -> &'static str {
 }
 
 /// The number of a step that is one.
-fn value(step: &Augment) -> f64 {
+fn value(step: &AugmentStep) -> f64 {
     match *step {
-        Augment::Posterize { bits } => f64::from(bits),
-        Augment::Solarize { threshold } => f64::from(threshold),
-        Augment::SolarizeAdd { add, threshold } => {
+        AugmentStep::Posterize { bits } => f64::from(bits),
+        AugmentStep::Solarize { threshold } => f64::from(threshold),
+        AugmentStep::SolarizeAdd { add, threshold } => {
             assert_eq!(threshold, 128);
             f64::from(add)
         }
-        Augment::Brightness(f)
-        | Augment::Contrast(f)
-        | Augment::Color(f)
-        | Augment::Sharpness(f) => f64::from(f),
-        Augment::Rotate { degrees, .. } => degrees,
-        Augment::Affine {
+        AugmentStep::Brightness(f)
+        | AugmentStep::Contrast(f)
+        | AugmentStep::Color(f)
+        | AugmentStep::Sharpness(f) => f64::from(f),
+        AugmentStep::Rotate { degrees, .. } => degrees,
+        AugmentStep::Affine {
             matrix: [_, b, c, d, _, f],
             ..
         } => b + c + d + f,
-        Augment::Add { weight } => f64::from(weight),
-        Augment::Blend { by } => f64::from(by),
+        AugmentStep::Add { weight } => f64::from(weight),
+        AugmentStep::Blend { by } => f64::from(by),
         other => panic!("{other:?}"),
     }
 }
 
 /// Values of the steps of that name.
-fn values(all: &[Vec<Augment>], which: &str) -> Vec<f64> {
+fn values(all: &[Vec<AugmentStep>], which: &str) -> Vec<f64> {
     let steps = all.iter().flatten().filter(|s| name(s) == which);
     steps.map(value).collect()
 }
 
 /// How often each name comes, of all steps.
-fn counts(all: &[Vec<Augment>]) -> BTreeMap<&'static str, usize> {
+fn counts(all: &[Vec<AugmentStep>]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for step in all.iter().flatten() {
         *counts.entry(name(step)).or_insert(0) += 1;
@@ -165,7 +165,7 @@ fn counts(all: &[Vec<Augment>]) -> BTreeMap<&'static str, usize> {
 
 /// These, each with the same probability of being one of `n`, and no others.
 #[track_caller]
-fn assert_all_alike(all: &[Vec<Augment>], names: &[&str], n: usize, p: f64) {
+fn assert_all_alike(all: &[Vec<AugmentStep>], names: &[&str], n: usize, p: f64) {
     let counts = counts(all);
     assert_eq!(counts.len(), names.len(), "{counts:?}");
     for name in names {

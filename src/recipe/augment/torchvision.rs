@@ -1,24 +1,24 @@
 //! torchvision's operations, strengths and amounts, of `RandAugment` and
 //! `TrivialAugmentWide`.
 
-use super::kind::Kind;
+use super::policy_op::PolicyOp;
 
 /// torchvision's operations, of `RandAugment` and `TrivialAugmentWide`.
-pub(crate) const TORCHVISION: [Kind; 14] = [
-    Kind::Identity,
-    Kind::ShearX,
-    Kind::ShearY,
-    Kind::TranslateX,
-    Kind::TranslateY,
-    Kind::Rotate,
-    Kind::Brightness,
-    Kind::Color,
-    Kind::Contrast,
-    Kind::Sharpness,
-    Kind::Posterize,
-    Kind::Solarize,
-    Kind::AutoContrast,
-    Kind::Equalize,
+pub(crate) const TORCHVISION: [PolicyOp; 14] = [
+    PolicyOp::Identity,
+    PolicyOp::ShearX,
+    PolicyOp::ShearY,
+    PolicyOp::TranslateX,
+    PolicyOp::TranslateY,
+    PolicyOp::Rotate,
+    PolicyOp::Brightness,
+    PolicyOp::Color,
+    PolicyOp::Contrast,
+    PolicyOp::Sharpness,
+    PolicyOp::Posterize,
+    PolicyOp::Solarize,
+    PolicyOp::AutoContrast,
+    PolicyOp::Equalize,
 ];
 
 /// The number of torchvision's last strength.
@@ -35,13 +35,15 @@ pub(crate) fn linspace(from: f32, to: f32, at: u32) -> f64 {
 }
 
 /// The amount of a strength of torchvision's, as its `_apply_op` hands it on.
-pub(crate) fn torchvision_amount(kind: Kind, strength: f64, sign: f64) -> f64 {
+pub(crate) fn torchvision_amount(kind: PolicyOp, strength: f64, sign: f64) -> f64 {
     match kind {
-        Kind::ShearX | Kind::ShearY | Kind::Rotate => strength * sign,
+        PolicyOp::ShearX | PolicyOp::ShearY | PolicyOp::Rotate => strength * sign,
         // `int(magnitude)`; to the right for positive ones, so that pixels come from
         // the left.
-        Kind::TranslateX | Kind::TranslateY => -(strength * sign).trunc(),
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => 1.0 + strength * sign,
+        PolicyOp::TranslateX | PolicyOp::TranslateY => -(strength * sign).trunc(),
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            1.0 + strength * sign
+        }
         _ => strength,
     }
 }

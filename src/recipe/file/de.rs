@@ -9,40 +9,40 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::mistake::Mistake;
-use super::node::{Key, Node, Value};
-use super::position::Position;
+use super::mistake::TextMistake;
+use super::node::{MapKey, NodeValue, TreeNode};
+use super::position::TextPosition;
 
 /// Reads a value out of a tree.
-pub(crate) fn read<'de, T: Deserialize<'de>>(node: &'de Node) -> Result<T, Mistake> {
+pub(crate) fn read<'de, T: Deserialize<'de>>(node: &'de TreeNode) -> Result<T, TextMistake> {
     T::deserialize(node)
 }
 
-type Entry = (Key, Node);
+type MapEntry = (MapKey, TreeNode);
 
-impl<'de> Deserializer<'de> for &'de Node {
-    type Error = Mistake;
+impl<'de> Deserializer<'de> for &'de TreeNode {
+    type Error = TextMistake;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextMistake> {
         let visited = match &self.value {
-            Value::Null => visitor.visit_unit(),
-            Value::Bool(v) => visitor.visit_bool(*v),
-            Value::Int(v) => match (i64::try_from(*v), u64::try_from(*v)) {
+            NodeValue::Null => visitor.visit_unit(),
+            NodeValue::Bool(v) => visitor.visit_bool(*v),
+            NodeValue::Int(v) => match (i64::try_from(*v), u64::try_from(*v)) {
                 (Ok(v), _) => visitor.visit_i64(v),
                 (_, Ok(v)) => visitor.visit_u64(v),
                 _ => visitor.visit_f64(*v as f64),
             },
-            Value::Float(v) => visitor.visit_f64(*v),
-            Value::Str(v) => visitor.visit_borrowed_str(v),
-            Value::List(items) => visitor.visit_seq(Items(items.iter())),
-            Value::Map(entries) => visitor.visit_map(Entries::of(entries)),
+            NodeValue::Float(v) => visitor.visit_f64(*v),
+            NodeValue::Str(v) => visitor.visit_borrowed_str(v),
+            NodeValue::List(items) => visitor.visit_seq(ListItems(items.iter())),
+            NodeValue::Map(entries) => visitor.visit_map(MapEntries::of(entries)),
         };
         visited.map_err(|e| e.or_in(self.at))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextMistake> {
         match self.value {
-            Value::Null => visitor.visit_none(),
+            NodeValue::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -51,7 +51,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Mistake> {
+    ) -> Result<V::Value, TextMistake> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -61,17 +61,17 @@ impl<'de> Deserializer<'de> for &'de Node {
         _: &'static str,
         names: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Mistake> {
+    ) -> Result<V::Value, TextMistake> {
         let visited = match &self.value {
-            Value::Map(entries) => visitor.visit_map(Entries::of(entries)),
-            Value::Null => visitor.visit_map(Entries::of(&[])),
+            NodeValue::Map(entries) => visitor.visit_map(MapEntries::of(entries)),
+            NodeValue::Null => visitor.visit_map(MapEntries::of(&[])),
             value => {
                 let expected = "parameters (name: value)";
-                let mut found = self.described();
-                if let (Value::Int(v), Some(first)) = (value, names.first()) {
+                let mut found = self.describe();
+                if let (NodeValue::Int(v), Some(first)) = (value, names.first()) {
                     found.push_str(&format!(": write {{{first}: {v}}}"));
                 }
-                return Err(Mistake::expected(self.at, expected, &found));
+                return Err(TextMistake::expected(self.at, expected, &found));
             }
         };
         visited.map_err(|e| e.or_in(self.at))
@@ -82,15 +82,15 @@ impl<'de> Deserializer<'de> for &'de Node {
         rust_name: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Mistake> {
+    ) -> Result<V::Value, TextMistake> {
         let choice = match &self.value {
-            Value::Str(name) => Choice {
+            NodeValue::Str(name) => EnumChoice {
                 name,
                 at: self.at,
                 parameters: None,
             },
-            Value::Map(entries) => match &entries[..] {
-                [(key, parameters)] => Choice {
+            NodeValue::Map(entries) => match &entries[..] {
+                [(key, parameters)] => EnumChoice {
                     name: &key.name,
                     at: key.at,
                     parameters: Some(parameters),
@@ -98,7 +98,7 @@ impl<'de> Deserializer<'de> for &'de Node {
                 [(first, value), (second, _), ..] => {
                     let (first, beside) = (&first.name, &second.name);
                     let fix = match (first.as_str(), &value.value) {
-                        ("name" | "type" | "op" | "transform", Value::Str(name)) => format!(
+                        ("name" | "type" | "op" | "transform", NodeValue::Str(name)) => format!(
                             "write the operation's name as the key, `- {name}: {{{beside}: ...}}`"
                         ),
                         _ => format!(
@@ -123,7 +123,7 @@ impl<'de> Deserializer<'de> for &'de Node {
                     }
                     names => format!("one of {}", names.join(", ")),
                 };
-                return Err(Mistake::expected(self.at, &expected, &self.described()));
+                return Err(TextMistake::expected(self.at, &expected, &self.describe()));
             }
         };
         let at = choice.at;
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for &'de Node {
             .map_err(|e| e.or_at(at).in_enum(rust_name))
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextMistake> {
         visitor.visit_unit()
     }
 
@@ -142,15 +142,15 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-struct Items<'de>(std::slice::Iter<'de, Node>);
+struct ListItems<'de>(std::slice::Iter<'de, TreeNode>);
 
-impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = Mistake;
+impl<'de> SeqAccess<'de> for ListItems<'de> {
+    type Error = TextMistake;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Mistake> {
+    ) -> Result<Option<T::Value>, TextMistake> {
         let Some(item) = self.0.next() else {
             return Ok(None);
         };
@@ -164,14 +164,14 @@ impl<'de> SeqAccess<'de> for Items<'de> {
     }
 }
 
-struct Entries<'de> {
-    rest: std::slice::Iter<'de, Entry>,
+struct MapEntries<'de> {
+    rest: std::slice::Iter<'de, MapEntry>,
     /// Its name was handed out, its value not yet.
-    current: Option<&'de Entry>,
+    current: Option<&'de MapEntry>,
 }
 
-impl<'de> Entries<'de> {
-    fn of(entries: &'de [Entry]) -> Self {
+impl<'de> MapEntries<'de> {
+    fn of(entries: &'de [MapEntry]) -> Self {
         Self {
             rest: entries.iter(),
             current: None,
@@ -179,26 +179,29 @@ impl<'de> Entries<'de> {
     }
 }
 
-impl<'de> MapAccess<'de> for Entries<'de> {
-    type Error = Mistake;
+impl<'de> MapAccess<'de> for MapEntries<'de> {
+    type Error = TextMistake;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Mistake> {
+    ) -> Result<Option<K::Value>, TextMistake> {
         self.current = self.rest.next();
         let Some((key, _)) = self.current else {
             return Ok(None);
         };
-        let name: StrDeserializer<'_, Mistake> = key.name.as_str().into_deserializer();
+        let name: StrDeserializer<'_, TextMistake> = key.name.as_str().into_deserializer();
         seed.deserialize(name)
             .map(Some)
             .map_err(|e| e.or_at(key.at))
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Mistake> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<T::Value, TextMistake> {
         let Some((key, value)) = self.current else {
-            return Err(Mistake::custom("a value was asked for before its name"));
+            return Err(TextMistake::custom("a value was asked for before its name"));
         };
         seed.deserialize(value)
             .map_err(|e| e.or_at(key.at).or_label(&key.name))
@@ -206,31 +209,35 @@ impl<'de> MapAccess<'de> for Entries<'de> {
 }
 
 /// One of an enum's variants: its name, alone or with parameters.
-struct Choice<'de> {
+struct EnumChoice<'de> {
     name: &'de str,
-    at: Position,
-    parameters: Option<&'de Node>,
+    at: TextPosition,
+    parameters: Option<&'de TreeNode>,
 }
 
-impl<'de> EnumAccess<'de> for Choice<'de> {
-    type Error = Mistake;
+impl<'de> EnumAccess<'de> for EnumChoice<'de> {
+    type Error = TextMistake;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Mistake> {
-        let name: StrDeserializer<'_, Mistake> = self.name.into_deserializer();
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self), TextMistake> {
+        let name: StrDeserializer<'_, TextMistake> = self.name.into_deserializer();
         let variant = seed.deserialize(name).map_err(|e| e.or_at(self.at))?;
         Ok((variant, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for Choice<'de> {
-    type Error = Mistake;
+impl<'de> VariantAccess<'de> for EnumChoice<'de> {
+    type Error = TextMistake;
 
-    fn unit_variant(self) -> Result<(), Mistake> {
+    fn unit_variant(self) -> Result<(), TextMistake> {
         match self.parameters {
             None => Ok(()),
-            Some(Node {
-                value: Value::Null, ..
+            Some(TreeNode {
+                value: NodeValue::Null,
+                ..
             }) => Ok(()),
             Some(node) => Err(node.at.mistake(format!(
                 "'{}' takes no parameters: write its name alone",
@@ -239,29 +246,32 @@ impl<'de> VariantAccess<'de> for Choice<'de> {
         }
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Mistake> {
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<T::Value, TextMistake> {
         match self.parameters {
             Some(node) => seed.deserialize(node),
             None => {
                 let none = std::iter::empty::<(&str, &str)>();
-                seed.deserialize(MapDeserializer::<_, Mistake>::new(none))
+                seed.deserialize(MapDeserializer::<_, TextMistake>::new(none))
             }
         }
         .map_err(|e| e.or_at(self.at).or_label(self.name))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, Mistake> {
-        Err(Mistake::custom("no variant has a tuple"))
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, TextMistake> {
+        Err(TextMistake::custom("no variant has a tuple"))
     }
 
     fn struct_variant<V: Visitor<'de>>(
         self,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Mistake> {
+    ) -> Result<V::Value, TextMistake> {
         match self.parameters {
             Some(node) => node.deserialize_struct("", fields, visitor),
-            None => visitor.visit_map(Entries::of(&[])),
+            None => visitor.visit_map(MapEntries::of(&[])),
         }
         .map_err(|e| e.or_at(self.at).or_label(self.name))
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::mistake::Mistake;
-use super::node::Node;
+use super::mistake::TextMistake;
+use super::node::TreeNode;
 use super::{toml, yaml};
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ impl RecipeFormat {
     }
 
     /// The tree of a text.
-    pub(crate) fn tree(self, text: &str) -> std::result::Result<Node, Mistake> {
+    pub(crate) fn tree(self, text: &str) -> std::result::Result<TreeNode, TextMistake> {
         match self {
             Self::Yaml => yaml::read(text),
             Self::Toml => toml::read(text),

@@ -8,24 +8,24 @@ use std::fmt;
 
 use serde::de::{Expected, Unexpected};
 
-use super::elsewhere;
-use super::position::Position;
+use super::foreign_names;
+use super::position::TextPosition;
 use crate::error::printable_within;
-use crate::recipe::meant::fix_of_text;
+use crate::recipe::suggestion::suggest_fix;
 
 /// Bytes of a message: a text may have names of any length.
 const LONGEST: usize = 600;
 
 #[derive(Debug)]
-pub(crate) struct Mistake {
-    at: Option<Position>,
-    what: What,
+pub(crate) struct TextMistake {
+    at: Option<TextPosition>,
+    what: MistakeKind,
     /// The nearest enclosing name: of a parameter or of an operation.
     label: Option<String>,
 }
 
 #[derive(Debug)]
-enum What {
+enum MistakeKind {
     UnknownField {
         name: String,
         known: &'static [&'static str],
@@ -43,18 +43,18 @@ enum What {
     Text(String),
 }
 
-impl Position {
+impl TextPosition {
     /// A mistake at this place.
-    pub(crate) fn mistake(self, text: impl Into<String>) -> Mistake {
-        Mistake {
+    pub(crate) fn mistake(self, text: impl Into<String>) -> TextMistake {
+        TextMistake {
             at: Some(self),
-            ..Mistake::of(What::Text(text.into()))
+            ..TextMistake::of(MistakeKind::Text(text.into()))
         }
     }
 }
 
-impl Mistake {
-    fn of(what: What) -> Self {
+impl TextMistake {
+    fn of(what: MistakeKind) -> Self {
         Self {
             at: None,
             what,
@@ -62,20 +62,20 @@ impl Mistake {
         }
     }
 
-    pub(crate) fn expected(at: Position, expected: &str, found: &str) -> Self {
+    pub(crate) fn expected(at: TextPosition, expected: &str, found: &str) -> Self {
         at.mistake(format!("expected {expected}, found {found}"))
     }
 
     /// The same mistake at this place, unless it has one already.
-    pub(super) fn or_at(mut self, at: Position) -> Self {
+    pub(super) fn or_at(mut self, at: TextPosition) -> Self {
         self.at.get_or_insert(at);
         self
     }
 
     /// The same, for a value: what is missing in it has no place there, but at
     /// the name that the value belongs to.
-    pub(super) fn or_in(self, value: Position) -> Self {
-        if matches!(self.what, What::Missing(_)) {
+    pub(super) fn or_in(self, value: TextPosition) -> Self {
+        if matches!(self.what, MistakeKind::Missing(_)) {
             self
         } else {
             self.or_at(value)
@@ -90,7 +90,7 @@ impl Mistake {
 
     /// The same mistake in an enum of this Rust name.
     pub(super) fn in_enum(mut self, rust_name: &str) -> Self {
-        if let What::UnknownVariant { kind, .. } = &mut self.what
+        if let MistakeKind::UnknownVariant { kind, .. } = &mut self.what
             && kind.is_empty()
         {
             *kind = rust_name.to_lowercase();
@@ -100,7 +100,7 @@ impl Mistake {
 
     /// The same mistake in the element of a list.
     pub(super) fn in_list(mut self) -> Self {
-        if let What::UnknownVariant { item, .. } = &mut self.what {
+        if let MistakeKind::UnknownVariant { item, .. } = &mut self.what {
             *item = self.label.is_none();
         }
         self
@@ -108,26 +108,26 @@ impl Mistake {
 
     /// Line of the mistake, from 1.
     pub(crate) fn line(&self) -> usize {
-        self.at.unwrap_or(Position::START).line
+        self.at.unwrap_or(TextPosition::START).line
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for TextMistake {
     /// One line, whatever the text contained.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let label = self.label.as_deref();
         let text = match &self.what {
-            What::UnknownField { name, known } => {
+            MistakeKind::UnknownField { name, known } => {
                 let of = label.unwrap_or("a recipe file");
                 no_parameter(of, name, known)
             }
-            What::UnknownVariant {
+            MistakeKind::UnknownVariant {
                 kind,
                 item,
                 name,
                 known,
             } => {
-                let what = match (kind == "op").then(|| elsewhere::of_operation(name)) {
+                let what = match (kind == "op").then(|| foreign_names::operation_advice(name)) {
                     Some(Some(what)) => what.to_owned(),
                     Some(None) => format!("is unknown: {}", advice_on_op(name, known)),
                     None => format!("is unknown: {}", advice(name, known)),
@@ -137,12 +137,12 @@ impl fmt::Display for Mistake {
                     _ => format!("{kind} '{name}' {what}"),
                 }
             }
-            What::Missing(name) => {
+            MistakeKind::Missing(name) => {
                 let text = format!("'{name}' is missing, and it has no default: write it");
                 label.map_or(text.clone(), |label| format!("{label}: {text}"))
             }
-            What::Duplicate(name) => format!("'{name}' is written twice: remove one"),
-            What::Text(text) => match label {
+            MistakeKind::Duplicate(name) => format!("'{name}' is written twice: remove one"),
+            MistakeKind::Text(text) => match label {
                 Some(label) => format!("{label}: {text}"),
                 None => text.clone(),
             },
@@ -151,11 +151,11 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for TextMistake {}
 
-impl serde::de::Error for Mistake {
+impl serde::de::Error for TextMistake {
     fn custom<T: fmt::Display>(text: T) -> Self {
-        Self::of(What::Text(text.to_string()))
+        Self::of(MistakeKind::Text(text.to_string()))
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -177,7 +177,7 @@ impl serde::de::Error for Mistake {
             other => (other.to_string(), false),
         };
         let fix = match unmeant {
-            Unexpected::Str(text) => fix_of_text(&expected, text),
+            Unexpected::Str(text) => suggest_fix(&expected, text),
             _ if plain && expected == "text" => ": put it in quotes".to_owned(),
             Unexpected::Map if expected == "a list" => {
                 ": make each one an item (in YAML begin it with '-')".to_owned()
@@ -191,7 +191,7 @@ impl serde::de::Error for Mistake {
     }
 
     fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
-        Self::of(What::UnknownVariant {
+        Self::of(MistakeKind::UnknownVariant {
             kind: String::new(),
             item: false,
             name: name.to_owned(),
@@ -200,18 +200,18 @@ impl serde::de::Error for Mistake {
     }
 
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
-        Self::of(What::UnknownField {
+        Self::of(MistakeKind::UnknownField {
             name: name.to_owned(),
             known,
         })
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::of(What::Missing(name))
+        Self::of(MistakeKind::Missing(name))
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::of(What::Duplicate(name))
+        Self::of(MistakeKind::Duplicate(name))
     }
 }
 
@@ -257,7 +257,7 @@ fn advice_on_op(name: &str, known: &[&str]) -> String {
 
 /// The one that was meant, or all there are.
 pub(crate) fn advice(name: &str, known: &[&str]) -> String {
-    match elsewhere::of_value(name, known).or_else(|| nearest(name, known)) {
+    match foreign_names::value_advice(name, known).or_else(|| nearest(name, known)) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("choose from {}", known.join(", ")),
     }

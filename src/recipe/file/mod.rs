@@ -56,7 +56,7 @@
 //! - `de`: from the tree to values; `write`: from the tree to text.
 
 pub(crate) mod de;
-mod elsewhere;
+mod foreign_names;
 mod format;
 mod mistake;
 mod node;
@@ -70,7 +70,7 @@ pub(crate) mod write;
 pub(crate) mod yaml;
 
 pub use format::RecipeFormat;
-pub(crate) use mistake::{Mistake, advice, nearest, no_parameter};
-pub(crate) use node::{Key, Node, Value};
-pub(crate) use position::Position;
-pub(crate) use text::{text_of, tree_of};
+pub(crate) use mistake::{TextMistake, advice, nearest, no_parameter};
+pub(crate) use node::{MapKey, NodeValue, TreeNode};
+pub(crate) use position::TextPosition;
+pub(crate) use text::{parse_tree, read_text};

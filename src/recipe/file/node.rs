@@ -3,17 +3,17 @@
 
 use std::collections::HashSet;
 
-use super::mistake::Mistake;
-use super::position::Position;
+use super::mistake::TextMistake;
+use super::position::TextPosition;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) at: Position,
-    pub(crate) value: Value,
+pub(crate) struct TreeNode {
+    pub(crate) at: TextPosition,
+    pub(crate) value: NodeValue,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum NodeValue {
     Null,
     Bool(bool),
     /// Wider numbers are floats.
@@ -21,14 +21,14 @@ pub(crate) enum Value {
     /// Not a number and infinities too: what they mean is for others to say.
     Float(f64),
     Str(String),
-    List(Vec<Node>),
+    List(Vec<TreeNode>),
     /// In the order of the text; no name twice.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(MapKey, TreeNode)>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Key {
-    pub(crate) at: Position,
+pub(crate) struct MapKey {
+    pub(crate) at: TextPosition,
     pub(crate) name: String,
 }
 
@@ -38,33 +38,33 @@ pub(super) const MAX_DEPTH: usize = 64;
 /// Values in one tree, with those that aliases repeat.
 pub(super) const MAX_NODES: usize = 100_000;
 
-impl Node {
+impl TreeNode {
     /// The value behind a name. None when there is none, or no map.
-    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, name: &str) -> Option<&TreeNode> {
         match &self.value {
-            Value::Map(entries) => entries.iter().find(|(k, _)| k.name == name).map(|(_, v)| v),
+            NodeValue::Map(entries) => entries.iter().find(|(k, _)| k.name == name).map(|(_, v)| v),
             _ => None,
         }
     }
 
     /// The elements; none where it is no list.
-    pub(crate) fn items(&self) -> &[Node] {
+    pub(crate) fn items(&self) -> &[TreeNode] {
         match &self.value {
-            Value::List(items) => items,
+            NodeValue::List(items) => items,
             _ => &[],
         }
     }
 
     /// The value as a message says it behind "found".
-    pub(crate) fn described(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.value {
-            Value::Null => "nothing".into(),
-            Value::Bool(v) => v.to_string(),
-            Value::Int(v) => format!("the number {v}"),
-            Value::Float(v) => format!("the number {v:?}"),
-            Value::Str(v) => format!("the text '{v}'"),
-            Value::List(_) => "a list".into(),
-            Value::Map(entries) => match entries.first() {
+            NodeValue::Null => "nothing".into(),
+            NodeValue::Bool(v) => v.to_string(),
+            NodeValue::Int(v) => format!("the number {v}"),
+            NodeValue::Float(v) => format!("the number {v:?}"),
+            NodeValue::Str(v) => format!("the text '{v}'"),
+            NodeValue::List(_) => "a list".into(),
+            NodeValue::Map(entries) => match entries.first() {
                 Some((key, _)) => format!("parameters ('{}' ...)", key.name),
                 None => "parameters".into(),
             },
@@ -73,7 +73,7 @@ impl Node {
 }
 
 /// Refuses a name that stands twice, at its second place.
-pub(super) fn refuse_duplicates(entries: &[(Key, Node)]) -> Result<(), Mistake> {
+pub(super) fn refuse_duplicates(entries: &[(MapKey, TreeNode)]) -> Result<(), TextMistake> {
     let mut seen = HashSet::with_capacity(entries.len());
     for (key, _) in entries {
         if !seen.insert(key.name.as_str()) {

@@ -3,12 +3,12 @@
 
 use granit_parser::{ScalarStyle, Tag};
 
-use super::mistake::Mistake;
-use super::node::Value;
-use super::position::Position;
+use super::mistake::TextMistake;
+use super::node::NodeValue;
+use super::position::TextPosition;
 
 /// Refuses tags that would make another thing of a list (`seq`) or map.
-pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<(), Mistake> {
+pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: TextPosition) -> Result<(), TextMistake> {
     match tag {
         Some(tag) if tag.core_suffix() != Some(own) && tag.original() != "!" => {
             Err(refused(tag, at))
@@ -17,7 +17,7 @@ pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: Position) -> Result<()
     }
 }
 
-fn refused(tag: &Tag, at: Position) -> Mistake {
+fn refused(tag: &Tag, at: TextPosition) -> TextMistake {
     at.mistake(format!(
         "the tag '{}' does not fit here: remove it",
         tag.original()
@@ -29,9 +29,9 @@ pub(super) fn scalar(
     text: &str,
     style: ScalarStyle,
     tag: Option<&Tag>,
-    at: Position,
-) -> Result<Value, Mistake> {
-    let quoted = || Value::Str(text.to_owned());
+    at: TextPosition,
+) -> Result<NodeValue, TextMistake> {
+    let quoted = || NodeValue::Str(text.to_owned());
     let Some(tag) = tag else {
         return Ok(match style {
             ScalarStyle::Plain => plain(text),
@@ -40,40 +40,40 @@ pub(super) fn scalar(
     };
     match (tag.core_suffix(), plain(text)) {
         (Some("str"), _) => Ok(quoted()),
-        (Some("null"), v @ Value::Null)
-        | (Some("bool"), v @ Value::Bool(_))
-        | (Some("int"), v @ Value::Int(_))
-        | (Some("float"), v @ Value::Float(_)) => Ok(v),
-        (Some("float"), Value::Int(v)) => Ok(Value::Float(v as f64)),
+        (Some("null"), v @ NodeValue::Null)
+        | (Some("bool"), v @ NodeValue::Bool(_))
+        | (Some("int"), v @ NodeValue::Int(_))
+        | (Some("float"), v @ NodeValue::Float(_)) => Ok(v),
+        (Some("float"), NodeValue::Int(v)) => Ok(NodeValue::Float(v as f64)),
         _ if tag.original() == "!" => Ok(quoted()),
         _ => Err(refused(tag, at)),
     }
 }
 
 /// What text without quotes means.
-fn plain(text: &str) -> Value {
+fn plain(text: &str) -> NodeValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
-        "true" | "True" | "TRUE" => return Value::Bool(true),
-        "false" | "False" | "FALSE" => return Value::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
+        "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,
+        "true" | "True" | "TRUE" => return NodeValue::Bool(true),
+        "false" | "False" | "FALSE" => return NodeValue::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return NodeValue::Float(f64::NAN),
         _ => {}
     }
-    number(text).unwrap_or_else(|| Value::Str(text.to_owned()))
+    number(text).unwrap_or_else(|| NodeValue::Str(text.to_owned()))
 }
 
-fn number(text: &str) -> Option<Value> {
+fn number(text: &str) -> Option<NodeValue> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix)
             && !digits.starts_with(['+', '-'])
         {
-            return i128::from_str_radix(digits, radix).ok().map(Value::Int);
+            return i128::from_str_radix(digits, radix).ok().map(NodeValue::Int);
         }
     }
     let bare = text.strip_prefix(['+', '-']).unwrap_or(text);
     if matches!(bare, ".inf" | ".Inf" | ".INF") {
         let infinite = f64::INFINITY;
-        return Some(Value::Float(if text.starts_with('-') {
+        return Some(NodeValue::Float(if text.starts_with('-') {
             -infinite
         } else {
             infinite
@@ -91,7 +91,7 @@ fn number(text: &str) -> Option<Value> {
     if bare.chars().all(digit)
         && let Ok(v) = text.parse()
     {
-        return Some(Value::Int(v));
+        return Some(NodeValue::Int(v));
     }
-    text.parse().ok().map(Value::Float)
+    text.parse().ok().map(NodeValue::Float)
 }

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::de;
 use super::format::RecipeFormat;
-use super::mistake::{Mistake, nearest};
-use super::node::{Node, Value};
+use super::mistake::{TextMistake, nearest};
+use super::node::{NodeValue, TreeNode};
 use super::{toml, write};
 use crate::error::{self, Error, Result};
-use crate::recipe::extent::RowExtent;
-use crate::recipe::meant::fix_of_text;
 use crate::recipe::mixing::Mixing;
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::program::SampleProgram;
-use crate::recipe::written::{Recipe, Reorder};
+use crate::recipe::recipe_spec::{Recipe, ReorderMode};
+use crate::recipe::row_extent::RowExtent;
+use crate::recipe::suggestion::suggest_fix;
 
 /// The version of the format that is read and written.
 const VERSION: u32 = 1;
@@ -35,7 +35,7 @@ struct RecipeFile {
     #[serde(rename = "featherload")]
     _version: u32,
     name: Option<String>,
-    reorder: Option<Reorder>,
+    reorder: Option<ReorderMode>,
     ops: Vec<Op>,
     mixing: Option<Mixing>,
 }
@@ -46,7 +46,7 @@ struct WrittenFile<'a> {
     featherload: u32,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reorder: Option<Reorder>,
+    reorder: Option<ReorderMode>,
     ops: &'a [Op],
     #[serde(skip_serializing_if = "Option::is_none")]
     mixing: Option<&'a Mixing>,
@@ -54,7 +54,7 @@ struct WrittenFile<'a> {
 
 /// A recipe with the places of its operations.
 #[derive(Debug)]
-pub(super) struct Located {
+pub(super) struct LocatedRecipe {
     pub(super) recipe: Recipe,
     /// Of each operation, of `mixing` and of its operations, from 1.
     pub(super) lines: Vec<u64>,
@@ -71,8 +71,8 @@ impl Recipe {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
-        let text = text_of(path)?;
-        let Located { recipe, lines, ops } = located(&text, format, path)?;
+        let text = read_text(path)?;
+        let LocatedRecipe { recipe, lines, ops } = parse_checked(&text, format, path)?;
         // A text that a program wrote may have none.
         if recipe.ops.is_empty() {
             return Err(Error::dataset_line(
@@ -92,7 +92,7 @@ impl Recipe {
     /// # Errors
     /// As [`from_file`](Self::from_file).
     pub fn from_text(text: &str, format: RecipeFormat, origin: impl AsRef<Path>) -> Result<Self> {
-        located(text, format, origin.as_ref()).map(|located| located.recipe)
+        parse_checked(text, format, origin.as_ref()).map(|located| located.recipe)
     }
 
     /// The recipe as a text that reads back to an equal one.
@@ -107,10 +107,10 @@ impl Recipe {
             ops: &self.ops,
             mixing: self.mixing.as_ref(),
         };
-        let text = toml::written(&file)
+        let text = toml::to_toml(&file)
             .map_err(|e| Error::config(format!("recipe '{}' cannot be written: {e}", self.name)))?;
         match RecipeFormat::Toml.tree(&text).map(|tree| tree.value) {
-            Ok(Value::Map(entries)) => write::write(&entries, format),
+            Ok(NodeValue::Map(entries)) => write::write(&entries, format),
             Ok(_) => Err(Error::config("a recipe must be a map")),
             Err(e) => Err(Error::config(format!("recipe '{}': {e}", self.name))),
         }
@@ -146,7 +146,7 @@ impl Recipe {
 }
 
 /// A recipe whose operations can work.
-fn located(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
+fn parse_checked(text: &str, format: RecipeFormat, origin: &Path) -> Result<LocatedRecipe> {
     let located = parse(text, format, origin)?;
     SampleProgram::check(&located.recipe).map_err(|fault| {
         match fault.op.and_then(|op| located.lines.get(op)) {
@@ -168,12 +168,12 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     let (Some(op), true) = (last, bytes > MAX_ROW_BYTES) else {
         return Ok(());
     };
-    let (name, dtype) = (recipe.ops[op].name(), program.emission.dtype.name());
+    let (name, dtype) = (recipe.ops[op].name(), program.output_format.dtype.name());
     let text = format!(
         "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and at most {} are \
          served: use a smaller size",
-        error::needed(bytes),
-        error::room(MAX_ROW_BYTES)
+        error::size_rounded_up(bytes),
+        error::size_rounded_down(MAX_ROW_BYTES)
     );
     Err(match lines.get(op) {
         Some(line) => Error::dataset_line(path, *line, text),
@@ -182,7 +182,7 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
 }
 
 /// The text of a file that is no longer than a recipe may be.
-pub(crate) fn text_of(path: &Path) -> Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     let unreadable = |e: std::io::Error| {
         let what = match e.kind() {
             ErrorKind::NotFound => "no such file: check the path".to_owned(),
@@ -214,7 +214,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String> {
 ///
 /// # Errors
 /// One line with the origin and the line.
-pub(crate) fn tree_of(text: &str, format: RecipeFormat, origin: &Path) -> Result<Node> {
+pub(crate) fn parse_tree(text: &str, format: RecipeFormat, origin: &Path) -> Result<TreeNode> {
     check_length(text.as_bytes(), origin)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     format
@@ -223,7 +223,7 @@ pub(crate) fn tree_of(text: &str, format: RecipeFormat, origin: &Path) -> Result
 }
 
 /// Everything but whether the operations can work.
-pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<Located> {
+pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<LocatedRecipe> {
     check_length(text.as_bytes(), origin)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
@@ -232,17 +232,17 @@ pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<L
             "is empty: a recipe begins with 'featherload: 1' and has a list 'ops'",
         ));
     }
-    let located = |e: Mistake| Error::dataset_line(origin, e.line() as u64, e.to_string());
+    let located = |e: TextMistake| Error::dataset_line(origin, e.line() as u64, e.to_string());
     let root = format.tree(text).map_err(located)?;
     check_version(&root).map_err(located)?;
     let file: RecipeFile = de::read(&root).map_err(located)?;
     let list = root.get("ops");
-    let ops = list.map(Node::items).unwrap_or_default();
+    let ops = list.map(TreeNode::items).unwrap_or_default();
     let mixing = root.get("mixing");
     let mixers = mixing.and_then(|node| node.get("ops"));
-    let mixers = mixers.map(Node::items).unwrap_or_default();
+    let mixers = mixers.map(TreeNode::items).unwrap_or_default();
     let stem = origin.file_stem().unwrap_or_default();
-    Ok(Located {
+    Ok(LocatedRecipe {
         recipe: Recipe {
             name: file.name.unwrap_or_else(|| stem.to_string_lossy().into()),
             reorder: file.reorder,
@@ -267,21 +267,21 @@ fn check_length(bytes: &[u8], origin: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_version(root: &Node) -> std::result::Result<(), Mistake> {
-    if !matches!(root.value, Value::Map(_)) {
+fn check_version(root: &TreeNode) -> std::result::Result<(), TextMistake> {
+    if !matches!(root.value, NodeValue::Map(_)) {
         let expected = "a recipe ('featherload: 1' and a list 'ops')";
-        return Err(Mistake::expected(root.at, expected, &root.described()));
+        return Err(TextMistake::expected(root.at, expected, &root.describe()));
     }
     match root.get("featherload") {
-        Some(Node {
-            value: Value::Int(v),
+        Some(TreeNode {
+            value: NodeValue::Int(v),
             ..
         }) if *v == i128::from(VERSION) => Ok(()),
         Some(node) => Err(node.at.mistake(format!(
             "featherload: expected the format's version {VERSION}, found {}{}",
-            node.described(),
+            node.describe(),
             match &node.value {
-                Value::Str(text) => fix_of_text("a number", text),
+                NodeValue::Str(text) => suggest_fix("a number", text),
                 _ => String::new(),
             }
         ))),

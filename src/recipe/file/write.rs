@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::format::RecipeFormat;
-use super::node::{Key, Node, Value};
+use super::node::{MapKey, NodeValue, TreeNode};
 use crate::error::{Error, Result};
 
-type Entry = (Key, Node);
+type OutputEntry = (MapKey, TreeNode);
 
 /// Writes a map: lists of maps an element a line, everything else behind its name.
-pub(super) fn write(entries: &[Entry], format: RecipeFormat) -> Result<String> {
+pub(super) fn write(entries: &[OutputEntry], format: RecipeFormat) -> Result<String> {
     let mut text = String::new();
     let json = format == RecipeFormat::Json;
     if json {
@@ -26,7 +26,7 @@ pub(super) fn write(entries: &[Entry], format: RecipeFormat) -> Result<String> {
         let items = value.items();
         if items.is_empty() {
             text.push(' ');
-            inline(value, format, &mut text)?;
+            write_inline(value, format, &mut text)?;
         } else {
             text.push_str(if format == RecipeFormat::Yaml {
                 "\n"
@@ -69,43 +69,43 @@ pub(super) fn write(entries: &[Entry], format: RecipeFormat) -> Result<String> {
 }
 
 /// One operation: its name alone where it has no parameters.
-fn element(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
-    if let Value::Map(entries) = &node.value
+fn element(node: &TreeNode, format: RecipeFormat, text: &mut String) -> Result<()> {
+    if let NodeValue::Map(entries) = &node.value
         && let [(key, parameters)] = &entries[..]
     {
-        if matches!(&parameters.value, Value::Map(p) if p.is_empty()) {
+        if matches!(&parameters.value, NodeValue::Map(p) if p.is_empty()) {
             text.push_str(&string(&key.name, format));
             return Ok(());
         }
         if format == RecipeFormat::Yaml {
             let _ = write!(text, "{}: ", word(&key.name, format));
-            return inline(parameters, format, text);
+            return write_inline(parameters, format, text);
         }
     }
-    inline(node, format, text)
+    write_inline(node, format, text)
 }
 
 /// A value in one line.
-pub(crate) fn inline(node: &Node, format: RecipeFormat, text: &mut String) -> Result<()> {
+pub(crate) fn write_inline(node: &TreeNode, format: RecipeFormat, text: &mut String) -> Result<()> {
     match &node.value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(v) => {
+        NodeValue::Null => text.push_str("null"),
+        NodeValue::Bool(v) => {
             let _ = write!(text, "{v}");
         }
-        Value::Int(v) => {
+        NodeValue::Int(v) => {
             let _ = write!(text, "{v}");
         }
-        Value::Float(v) => float(*v, format, text)?,
-        Value::Str(v) => text.push_str(&string(v, format)),
-        Value::List(items) => {
+        NodeValue::Float(v) => float(*v, format, text)?,
+        NodeValue::Str(v) => text.push_str(&string(v, format)),
+        NodeValue::List(items) => {
             text.push('[');
             for (i, item) in items.iter().enumerate() {
                 text.push_str(if i == 0 { "" } else { ", " });
-                inline(item, format, text)?;
+                write_inline(item, format, text)?;
             }
             text.push(']');
         }
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             let between = if format == RecipeFormat::Toml {
                 " = "
             } else {
@@ -116,7 +116,7 @@ pub(crate) fn inline(node: &Node, format: RecipeFormat, text: &mut String) -> Re
                 text.push_str(if i == 0 { "" } else { ", " });
                 text.push_str(&word(&key.name, format));
                 text.push_str(between);
-                inline(value, format, text)?;
+                write_inline(value, format, text)?;
             }
             text.push('}');
         }

@@ -8,15 +8,15 @@ use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
-use super::mistake::Mistake;
-use super::node::{Key, MAX_DEPTH, MAX_NODES, Node, Value, refuse_duplicates};
-use super::position::Position;
+use super::mistake::TextMistake;
+use super::node::{MAX_DEPTH, MAX_NODES, MapKey, NodeValue, TreeNode, refuse_duplicates};
+use super::position::TextPosition;
 use super::scalar::{check_tag, scalar};
 
 /// Reads the one document of a text.
-pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
+pub(crate) fn read(text: &str) -> Result<TreeNode, TextMistake> {
     let options = granit_parser::options! { emit_comments: false };
-    let mut builder = Builder::default();
+    let mut builder = TreeBuilder::default();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|e| {
             let at = position(e.marker());
@@ -29,16 +29,16 @@ pub(crate) fn read(text: &str) -> Result<Node, Mistake> {
         })?;
         builder.take(event, position(&span.start))?;
     }
-    Ok(builder.root.unwrap_or(Node {
-        at: Position::START,
-        value: Value::Null,
+    Ok(builder.root.unwrap_or(TreeNode {
+        at: TextPosition::START,
+        value: NodeValue::Null,
     }))
 }
 
 /// Reads JSON: what is no JSON is refused, although it may be YAML.
-pub(crate) fn read_json(text: &str) -> Result<Node, Mistake> {
+pub(crate) fn read_json(text: &str) -> Result<TreeNode, TextMistake> {
     if let Err(e) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        let at = Position {
+        let at = TextPosition {
             line: e.line().max(1),
             column: e.column().max(1),
         };
@@ -49,62 +49,62 @@ pub(crate) fn read_json(text: &str) -> Result<Node, Mistake> {
     read(text)
 }
 
-fn position(marker: &Marker) -> Position {
-    Position {
+fn position(marker: &Marker) -> TextPosition {
+    TextPosition {
         line: marker.line().max(1),
         column: marker.col() + 1,
     }
 }
 
 /// A list or map that has not ended yet.
-struct Open {
-    at: Position,
+struct OpenContainer {
+    at: TextPosition,
     /// 0: none.
     anchor: usize,
     /// Levels of the deepest element.
     depth: usize,
     /// Values so far, itself too.
     nodes: usize,
-    content: Content,
+    content: ContainerContent,
 }
 
-enum Content {
-    List(Vec<Node>),
+enum ContainerContent {
+    List(Vec<TreeNode>),
     Map {
-        entries: Vec<(Key, Node)>,
+        entries: Vec<(MapKey, TreeNode)>,
         /// The maps behind `<<`.
-        merged: Vec<(Key, Node)>,
+        merged: Vec<(MapKey, TreeNode)>,
         has_merge: bool,
-        next: Next,
+        next: NextValue,
     },
 }
 
 /// What the next value of a map is.
-enum Next {
+enum NextValue {
     Key,
-    Of(Key),
+    Of(MapKey),
     Merge,
 }
 
 /// A finished value with its size.
-struct Measured {
-    node: Node,
+struct SizedNode {
+    node: TreeNode,
     depth: usize,
     nodes: usize,
 }
 
 #[derive(Default)]
-struct Builder {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Measured>,
-    root: Option<Node>,
+struct TreeBuilder {
+    open: Vec<OpenContainer>,
+    anchors: HashMap<usize, SizedNode>,
+    root: Option<TreeNode>,
     documents: usize,
     /// Values in all, with those in aliases.
     nodes: usize,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event<'_>, at: Position) -> Result<(), Mistake> {
+impl TreeBuilder {
+    fn take(&mut self, event: Event<'_>, at: TextPosition) -> Result<(), TextMistake> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
@@ -125,7 +125,7 @@ impl Builder {
                 if self.take_key(&text, at)? {
                     return Ok(());
                 }
-                let node = Node {
+                let node = TreeNode {
                     // A value that is not there has no place: that of its key.
                     at: if empty { self.key_position(at) } else { at },
                     value: scalar(&text, style, tag.as_deref(), at)?,
@@ -136,15 +136,15 @@ impl Builder {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 check_tag(tag.as_deref(), "seq", at)?;
-                self.begin(Content::List(Vec::new()), anchor, at)
+                self.begin(ContainerContent::List(Vec::new()), anchor, at)
             }
             Event::MappingStart(_, anchor, tag) => {
                 check_tag(tag.as_deref(), "map", at)?;
-                let content = Content::Map {
+                let content = ContainerContent::Map {
                     entries: Vec::new(),
                     merged: Vec::new(),
                     has_merge: false,
-                    next: Next::Key,
+                    next: NextValue::Key,
                 };
                 self.begin(content, anchor, at)
             }
@@ -169,10 +169,15 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, content: Content, anchor: usize, at: Position) -> Result<(), Mistake> {
+    fn begin(
+        &mut self,
+        content: ContainerContent,
+        anchor: usize,
+        at: TextPosition,
+    ) -> Result<(), TextMistake> {
         self.refuse_as_key(at)?;
         make_room(&mut self.nodes, self.open.len() + 1, 1, at)?;
-        self.open.push(Open {
+        self.open.push(OpenContainer {
             at,
             anchor,
             depth: 0,
@@ -182,13 +187,13 @@ impl Builder {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Mistake> {
+    fn end(&mut self) -> Result<(), TextMistake> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
         let value = match open.content {
-            Content::List(items) => Value::List(items),
-            Content::Map {
+            ContainerContent::List(items) => NodeValue::List(items),
+            ContainerContent::Map {
                 mut entries,
                 merged,
                 ..
@@ -204,26 +209,27 @@ impl Builder {
                             .filter(|(k, _)| names.insert(k.name.clone())),
                     );
                 }
-                Value::Map(entries)
+                NodeValue::Map(entries)
             }
         };
-        let node = Node { at: open.at, value };
+        let node = TreeNode { at: open.at, value };
         self.finish(node, open.depth + 1, open.nodes, open.anchor)
     }
 
     /// Puts a finished value where it belongs.
     fn finish(
         &mut self,
-        node: Node,
+        node: TreeNode,
         depth: usize,
         nodes: usize,
         anchor: usize,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), TextMistake> {
         if anchor != 0 {
             // The copy is counted as well.
             make_room(&mut self.nodes, 0, nodes, node.at)?;
             let node = node.clone();
-            self.anchors.insert(anchor, Measured { node, depth, nodes });
+            self.anchors
+                .insert(anchor, SizedNode { node, depth, nodes });
         }
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
@@ -232,28 +238,28 @@ impl Builder {
         open.depth = open.depth.max(depth);
         open.nodes += nodes;
         match &mut open.content {
-            Content::List(items) => items.push(node),
-            Content::Map {
+            ContainerContent::List(items) => items.push(node),
+            ContainerContent::Map {
                 entries,
                 merged,
                 next,
                 ..
-            } => match std::mem::replace(next, Next::Key) {
-                Next::Of(key) => entries.push((key, node)),
-                Next::Merge => merge(node, merged)?,
+            } => match std::mem::replace(next, NextValue::Key) {
+                NextValue::Of(key) => entries.push((key, node)),
+                NextValue::Merge => merge(node, merged)?,
                 // Keys never come here.
-                Next::Key => {}
+                NextValue::Key => {}
             },
         }
         Ok(())
     }
 
     /// Takes `<<` in the place of a key. False in any other place.
-    fn begin_merge(&mut self, at: Position) -> Result<bool, Mistake> {
-        if let Some(Open {
+    fn begin_merge(&mut self, at: TextPosition) -> Result<bool, TextMistake> {
+        if let Some(OpenContainer {
             content:
-                Content::Map {
-                    next: next @ Next::Key,
+                ContainerContent::Map {
+                    next: next @ NextValue::Key,
                     has_merge,
                     ..
                 },
@@ -264,18 +270,18 @@ impl Builder {
                 return Err(at.mistake("'<<' is written twice: write one list, '<<: [*a, *b]'"));
             }
             *has_merge = true;
-            *next = Next::Merge;
+            *next = NextValue::Merge;
             return Ok(true);
         }
         Ok(false)
     }
 
     /// Takes a scalar in the place of a key. False in any other place.
-    fn take_key(&mut self, text: &str, at: Position) -> Result<bool, Mistake> {
-        if let Some(Open {
+    fn take_key(&mut self, text: &str, at: TextPosition) -> Result<bool, TextMistake> {
+        if let Some(OpenContainer {
             content:
-                Content::Map {
-                    next: next @ Next::Key,
+                ContainerContent::Map {
+                    next: next @ NextValue::Key,
                     ..
                 },
             nodes,
@@ -283,7 +289,7 @@ impl Builder {
         }) = self.open.last_mut()
         {
             let name = text.to_owned();
-            *next = Next::Of(Key { at, name });
+            *next = NextValue::Of(MapKey { at, name });
             *nodes += weight(text);
             make_room(&mut self.nodes, 0, weight(text), at)?;
             return Ok(true);
@@ -291,24 +297,26 @@ impl Builder {
         Ok(false)
     }
 
-    fn refuse_as_key(&self, at: Position) -> Result<(), Mistake> {
+    fn refuse_as_key(&self, at: TextPosition) -> Result<(), TextMistake> {
         match self.open.last() {
-            Some(Open {
-                content: Content::Map {
-                    next: Next::Key, ..
-                },
+            Some(OpenContainer {
+                content:
+                    ContainerContent::Map {
+                        next: NextValue::Key,
+                        ..
+                    },
                 ..
             }) => Err(at.mistake("a name must be text, not a list, a map or an alias")),
             _ => Ok(()),
         }
     }
 
-    fn key_position(&self, otherwise: Position) -> Position {
+    fn key_position(&self, otherwise: TextPosition) -> TextPosition {
         match self.open.last() {
-            Some(Open {
+            Some(OpenContainer {
                 content:
-                    Content::Map {
-                        next: Next::Of(key),
+                    ContainerContent::Map {
+                        next: NextValue::Of(key),
                         ..
                     },
                 ..
@@ -324,7 +332,12 @@ fn weight(text: &str) -> usize {
 }
 
 /// Counts `nodes` more values that reach down to level `depth`, or refuses them.
-fn make_room(counted: &mut usize, depth: usize, nodes: usize, at: Position) -> Result<(), Mistake> {
+fn make_room(
+    counted: &mut usize,
+    depth: usize,
+    nodes: usize,
+    at: TextPosition,
+) -> Result<(), TextMistake> {
     *counted += nodes;
     if depth > MAX_DEPTH {
         let text = format!("nested deeper than {MAX_DEPTH} levels: use fewer");
@@ -338,17 +351,17 @@ fn make_room(counted: &mut usize, depth: usize, nodes: usize, at: Position) -> R
 }
 
 /// Adds the entries of the map, or of the list of maps, behind `<<`.
-fn merge(node: Node, merged: &mut Vec<(Key, Node)>) -> Result<(), Mistake> {
-    let wrong = |node: &Node| {
-        let found = node.described();
-        Mistake::expected(node.at, "a map, or a list of maps, behind '<<'", &found)
+fn merge(node: TreeNode, merged: &mut Vec<(MapKey, TreeNode)>) -> Result<(), TextMistake> {
+    let wrong = |node: &TreeNode| {
+        let found = node.describe();
+        TextMistake::expected(node.at, "a map, or a list of maps, behind '<<'", &found)
     };
     match node.value {
-        Value::Map(entries) => merged.extend(entries),
-        Value::List(items) => {
+        NodeValue::Map(entries) => merged.extend(entries),
+        NodeValue::List(items) => {
             for item in items {
                 match item.value {
-                    Value::Map(entries) => merged.extend(entries),
+                    NodeValue::Map(entries) => merged.extend(entries),
                     _ => return Err(wrong(&item)),
                 }
             }

@@ -1,10 +1,10 @@
 //! The checks of what is done to batches: every number in its range, and rows
 //! that can be mixed.
 
-use super::super::extent::RowExtent;
 use super::super::ranges::{count, number, probability};
-use super::super::tensor::Dtype;
-use super::{Choice, MixOp, Mixing};
+use super::super::row_extent::RowExtent;
+use super::super::tensor::DataType;
+use super::{MixChoice, MixOp, Mixing};
 
 /// Most numbers of a label: `f32` counts no further.
 const MAX_CLASSES: u32 = 1 << 24;
@@ -16,7 +16,7 @@ const MAX_ALPHA: f64 = 1e6;
 const SUM_SLACK: f64 = 1e-9;
 
 /// What is wrong, and where: an operation's place, none for what is beside them.
-type Fault = (Option<usize>, String);
+type MixingFault = (Option<usize>, String);
 
 impl Mixing {
     /// Checks the numbers, and whether such batches can be mixed. `labels`: the
@@ -24,9 +24,9 @@ impl Mixing {
     pub(in crate::recipe) fn check(
         &self,
         extent: RowExtent,
-        dtype: Dtype,
+        dtype: DataType,
         labels: Option<(&str, u32)>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MixingFault> {
         let whole = |message: String| (None, format!("mixing: {message}"));
         count("num_classes", self.num_classes, MAX_CLASSES).map_err(whole)?;
         if let Some((op, classes)) = labels.filter(|(_, classes)| self.num_classes < *classes) {
@@ -65,10 +65,10 @@ impl Mixing {
                  add a resize to [height, width] or a crop"
             )));
         }
-        if dtype == Dtype::U8 {
+        if dtype == DataType::U8 {
             return Err(whole(format!(
                 "{mixer} makes fractions, and batches are u8: cast to one of {}",
-                Dtype::floats()
+                DataType::floats()
             )));
         }
         Ok(())
@@ -134,11 +134,11 @@ impl MixOp {
     }
 }
 
-fn one_of(choices: &[Choice]) -> Result<(), String> {
+fn one_of(choices: &[MixChoice]) -> Result<(), String> {
     if choices.is_empty() {
         return Err("is an empty list: add operations, or remove it".into());
     }
-    for (n, Choice { p, op }) in (1..).zip(choices) {
+    for (n, MixChoice { p, op }) in (1..).zip(choices) {
         let fault = |message: String| format!("choice {n}: {message}");
         if !matches!(
             op,
@@ -183,11 +183,11 @@ mod tests {
             num_classes: 10,
             ops,
         };
-        mixing.check(FIXED, Dtype::F32, None).unwrap_err().1
+        mixing.check(FIXED, DataType::F32, None).unwrap_err().1
     }
 
-    fn choice(p: f64, op: MixOp) -> Choice {
-        Choice { p, op }
+    fn choice(p: f64, op: MixOp) -> MixChoice {
+        MixChoice { p, op }
     }
 
     #[test]
@@ -254,7 +254,9 @@ mod tests {
         let said = says(vec![both(1.0, 1.0, 1.0), LabelSmoothing { epsilon: 0.1 }]);
         assert!(said.contains("mixup_cutmix has smoothed"), "{said}");
         for n in [0, (1 << 24) + 1] {
-            let said = Mixing::new(n).check(FIXED, Dtype::F32, None).unwrap_err();
+            let said = Mixing::new(n)
+                .check(FIXED, DataType::F32, None)
+                .unwrap_err();
             assert_eq!(said.0, None);
             assert!(said.1.starts_with("mixing: num_classes is "), "{}", said.1);
         }
@@ -267,7 +269,7 @@ mod tests {
         let mixing = Mixing::new(1 << 24)
             .then(MixOp::LabelSmoothing { epsilon: 0.0 })
             .then(many);
-        assert_eq!(mixing.check(FIXED, Dtype::F16, None), Ok(()));
+        assert_eq!(mixing.check(FIXED, DataType::F16, None), Ok(()));
         let timm = Mixing::new(2).then(MixOp::MixupCutmix {
             mixup_alpha: 0.8,
             cutmix_alpha: 0.0,
@@ -275,19 +277,19 @@ mod tests {
             switch_p: 0.5,
             label_smoothing: 0.1,
         });
-        assert_eq!(timm.check(FIXED, Dtype::F32, None), Ok(()));
+        assert_eq!(timm.check(FIXED, DataType::F32, None), Ok(()));
         // Labels alone, whatever the rows.
         let labels = Mixing::new(5).then(MixOp::LabelSmoothing { epsilon: 0.1 });
-        assert_eq!(labels.check(RowExtent::Own, Dtype::U8, None), Ok(()));
+        assert_eq!(labels.check(RowExtent::Own, DataType::U8, None), Ok(()));
     }
 
     #[test]
     fn rows_that_cannot_be_mixed_are_refused() {
         let mixing = Mixing::new(10).then(MixOp::Mixup { alpha: 1.0 });
-        let said = mixing.check(FIXED, Dtype::U8, None).unwrap_err().1;
+        let said = mixing.check(FIXED, DataType::U8, None).unwrap_err().1;
         assert!(said.contains("cast to one of f16, bf16, f32"), "{said}");
         let said = mixing
-            .check(RowExtent::Own, Dtype::F32, None)
+            .check(RowExtent::Own, DataType::F32, None)
             .unwrap_err()
             .1;
         assert!(said.contains("add a resize"), "{said}");

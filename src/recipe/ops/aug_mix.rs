@@ -5,15 +5,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::{beta, dirichlet, sign};
-use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
-use crate::recipe::described::described;
-use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+use crate::recipe::augment::policy_op::{
+    PolicyOp, WarpOptions, draw_chance, draw_policy_op, push_largest_warps,
 };
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{count, number, probability};
-use crate::recipe::step::Augment;
-use crate::recipe::steps::Sink;
-use crate::recipe::values::{ChainDepth, Interpolation};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::steps::StepSink;
+use crate::recipe::values::{ChainDepth, InterpolationMode};
 
 described! {
     example: "aug_mix: {width: 3, depth: random}";
@@ -37,10 +40,10 @@ described! {
 }
 
 impl Operation for AugMix {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
         probability(self.p)?;
         number("alpha", self.alpha, 0.01, 100.0)?;
         number("severity", self.severity, 0.1, 10.0)?;
@@ -51,42 +54,47 @@ impl Operation for AugMix {
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
-        if !happens(self.p, on.random) {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
+        if !draw_chance(self.p, on.random) {
             return Ok(on.size);
         }
         let weights: [f64; MOST as usize] = dirichlet(self.alpha, self.width as usize, on.random);
         let by = beta(self.alpha, on.random);
-        on.steps.push(Step::Augment(Augment::Keep));
+        on.steps.push(Step::Augment(AugmentStep::Keep));
         for weight in weights.iter().take(self.width as usize) {
             let depth = match self.depth {
                 ChainDepth::Fixed(depth) => depth,
                 ChainDepth::Random => 1 + on.random.next_up_to(DRAWN - 1),
             };
             for _ in 0..depth {
-                let kind = one_of(&KINDS, on.random);
+                let kind = draw_policy_op(&KINDS, on.random);
                 let level = 0.1 + (self.severity - 0.1) * on.random.next_f64();
                 let sign = sign(on.random);
                 on.steps
                     .augment(kind.step(amount(kind, level, sign, on.size), LOOK));
             }
             let weight = *weight as f32;
-            on.steps.push(Step::Augment(Augment::Add { weight }));
+            on.steps.push(Step::Augment(AugmentStep::Add { weight }));
         }
         on.steps
-            .push(Step::Augment(Augment::Blend { by: by as f32 }));
+            .push(Step::Augment(AugmentStep::Blend { by: by as f32 }));
         Ok(on.size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         if self.p > 0.0 {
             most.optionally(|most| {
-                most.push(Step::Augment(Augment::Keep));
+                most.push(Step::Augment(AugmentStep::Keep));
                 for _ in 0..self.width.min(2) {
-                    moved(deepest(self.depth), most);
-                    most.push(Step::Augment(Augment::Add { weight: 1.0 }));
+                    push_largest_warps(deepest(self.depth), most);
+                    most.push(Step::Augment(AugmentStep::Add { weight: 1.0 }));
                 }
-                most.push(Step::Augment(Augment::Blend { by: 1.0 }));
+                most.push(Step::Augment(AugmentStep::Blend { by: 1.0 }));
             });
         }
         size
@@ -107,32 +115,32 @@ pub(crate) fn deepest(depth: ChainDepth) -> u32 {
     }
 }
 
-pub(crate) const KINDS: [Kind; 9] = [
-    Kind::AutoContrast,
-    Kind::Equalize,
-    Kind::Posterize,
-    Kind::Rotate,
-    Kind::Solarize,
-    Kind::ShearX,
-    Kind::ShearY,
-    Kind::TranslateX,
-    Kind::TranslateY,
+pub(crate) const KINDS: [PolicyOp; 9] = [
+    PolicyOp::AutoContrast,
+    PolicyOp::Equalize,
+    PolicyOp::Posterize,
+    PolicyOp::Rotate,
+    PolicyOp::Solarize,
+    PolicyOp::ShearX,
+    PolicyOp::ShearY,
+    PolicyOp::TranslateX,
+    PolicyOp::TranslateY,
 ];
 
-pub(crate) const LOOK: Look = Look {
-    interpolation: Interpolation::Bilinear,
+pub(crate) const LOOK: WarpOptions = WarpOptions {
+    interpolation: InterpolationMode::Bilinear,
     fill: [0; 3],
 };
 
 /// The amount of a level, at most 10: `int_parameter` and `float_parameter`.
-pub(crate) fn amount(kind: Kind, level: f64, sign: f64, size: (u32, u32)) -> f64 {
+pub(crate) fn amount(kind: PolicyOp, level: f64, sign: f64, size: (u32, u32)) -> f64 {
     let whole = |most: f64| (level * most / 10.0).trunc();
     match kind {
-        Kind::Posterize => 4.0 - whole(4.0),
-        Kind::Rotate => whole(30.0) * sign,
-        Kind::Solarize => 256.0 - whole(256.0),
-        Kind::ShearX | Kind::ShearY => level * 0.3 / 10.0 * sign,
-        Kind::TranslateX | Kind::TranslateY => whole(kind.side(size) / 3.0) * sign,
+        PolicyOp::Posterize => 4.0 - whole(4.0),
+        PolicyOp::Rotate => whole(30.0) * sign,
+        PolicyOp::Solarize => 256.0 - whole(256.0),
+        PolicyOp::ShearX | PolicyOp::ShearY => level * 0.3 / 10.0 * sign,
+        PolicyOp::TranslateX | PolicyOp::TranslateY => whole(kind.side(size) / 3.0) * sign,
         _ => 0.0,
     }
 }

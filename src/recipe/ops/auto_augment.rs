@@ -4,12 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::sign;
-use crate::recipe::augment::kind::{Kind, happens, moved};
 use crate::recipe::augment::paddle;
-use crate::recipe::described::described;
+use crate::recipe::augment::policy_op::{PolicyOp, draw_chance, push_largest_warps};
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 
 described! {
     example: "auto_augment: {}";
@@ -33,18 +34,18 @@ pub enum AutoPolicy {
 }
 
 impl Operation for AutoAugment {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let at = on.random.next_up_to(PAIRS.len() as u32 - 1) as usize;
         let (first, second) = PAIRS[at];
         for (p, kind, strength) in [first, second] {
-            let done = happens(p, on.random);
+            let done = draw_chance(p, on.random);
             let sign = sign(on.random);
             if done {
                 let strength = paddle::strength(kind, strength);
@@ -55,20 +56,25 @@ impl Operation for AutoAugment {
         Ok(on.size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| moved(2, most));
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.optionally(|most| push_largest_warps(2, most));
         size
     }
 }
 
-use Kind::{
+use PolicyOp::{
     AutoContrast, Color, Contrast, Equalize, Invert, Posterize, Rotate, Sharpness, ShearX, Solarize,
 };
 
 /// An operation with its probability and the number of its strength.
-type Chance = (f64, Kind, u32);
+type PolicyEntry = (f64, PolicyOp, u32);
 
-pub(crate) const PAIRS: [(Chance, Chance); 25] = [
+pub(crate) const PAIRS: [(PolicyEntry, PolicyEntry); 25] = [
     ((0.4, Posterize, 8), (0.6, Rotate, 9)),
     ((0.6, Solarize, 5), (0.6, AutoContrast, 5)),
     ((0.8, Equalize, 8), (0.6, Equalize, 3)),

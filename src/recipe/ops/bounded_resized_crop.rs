@@ -4,16 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::random_resized_crop::RandomResizedCrop;
 use crate::recipe::defaults::{is_default, yes};
-use crate::recipe::described::described;
 use crate::recipe::geometry::{bounded_box, largest_box};
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
+    SampleFault, Step, UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{range, sides};
-use crate::recipe::reach::Shape;
-use crate::recipe::steps::{Over, Sink};
-use crate::recipe::values::{Aspect, Interpolation, Size, Span};
-use crate::recipe::weights::Filter;
+use crate::recipe::size_bounds::AspectBounds;
+use crate::recipe::steps::{StepBounds, StepSink};
+use crate::recipe::values::{AspectDistribution, InterpolationMode, Size, Span};
+use crate::recipe::weights::ResizeFilter;
 
 described! {
     example: "bounded_resized_crop: {size: 224, scale: [0.08, 1.0]}";
@@ -33,14 +34,14 @@ described! {
         #[serde(default = "RandomResizedCrop::default_ratio")]
         pub ratio: Span,
         /// How the aspect ratio is drawn from its range.
-        #[serde(default = "Aspect::uniform")]
-        pub aspect: Aspect,
+        #[serde(default = "AspectDistribution::uniform")]
+        pub aspect: AspectDistribution,
         /// How pixels between pixels are found.
         #[serde(default)]
-        pub interpolation: Interpolation,
+        pub interpolation: InterpolationMode,
         /// What takes the place of `interpolation` for half of the samples.
         #[serde(default, skip_serializing_if = "is_default")]
-        pub interpolation_or: Option<Interpolation>,
+        pub interpolation_or: Option<InterpolationMode>,
         /// A smaller picture is made of all pixels, as Pillow does.
         #[serde(default = "yes")]
         pub antialias: bool,
@@ -54,16 +55,16 @@ impl BoundedResizedCrop {
             size: size.into(),
             scale: RandomResizedCrop::default_scale(),
             ratio: RandomResizedCrop::default_ratio(),
-            aspect: Aspect::Uniform,
-            interpolation: Interpolation::Bilinear,
+            aspect: AspectDistribution::Uniform,
+            interpolation: InterpolationMode::Bilinear,
             interpolation_or: None,
             antialias: false,
         }
     }
 
     /// Of two interpolations the one that reads more pixels.
-    fn widest(&self) -> Interpolation {
-        let reach = |i: Interpolation| Filter::of(i, self.antialias).0.support();
+    fn widest(&self) -> InterpolationMode {
+        let reach = |i: InterpolationMode| ResizeFilter::of(i, self.antialias).0.support();
         match self.interpolation_or {
             Some(other) if reach(other) > reach(self.interpolation) => other,
             _ => self.interpolation,
@@ -72,17 +73,17 @@ impl BoundedResizedCrop {
 }
 
 impl Operation for BoundedResizedCrop {
-    const PARTS: &'static [Part] = &[Part::Crop, Part::Resize];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Crop, OperationPart::Resize];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         sides(self.size)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
-        known.has_size(self.size);
+        known.set_size(self.size);
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = bounded_box(width, height, scale, ratio, self.aspect, on.random);
@@ -100,11 +101,16 @@ impl Operation for BoundedResizedCrop {
         Ok((self.size.height, self.size.width))
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        let over = Over {
-            behind: Some(most.reach().random_part(self.scale, self.ratio)),
-            shape: Some(Shape::cut(self.ratio)),
-            ..Over::default()
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        let over = StepBounds {
+            size_after: Some(most.reach().after_random_crop(self.scale, self.ratio)),
+            shape: Some(AspectBounds::cut(self.ratio)),
+            ..StepBounds::default()
         };
         most.add(Step::Crop(largest_box(size, self.scale, self.ratio)), over);
         most.push(Step::Resize {
@@ -115,25 +121,25 @@ impl Operation for BoundedResizedCrop {
         (self.size.height, self.size.width)
     }
 
-    fn with_size(&self, size: Sides) -> Option<Self> {
+    fn with_size(&self, size: HeightWidth) -> Option<Self> {
         Some(Self {
             size: size.into(),
             ..*self
         })
     }
 
-    fn part_name(&self, part: Part) -> Option<&'static str> {
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
         Some(match part {
-            Part::Crop => "its crop",
+            OperationPart::Crop => "its crop",
             _ => "its resize",
         })
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             ratio: Some(self.ratio),
             filter: Some((self.widest(), self.antialias)),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }

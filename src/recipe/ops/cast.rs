@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+    DrawContext, HeightWidth, MoveRights, Operation, OperationPart, PixelState, SampleFault, Step,
 };
-use crate::recipe::tensor::Dtype;
+use crate::recipe::operation_docs::described;
+use crate::recipe::tensor::DataType;
 
 described! {
     example: "cast: {dtype: f16}";
@@ -17,29 +17,29 @@ described! {
     #[serde(deny_unknown_fields)]
     pub struct Cast {
         /// `u8`, `f16`, `bf16` or `f32`.
-        pub dtype: Dtype,
+        pub dtype: DataType,
     }
 }
 
 impl Operation for Cast {
-    const PARTS: &'static [Part] = &[Part::Cast];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Cast];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.values.fit(self.dtype)?;
-        known.floats = self.dtype != Dtype::U8;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.values.check_data_type(self.dtype)?;
+        known.floats = self.dtype != DataType::U8;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Cast(self.dtype));
         Ok(on.size)
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             casts_to: Some(self.dtype),
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
+use crate::recipe::crop_sizes::check_fits;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart,
+    PixelState, SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::sides;
-use crate::recipe::reach::Reach;
-use crate::recipe::sizes::fits;
-use crate::recipe::steps::{Over, Presence};
-use crate::recipe::values::{Padding, PaddingMode, PerChannel, Rounding, Size};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::{StepBounds, StepPresence};
+use crate::recipe::values::{LengthRounding, Padding, PaddingMode, PerChannel, Size};
 
 described! {
     example: "center_crop: {size: 224}";
@@ -31,7 +32,7 @@ described! {
         pub ratio: Option<f64>,
         /// Of half of an odd margin: `nearest` as torchvision, `down` as PaddleClas.
         #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
-        pub rounding: Rounding,
+        pub rounding: LengthRounding,
         /// Pads a picture that is smaller than `size` with 0, all around by half of what is
         /// missing; the odd pixel is at the right or at the bottom. False: such a picture is
         /// a failed sample.
@@ -45,7 +46,7 @@ impl CenterCrop {
         Self {
             size: Some(size.into()),
             ratio: None,
-            rounding: Rounding::Nearest,
+            rounding: LengthRounding::Nearest,
             pad_if_needed: true,
         }
     }
@@ -55,7 +56,7 @@ impl CenterCrop {
         Self {
             size: None,
             ratio: Some(ratio),
-            rounding: Rounding::Nearest,
+            rounding: LengthRounding::Nearest,
             pad_if_needed: true,
         }
     }
@@ -63,7 +64,7 @@ impl CenterCrop {
 
 impl CenterCrop {
     /// Height and width of the part; of a picture that is too small too.
-    pub(crate) fn output(&self, (height, width): Sides) -> Sides {
+    pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         match (self.size, self.ratio) {
             (Some(size), _) => (size.height, size.width),
             (None, Some(ratio)) => {
@@ -78,15 +79,15 @@ impl CenterCrop {
     }
 
     /// The part that stays: along a side that is too short all of it.
-    pub(crate) fn part(&self, (height, width): Sides) -> Rect {
+    pub(crate) fn part(&self, (height, width): HeightWidth) -> PixelRect {
         let (h, w) = self.output((height, width));
         let middle = |all: u32, some: u32| match self.rounding {
-            Rounding::Nearest => {
+            LengthRounding::Nearest => {
                 (f64::from(all.saturating_sub(some)) / 2.0).round_ties_even() as u32
             }
-            Rounding::Down => all.saturating_sub(some) / 2,
+            LengthRounding::Down => all.saturating_sub(some) / 2,
         };
-        Rect {
+        PixelRect {
             top: middle(height, h),
             left: middle(width, w),
             width: w.min(width),
@@ -95,7 +96,7 @@ impl CenterCrop {
     }
 
     /// What is added around the part that stays; none where it is large enough.
-    fn padding(&self, part: Rect, (h, w): Sides) -> Option<Padding> {
+    fn padding(&self, part: PixelRect, (h, w): HeightWidth) -> Option<Padding> {
         let (y, x) = (h.checked_sub(part.height)?, w.checked_sub(part.width)?);
         ((y, x) != (0, 0)).then_some(Padding {
             left: x / 2,
@@ -111,21 +112,21 @@ impl CenterCrop {
 }
 
 impl Operation for CenterCrop {
-    const PARTS: &'static [Part] = &[Part::Crop, Part::Pad];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Crop, OperationPart::Pad];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         match (self.size, self.ratio) {
             (Some(size), None) => {
                 sides(size)?;
                 if !self.pad_if_needed {
-                    known.holds(size, "put a resize before it")?;
+                    known.check_crop_fits(size, "put a resize before it")?;
                 }
-                known.has_size(size);
+                known.set_size(size);
                 Ok(())
             }
             (None, Some(ratio)) if 0.0 < ratio && ratio <= 1.0 => {
-                known.becomes(|size| self.output(size));
+                known.map_size(|size| self.output(size));
                 Ok(())
             }
             (None, Some(ratio)) => Err(format!(
@@ -138,16 +139,16 @@ impl Operation for CenterCrop {
         }
     }
 
-    fn parts(&self) -> &'static [Part] {
+    fn parts(&self) -> &'static [OperationPart] {
         match self.pads() {
             true => Self::PARTS,
-            false => &[Part::Crop],
+            false => &[OperationPart::Crop],
         }
     }
 
     /// What surely fits is a crop alone, which decoding and devices do.
-    fn settled(&self, known: &Known) -> Option<Self> {
-        let fits = self.size.is_some_and(|size| known.surely_holds(size));
+    fn simplified(&self, known: &PixelState) -> Option<Self> {
+        let fits = self.size.is_some_and(|size| known.always_fits(size));
         (self.pads() && fits).then_some(Self {
             pad_if_needed: false,
             ..*self
@@ -156,10 +157,10 @@ impl Operation for CenterCrop {
 
     /// Crops before it pads: along each side one of both is nothing, so the order changes
     /// no pixel, and the border is never larger than what is made.
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let to = self.output(on.size);
         if !self.pad_if_needed {
-            fits(to.into(), on.size, "center_crop", "use a resize before it")?;
+            check_fits(to.into(), on.size, "center_crop", "use a resize before it")?;
         }
         let part = self.part(on.size);
         on.steps.push(Step::Crop(part));
@@ -169,61 +170,66 @@ impl Operation for CenterCrop {
         Ok(to)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let to = self.output(size);
         if !self.pads() && (to.0 > size.0 || to.1 > size.1) {
             return size;
         }
         let reach = most.reach();
-        let left = |sides: Sides| {
+        let left = |sides: HeightWidth| {
             let part = self.part(sides);
             (part.height, part.width)
         };
-        let over = Over {
-            behind: (!reach.is_certain()).then(|| reach.map(left)),
-            ..Over::default()
+        let over = StepBounds {
+            size_after: (!reach.is_fixed()).then(|| reach.map(left)),
+            ..StepBounds::default()
         };
         let part = self.part(size);
         most.add(Step::Crop(part), over);
         let some_are_padded = left(reach.low) != self.output(reach.low);
         if self.pads() && some_are_padded {
             let padding = self.padding(part, to).unwrap_or_default();
-            let over = Over {
-                presence: match reach.is_certain() {
-                    true => Presence::Always,
-                    false => Presence::Maybe,
+            let over = StepBounds {
+                presence: match reach.is_fixed() {
+                    true => StepPresence::Always,
+                    false => StepPresence::Maybe,
                 },
-                behind: Some(Reach::exactly(to)),
-                ..Over::default()
+                size_after: Some(SizeBounds::exactly(to)),
+                ..StepBounds::default()
             };
             most.add(pad(known, padding), over);
         }
         to
     }
 
-    fn part_name(&self, part: Part) -> Option<&'static str> {
-        (part == Part::Pad).then_some("its padding")
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
+        (part == OperationPart::Pad).then_some("its padding")
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             border: true,
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             border: self
                 .pads()
                 .then_some((PaddingMode::Constant, PerChannel::default())),
             border_is_rare: true,
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }
 
-fn pad(known: &Known, padding: Padding) -> Step {
+fn pad(known: &PixelState, padding: Padding) -> Step {
     Step::Pad {
         padding,
         mode: PaddingMode::Constant,
@@ -239,10 +245,10 @@ fn is_true(pads: &bool) -> bool {
     *pads
 }
 
-fn nearest() -> Rounding {
-    Rounding::Nearest
+fn nearest() -> LengthRounding {
+    LengthRounding::Nearest
 }
 
-fn is_nearest(rounding: &Rounding) -> bool {
-    *rounding == Rounding::Nearest
+fn is_nearest(rounding: &LengthRounding) -> bool {
+    *rounding == LengthRounding::Nearest
 }

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
-    Uniform, lowest,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart,
+    PixelState, SampleFault, Step, UniformSource, push_lowest_draw,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_FACTOR, probability, range};
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 use crate::recipe::values::{JitterStyle, Span};
 
 described! {
@@ -42,13 +42,13 @@ described! {
 }
 
 impl Operation for ColorJitter {
-    const PARTS: &'static [Part] = &[Part::Color];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Color];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("changes colours of rgb levels")?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb_levels("changes colours of rgb levels")?;
         if self.style == JitterStyle::Pillow {
             known
-                .is_rgb8()
+                .check_rgb8()
                 .map_err(|why| format!("{why}, or remove style: pillow"))?;
         }
         probability(self.p)?;
@@ -59,16 +59,16 @@ impl Operation for ColorJitter {
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
+    fn parts(&self) -> &'static [OperationPart] {
         match self.style {
             JitterStyle::Tensor => Self::PARTS,
             // As a policy's: several steps in a drawn order, of which one sees the whole
             // picture.
-            JitterStyle::Pillow => &[Part::Augment],
+            JitterStyle::Pillow => &[OperationPart::Augment],
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         if on.random.next_f64() >= self.p && self.p < 1.0 {
             return Ok(on.size);
         }
@@ -103,31 +103,36 @@ impl Operation for ColorJitter {
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| lowest(self, known, size, most))
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.optionally(|most| push_lowest_draw(self, known, size, most))
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
-            behind_crop: self.changes_contrast().then_some(
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
+            change_after_crop: self.changes_contrast().then_some(
                 "contrast is measured from the mean of the picture, which is not that of the crop",
             ),
-            behind_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the \
+            change_after_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the \
                             mean of jittered \
                             pixels",
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 
-    fn on_device(&self) -> OnDevice {
+    fn device_support(&self) -> DeviceSupport {
         if self.style == JitterStyle::Pillow {
-            return OnDevice::default();
+            return DeviceSupport::default();
         }
-        OnDevice {
+        DeviceSupport {
             // Brightness, saturation, hue, and contrast where it is changed.
             colors: Some(3 + usize::from(self.changes_contrast())),
             takes_mean: self.changes_contrast(),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }
@@ -140,12 +145,12 @@ impl ColorJitter {
 
 /// `ImageEnhance`'s and the hue's step of a colour jitter: brightness, contrast,
 /// saturation, hue.
-pub(crate) fn pillow(which: usize, factor: f64) -> Augment {
+pub(crate) fn pillow(which: usize, factor: f64) -> AugmentStep {
     match which {
-        0 => Augment::Brightness(factor as f32),
-        1 => Augment::Contrast(factor as f32),
-        2 => Augment::Color(factor as f32),
+        0 => AugmentStep::Brightness(factor as f32),
+        1 => AugmentStep::Contrast(factor as f32),
+        2 => AugmentStep::Color(factor as f32),
         // Pillow's hue is a byte: cut towards zero, and once around.
-        _ => Augment::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
+        _ => AugmentStep::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
     }
 }

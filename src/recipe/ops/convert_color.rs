@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::known::Values;
 use crate::recipe::operation::{
-    DrawContext, Known, OnDevice, Operation, Part, Rights, SampleFault, Sides, Step,
+    DeviceSupport, DrawContext, HeightWidth, MoveRights, Operation, OperationPart, PixelState,
+    SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
+use crate::recipe::pixel_state::ValueKind;
 use crate::recipe::values::{ColorSpace, WhitePoint};
 
 described! {
@@ -34,11 +35,11 @@ impl ConvertColor {
 }
 
 impl Operation for ConvertColor {
-    const PARTS: &'static [Part] = &[Part::Color];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Color];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("does not give rgb levels")?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb_levels("does not give rgb levels")?;
         if known.channels == 1 {
             return Err("needs three channels, and the pictures are grey".into());
         }
@@ -46,29 +47,29 @@ impl Operation for ConvertColor {
         known.bgr = false;
         known.floats = true;
         if self.to != ColorSpace::Ycbcr {
-            known.values = Values::Color(self.to);
+            known.values = ValueKind::Color(self.to);
         }
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Convert(self.to, self.white_point));
         Ok(on.size)
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
-            behind_resize: "the conversion of a mean is not the mean of conversions (it is not \
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
+            change_after_resize: "the conversion of a mean is not the mean of conversions (it is not \
                             linear), and the \
                             resize rounds to whole levels",
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             colors: Some(1),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }

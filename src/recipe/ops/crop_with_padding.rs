@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::geometry::{around, random_box};
+use crate::recipe::geometry::{outside_boxes, random_box};
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{probability, range};
-use crate::recipe::step::Erased;
+use crate::recipe::step::BoxFill;
 use crate::recipe::values::{PerChannel, Span};
 
 described! {
@@ -32,23 +33,23 @@ described! {
 }
 
 impl Operation for CropWithPadding {
-    const PARTS: &'static [Part] = &[Part::Erase];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Erase];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
-        known.color("value", self.value.0)
+        known.check_color("value", self.value.0)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         if on.random.next_f64() < self.p {
             let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
             let kept = random_box(on.size.1, on.size.0, scale, ratio, on.random);
-            for rect in around(kept, on.size) {
+            for rect in outside_boxes(kept, on.size) {
                 on.steps.push(Step::Erase {
                     rect,
-                    with: Erased::Value(on.known.in_memory(self.value.0)),
+                    with: BoxFill::Value(on.known.in_memory(self.value.0)),
                     grey: on.known.is_grey(),
                 });
             }
@@ -56,7 +57,12 @@ impl Operation for CropWithPadding {
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.erased(known, size)
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.push_erase(known, size)
     }
 }

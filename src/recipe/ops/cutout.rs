@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::augment::kind::{happens, levels};
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
-use crate::recipe::known::Values;
+use crate::recipe::augment::policy_op::{draw_chance, levels};
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
+use crate::recipe::pixel_state::ValueKind;
 use crate::recipe::ranges::{MAX_SIDE, count, probability, whole_levels};
-use crate::recipe::step::{Augment, Erased};
-use crate::recipe::steps::Sink;
+use crate::recipe::step::{AugmentStep, BoxFill};
+use crate::recipe::steps::StepSink;
 use crate::recipe::values::PerChannel;
 
 described! {
@@ -38,23 +39,23 @@ described! {
 }
 
 impl Operation for Cutout {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
         count("holes", self.holes, MOST_HOLES)?;
         count("length", self.length, MAX_SIDE)?;
         let value = self.value.unwrap_or_default();
-        if known.values == Values::Normalized {
-            return known.color("value", value.0);
+        if known.values == ValueKind::Normalized {
+            return known.check_color("value", value.0);
         }
-        known.is_rgb8()?;
+        known.check_rgb8()?;
         whole_levels("value", value)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
-        if !happens(self.p, on.random) {
+        if !draw_chance(self.p, on.random) {
             return Ok(on.size);
         }
         for _ in 0..self.holes {
@@ -69,7 +70,7 @@ impl Operation for Cutout {
                 width,
             );
             let drawn = [(); 3].map(|()| on.random.next_up_to(255) as f32);
-            let rect = Rect {
+            let rect = PixelRect {
                 left,
                 top,
                 width: right - left,
@@ -81,9 +82,14 @@ impl Operation for Cutout {
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         if self.p > 0.0 {
-            let step = hole(known, Rect::whole(size), PerChannel::default());
+            let step = hole(known, PixelRect::whole(size), PerChannel::default());
             most.optionally(|most| most.push(step));
         }
         size
@@ -91,14 +97,14 @@ impl Operation for Cutout {
 }
 
 /// One square: in bytes, or in what `normalize` left.
-fn hole(known: &Known, rect: Rect, color: PerChannel) -> Step {
+fn hole(known: &PixelState, rect: PixelRect, color: PerChannel) -> Step {
     match known.values {
-        Values::Normalized => Step::Erase {
+        ValueKind::Normalized => Step::Erase {
             rect,
-            with: Erased::Value(known.in_memory(color.0)),
+            with: BoxFill::Value(known.in_memory(color.0)),
             grey: known.is_grey(),
         },
-        Values::Levels | Values::Color(_) => Step::Augment(Augment::Fill {
+        ValueKind::Levels | ValueKind::Color(_) => Step::Augment(AugmentStep::Fill {
             rect,
             color: levels(color),
         }),
@@ -119,21 +125,23 @@ const MOST_HOLES: u32 = 64;
 mod drawn {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::recipe::values::{Erasing, PerChannel};
+    use crate::recipe::values::{EraseFill, PerChannel};
 
     pub(super) fn serialize<S: Serializer>(
         value: &Option<PerChannel>,
         s: S,
     ) -> Result<S::Ok, S::Error> {
-        value.map_or(Erasing::Random, Erasing::Value).serialize(s)
+        value
+            .map_or(EraseFill::Random, EraseFill::Value)
+            .serialize(s)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         d: D,
     ) -> Result<Option<PerChannel>, D::Error> {
-        Ok(match Erasing::deserialize(d)? {
-            Erasing::Value(value) => Some(value),
-            Erasing::Random => None,
+        Ok(match EraseFill::deserialize(d)? {
+            EraseFill::Value(value) => Some(value),
+            EraseFill::Random => None,
         })
     }
 }

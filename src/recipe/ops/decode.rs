@@ -3,9 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::is_default;
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
-use crate::recipe::values::{Alpha, Background, ColorOrder, DecodeMode, Truncated, Upright};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault,
+};
+use crate::recipe::operation_docs::described;
+use crate::recipe::values::{
+    AlphaMode, BackgroundColor, ColorOrder, DecodeMode, OrientationMode, TruncationPolicy,
+};
 
 described! {
     example: "decode: {color: rgb, background: white}";
@@ -23,29 +27,29 @@ described! {
         #[serde(skip_serializing_if = "Option::is_none")]
         pub mode: Option<DecodeMode>,
         /// What shows through where a picture is transparent.
-        pub background: Background,
+        pub background: BackgroundColor,
         /// `exif`, or `stored`: as torchvision's `ImageFolder` and Pillow's `open`.
         #[serde(skip_serializing_if = "is_default")]
-        pub orientation: Upright,
+        pub orientation: OrientationMode,
         /// `composite` on the background, or `drop`, as OpenCV.
         #[serde(skip_serializing_if = "is_default")]
-        pub alpha: Alpha,
+        pub alpha: AlphaMode,
         /// `refuse` JPEG and PNG that end too early, or `keep` what is there of them, as Pillow's
         /// `LOAD_TRUNCATED_IMAGES`.
         #[serde(skip_serializing_if = "is_default")]
-        pub truncated: Truncated,
+        pub truncated: TruncationPolicy,
     }
 }
 
 impl Operation for Decode {
-    const PARTS: &'static [Part] = &[];
+    const PARTS: &'static [OperationPart] = &[];
     const DRAWS: bool = false;
 
-    fn check(&self, _known: &mut Known) -> Result<(), String> {
+    fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         Ok(on.size)
     }
 }

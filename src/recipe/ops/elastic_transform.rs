@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::number;
-use crate::recipe::values::{Interpolation, PerChannel, two};
+use crate::recipe::values::{InterpolationMode, PerChannel, two};
 
 described! {
     example: "elastic_transform: {alpha: 50, sigma: 5}";
@@ -24,16 +25,16 @@ described! {
         #[serde(deserialize_with = "two")]
         pub sigma: [f64; 2] = [5.0; 2],
         /// `nearest` or `bilinear`.
-        pub interpolation: Interpolation = Interpolation::Bilinear,
+        pub interpolation: InterpolationMode = InterpolationMode::Bilinear,
         /// The colour where there is no picture.
         pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for ElasticTransform {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         for alpha in self.alpha {
             number("alpha", alpha, 0.0, MOST_ALPHA)?;
         }
@@ -48,7 +49,7 @@ impl Operation for ElasticTransform {
             ));
         }
         match self.interpolation {
-            Interpolation::Nearest | Interpolation::Bilinear => {}
+            InterpolationMode::Nearest | InterpolationMode::Bilinear => {}
             other => {
                 return Err(format!(
                     "interpolation is {}: use nearest or bilinear",
@@ -56,10 +57,10 @@ impl Operation for ElasticTransform {
                 ));
             }
         }
-        known.color("fill", self.fill.0)
+        known.check_color("fill", self.fill.0)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Elastic {
             key: (on.random.next_f64() * (1u64 << 53) as f64) as u64,
             alpha: self.alpha,

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault, Step,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::range;
 use crate::recipe::values::{Size, Span};
 
@@ -37,9 +39,9 @@ impl GaussianBlur {
 }
 
 impl Operation for GaussianBlur {
-    const PARTS: &'static [Part] = &[Part::Blur];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Blur];
 
-    fn check(&self, _known: &mut Known) -> Result<(), String> {
+    fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         let k = self.kernel_size;
         for side in [k.height, k.width] {
             if side % 2 == 0 || side > 255 {
@@ -50,7 +52,7 @@ impl Operation for GaussianBlur {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Blur {
             kernel: self.kernel_size,
             sigma: self.sigma.draw(on.random),

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, OnDevice, Operation, Part, SampleFault, Sides, Step,
+    DeviceSupport, DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault,
+    Step,
 };
+use crate::recipe::operation_docs::described;
 
 described! {
     example: "grayscale: {num_output_channels: 3}";
@@ -20,11 +21,11 @@ described! {
 }
 
 impl Operation for Grayscale {
-    const PARTS: &'static [Part] = &[Part::Color];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Color];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("is made from rgb levels")?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb_levels("is made from rgb levels")?;
         if !matches!(self.num_output_channels, 1 | 3) {
             return Err(format!(
                 "num_output_channels is {}: use 1 or 3",
@@ -35,15 +36,15 @@ impl Operation for Grayscale {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Grayscale);
         Ok(on.size)
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             colors: Some(1),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::FaultKind;
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, probability};
-use crate::recipe::step::Erased;
+use crate::recipe::step::BoxFill;
 use crate::recipe::tensor::MemoryLayout;
 
 described! {
@@ -44,10 +45,10 @@ const LEAST_CELL: u32 = 8;
 const MOST_CELLS: u64 = 65_536;
 
 impl Operation for HideAndSeek {
-    const PARTS: &'static [Part] = &[Part::Erase];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Erase];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.color("value", [0.0; 3])?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_color("value", [0.0; 3])?;
         probability(self.p)?;
         if !(1..=MOST_GRIDS).contains(&self.grids.len()) {
             return Err(format!(
@@ -64,7 +65,7 @@ impl Operation for HideAndSeek {
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         let last = self.grids.len().saturating_sub(1) as u32;
         let at = on.random.next_up_to(last) as usize;
@@ -74,15 +75,15 @@ impl Operation for HideAndSeek {
         }
         let erase = |rect| Step::Erase {
             rect,
-            with: Erased::Value([0.0; 3]),
+            with: BoxFill::Value([0.0; 3]),
             grey: on.known.is_grey(),
         };
         if self.layout == MemoryLayout::Nhwc {
             // `img[:, 0:3, 0:cell]`: columns, and all three channels. Other cells lie outside.
             if on.random.next_f64() < self.p || self.p >= 1.0 {
-                on.steps.push(erase(Rect {
+                on.steps.push(erase(PixelRect {
                     width: width.min(CHANNELS),
-                    ..Rect::whole((height, width))
+                    ..PixelRect::whole((height, width))
                 }));
             }
             return Ok((height, width));
@@ -103,7 +104,7 @@ impl Operation for HideAndSeek {
                 if !hides || bottom <= top || right <= left {
                     continue;
                 }
-                on.steps.push(erase(Rect {
+                on.steps.push(erase(PixelRect {
                     left,
                     top,
                     width: right - left,
@@ -114,8 +115,13 @@ impl Operation for HideAndSeek {
         Ok((height, width))
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.erased(known, size)
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.push_erase(known, size)
     }
 }
 

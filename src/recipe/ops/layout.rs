@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::tensor::MemoryLayout;
 
 described! {
@@ -19,14 +21,14 @@ described! {
 }
 
 impl Operation for Layout {
-    const PARTS: &'static [Part] = &[];
+    const PARTS: &'static [OperationPart] = &[];
     const DRAWS: bool = false;
 
-    fn check(&self, _known: &mut Known) -> Result<(), String> {
+    fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         Ok(on.size)
     }
 }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::known::{Values, unit};
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault, Step,
+};
+use crate::recipe::operation_docs::described;
+use crate::recipe::pixel_state::{ValueKind, normalize_unit};
 use crate::recipe::values::PerChannel;
 
 described! {
@@ -37,24 +39,24 @@ impl Normalize {
 }
 
 impl Operation for Normalize {
-    const PARTS: &'static [Part] = &[Part::Normalize];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Normalize];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         let (mean, std) = (self.mean.0, self.std.0);
-        known.color("mean", mean)?;
-        known.color("std", std)?;
+        known.check_color("mean", mean)?;
+        known.check_color("std", std)?;
         if std.contains(&0.0) {
             return Err(format!("std is {std:?}: use values other than 0"));
         }
-        known.values = Values::Normalized;
+        known.values = ValueKind::Normalized;
         known.floats = true;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Normalize {
-            unit: unit(on.known.values),
+            unit: normalize_unit(on.known.values),
             mean: on.known.in_memory(self.mean.0),
             std: on.known.in_memory(self.std.0),
         });

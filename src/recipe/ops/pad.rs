@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+    DrawContext, HeightWidth, MoveRights, Operation, OperationPart, PixelState, SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::padding;
 use crate::recipe::values::{Padding, PaddingMode, PerChannel};
 
@@ -38,30 +38,30 @@ impl Pad {
 }
 
 impl Operation for Pad {
-    const PARTS: &'static [Part] = &[Part::Pad];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Pad];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         padding(self.padding)?;
-        known.color("fill", self.fill.0)?;
-        known.grows(self.padding)?;
+        known.check_color("fill", self.fill.0)?;
+        known.add_padding(self.padding)?;
         known.resized = true;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         on.steps.push(Step::Pad {
             padding: self.padding,
             mode: self.padding_mode,
             fill: on.known.in_memory(self.fill.0),
         });
-        Ok(self.padding.around(on.size))
+        Ok(self.padding.padded_size(on.size))
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             border: Some((self.padding_mode, self.fill)),
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }

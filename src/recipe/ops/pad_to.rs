@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::FaultKind;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step,
+    DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart, PixelState,
+    SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, check_side, sides};
-use crate::recipe::steps::Over;
+use crate::recipe::steps::StepBounds;
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 
 described! {
@@ -28,7 +29,7 @@ described! {
         pub multiple_of: Option<Size>,
         /// Where in it the picture lies.
         #[serde(default)]
-        pub anchor: Anchor,
+        pub anchor: PadAnchor,
         /// Pixels at the left and at the top, with `anchor: top_left`. A picture that has
         /// the size already stays as it is; one that leaves less room for it is a failed
         /// sample.
@@ -46,7 +47,7 @@ described! {
 /// Where a picture lies in a larger one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Anchor {
+pub enum PadAnchor {
     /// All padding is at the right and at the bottom.
     #[default]
     TopLeft,
@@ -61,7 +62,7 @@ impl PadTo {
         Self {
             size,
             multiple_of,
-            anchor: Anchor::TopLeft,
+            anchor: PadAnchor::TopLeft,
             offset: None,
             fill: PerChannel::default(),
             padding_mode: PaddingMode::default(),
@@ -81,7 +82,7 @@ impl PadTo {
 
 impl PadTo {
     /// Height and width of the padded picture; of one that is too large too.
-    pub(crate) fn output(&self, (height, width): Sides) -> Sides {
+    pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         match (self.size, self.multiple_of) {
             (Some(size), _) => (size.height, size.width),
             (None, Some(of)) => {
@@ -96,15 +97,15 @@ impl PadTo {
 
     /// What is added around a picture of this height and width. None: there is no
     /// room for it.
-    pub(crate) fn padding(&self, (height, width): Sides) -> Option<Padding> {
+    pub(crate) fn padding(&self, (height, width): HeightWidth) -> Option<Padding> {
         let (h, w) = self.output((height, width));
         let (y, x) = (h.checked_sub(height)?, w.checked_sub(width)?);
         let (left, top) = match (self.offset, self.anchor) {
             _ if (x, y) == (0, 0) => (0, 0),
             (Some([left, top]), _) => (left, top),
-            (None, Anchor::TopLeft) => (0, 0),
-            (None, Anchor::Center) => (x / 2, y / 2),
-            (None, Anchor::BottomRight) => (x, y),
+            (None, PadAnchor::TopLeft) => (0, 0),
+            (None, PadAnchor::Center) => (x / 2, y / 2),
+            (None, PadAnchor::BottomRight) => (x, y),
         };
         Some(Padding {
             left,
@@ -116,12 +117,12 @@ impl PadTo {
 }
 
 impl Operation for PadTo {
-    const PARTS: &'static [Part] = &[Part::Pad];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Pad];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.color("fill", self.fill.0)?;
-        if self.offset.is_some() && self.anchor != Anchor::TopLeft {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_color("fill", self.fill.0)?;
+        if self.offset.is_some() && self.anchor != PadAnchor::TopLeft {
             return Err(
                 "offset counts from the top left, and anchor names another corner: remove one"
                     .into(),
@@ -146,7 +147,7 @@ impl Operation for PadTo {
             }
         }
         // One that is too large will be a failed sample.
-        let here = known.size.or(known.at_least.map(|side| (side, side)));
+        let here = known.size.or(known.min_side.map(|side| (side, side)));
         if let (Some(size), Some((h, w))) = (self.size, here)
             && (h > size.height || w > size.width)
         {
@@ -165,9 +166,9 @@ impl Operation for PadTo {
                  offset"
             ));
         }
-        known.becomes(|size| self.output(size));
+        known.map_size(|size| self.output(size));
         if let Some(size) = self.size {
-            known.has_size(size);
+            known.set_size(size);
         }
         match known.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
@@ -178,15 +179,20 @@ impl Operation for PadTo {
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let padding = self
             .padding(on.size)
             .ok_or_else(|| no_room(self, on.size))?;
         on.steps.push(self.step(on.known, padding));
-        Ok(padding.around(on.size))
+        Ok(padding.padded_size(on.size))
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         // A smaller draw may have the room that this one has not.
         let to = self.output(size);
         let padding = self.padding(size).unwrap_or(Padding {
@@ -194,24 +200,24 @@ impl Operation for PadTo {
             right: to.1.saturating_sub(size.1),
             ..Padding::default()
         });
-        let over = Over {
-            behind: Some(most.reach().map(|sides| self.output(sides))),
-            ..Over::default()
+        let over = StepBounds {
+            size_after: Some(most.reach().map(|sides| self.output(sides))),
+            ..StepBounds::default()
         };
         most.add(self.step(known, padding), over);
         to
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             border: Some((self.padding_mode, self.fill)),
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }
 
 impl PadTo {
-    fn step(&self, known: &Known, padding: Padding) -> Step {
+    fn step(&self, known: &PixelState, padding: Padding) -> Step {
         Step::Pad {
             padding,
             mode: self.padding_mode,

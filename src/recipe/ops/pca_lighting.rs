@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::gauss;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Operation, Part, Rights, SampleFault, Sides, Step,
+    DrawContext, HeightWidth, MoveRights, Operation, OperationPart, PixelState, SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_FACTOR, number};
 
 described! {
@@ -49,10 +49,10 @@ impl PcaLighting {
 }
 
 impl Operation for PcaLighting {
-    const PARTS: &'static [Part] = &[Part::Color];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Color];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("adds to levels of red, green and blue")?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb_levels("adds to levels of red, green and blue")?;
         if known.channels == 1 {
             return Err("needs three channels, and the pictures are grey".into());
         }
@@ -78,18 +78,18 @@ impl Operation for PcaLighting {
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let alpha = [(); 3].map(|()| self.std * gauss(on.random));
         // Of red, green and blue, as pixels in memory are.
         on.steps.push(Step::Shift(self.noise(alpha)));
         Ok(on.size)
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
-            behind_resize: "noise on levels clips at 0 and 255, and both round: in front of the \
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
+            change_after_resize: "noise on levels clips at 0 and 255, and both round: in front of the \
                             resize or behind it",
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }

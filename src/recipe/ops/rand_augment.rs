@@ -7,17 +7,20 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::sign;
-use crate::recipe::augment::kind::{Kind, Look, happens, levels, moved, one_of};
 use crate::recipe::augment::paddle;
-use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
-use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+use crate::recipe::augment::policy_op::{
+    PolicyOp, WarpOptions, draw_chance, draw_policy_op, levels, push_largest_warps,
 };
+use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
+use crate::recipe::geometry::PixelRect;
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault,
+    UniformSource,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{count, pillow_filter, whole_levels};
-use crate::recipe::step::Augment;
-use crate::recipe::values::{Interpolation, PerChannel, Size};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::values::{InterpolationMode, PerChannel, Size};
 
 described! {
     example: "rand_augment: {num_ops: 2, magnitude: 9}";
@@ -35,7 +38,7 @@ described! {
         /// Which operations there are, and what a strength means to each.
         pub table: RandTable = RandTable::Torchvision,
         /// How pixels between pixels are found.
-        pub interpolation: Interpolation = Interpolation::Nearest,
+        pub interpolation: InterpolationMode = InterpolationMode::Nearest,
         /// The colour where there is no picture, levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
         /// Where batches set the size of rows: sizes of rows that have a strength of their
@@ -69,10 +72,10 @@ pub enum RandTable {
 }
 
 impl Operation for RandAugment {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
         pillow_filter(self.interpolation)?;
         whole_levels("fill", self.fill)?;
         if self.sizes.len() != self.magnitudes.len() || self.sizes.len() > MOST_SIZES {
@@ -91,7 +94,7 @@ impl Operation for RandAugment {
         count("num_ops", self.num_ops, MOST_OPS)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let size = on.size;
         match self.table {
             RandTable::Paddle4 => with_cutout(on),
@@ -101,12 +104,17 @@ impl Operation for RandAugment {
         Ok(size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| moved(2, most));
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.optionally(|most| push_largest_warps(2, most));
         size
     }
 
-    fn with_size(&self, (height, width): Sides) -> Option<Self> {
+    fn with_size(&self, (height, width): HeightWidth) -> Option<Self> {
         let mut strengths = self.sizes.iter().zip(&self.magnitudes);
         let own = strengths.find(|(size, _)| (size.height, size.width) == (height, width));
         (!self.sizes.is_empty()).then(|| Self {
@@ -135,23 +143,27 @@ fn strength(table: RandTable, m: f64) -> Result<(), String> {
 }
 
 /// `RandAugment._augmentation_space`.
-pub(crate) fn torchvision_strength(kind: Kind, at: u32, size: (u32, u32)) -> f64 {
+pub(crate) fn torchvision_strength(kind: PolicyOp, at: u32, size: (u32, u32)) -> f64 {
     match kind {
-        Kind::ShearX | Kind::ShearY => linspace(0.0, 0.3, at),
-        Kind::TranslateX | Kind::TranslateY => {
+        PolicyOp::ShearX | PolicyOp::ShearY => linspace(0.0, 0.3, at),
+        PolicyOp::TranslateX | PolicyOp::TranslateY => {
             linspace(0.0, (150.0 / 331.0 * kind.side(size)) as f32, at)
         }
-        Kind::Rotate => linspace(0.0, 30.0, at),
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => linspace(0.0, 0.9, at),
-        Kind::Posterize => 8.0 - (f64::from(at) / (f64::from(STRONGEST) / 4.0)).round_ties_even(),
-        Kind::Solarize => linspace(255.0, 0.0, at),
+        PolicyOp::Rotate => linspace(0.0, 30.0, at),
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
+            linspace(0.0, 0.9, at)
+        }
+        PolicyOp::Posterize => {
+            8.0 - (f64::from(at) / (f64::from(STRONGEST) / 4.0)).round_ties_even()
+        }
+        PolicyOp::Solarize => linspace(255.0, 0.0, at),
         _ => 0.0,
     }
 }
 
 /// `RandAugmentV4`'s.
-const WITH_CUTOUT: [Kind; 15] = {
-    let mut kinds = [Kind::Cutout; 15];
+const WITH_CUTOUT: [PolicyOp; 15] = {
+    let mut kinds = [PolicyOp::Cutout; 15];
     let mut i = 0;
     while i < paddle::KINDS.len() {
         kinds[i] = paddle::KINDS[i];
@@ -161,8 +173,8 @@ const WITH_CUTOUT: [Kind; 15] = {
 };
 
 /// `RandAugmentV2`'s.
-const WITH_ADD: [Kind; 16] = {
-    let mut kinds = [Kind::SolarizeAdd; 16];
+const WITH_ADD: [PolicyOp; 16] = {
+    let mut kinds = [PolicyOp::SolarizeAdd; 16];
     let mut i = 0;
     while i < WITH_CUTOUT.len() {
         kinds[i] = WITH_CUTOUT[i];
@@ -172,13 +184,13 @@ const WITH_ADD: [Kind; 16] = {
 };
 
 fn plain(o: &RandAugment, on: DrawContext<'_>) {
-    let look = Look::new(o.interpolation, o.fill);
+    let look = WarpOptions::new(o.interpolation, o.fill);
     for _ in 0..o.num_ops {
         let kinds = match o.table {
             RandTable::Torchvision => &TORCHVISION,
             _ => &paddle::KINDS,
         };
-        let kind = one_of(kinds, on.random);
+        let kind = draw_policy_op(kinds, on.random);
         let sign = sign(on.random);
         on.steps.augment(match o.table {
             RandTable::Torchvision => {
@@ -201,27 +213,27 @@ fn plain(o: &RandAugment, on: DrawContext<'_>) {
 fn with_add(o: &RandAugment, on: DrawContext<'_>) {
     let fill = levels(o.fill);
     for _ in 0..o.num_ops {
-        let kind = one_of(&WITH_ADD, on.random);
+        let kind = draw_policy_op(&WITH_ADD, on.random);
         let sign = sign(on.random);
         let place = place(on.size, on.random);
         let strength = paddle::scaled_v2(kind, o.magnitude);
         on.steps.augment(match kind {
-            Kind::Cutout => Some(hole(on.size, place, strength as u32, [fill[0]; 3])),
+            PolicyOp::Cutout => Some(hole(on.size, place, strength as u32, [fill[0]; 3])),
             _ => paddle::step_v2(kind, strength, sign, fill),
         });
     }
 }
 
 /// A point; the height and the width themselves may come.
-fn place((height, width): Sides, random: &mut impl Uniform) -> (u32, u32) {
+fn place((height, width): HeightWidth, random: &mut impl UniformSource) -> (u32, u32) {
     (random.next_up_to(height), random.next_up_to(width))
 }
 
 /// A square about a place, `half` pixels to each side, cut to the picture.
-fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 3]) -> Augment {
+fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 3]) -> AugmentStep {
     let (top, left) = (y.saturating_sub(half), x.saturating_sub(half));
-    Augment::Fill {
-        rect: Rect {
+    AugmentStep::Fill {
+        rect: PixelRect {
             top,
             left,
             height: y.saturating_add(half).min(height) - top,
@@ -234,14 +246,14 @@ fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 
 /// Every one of the 135 squared pairs is equally likely: two that are drawn alike.
 fn with_cutout(on: DrawContext<'_>) {
     for _ in 0..2 {
-        let kind = one_of(&WITH_CUTOUT, on.random);
+        let kind = draw_policy_op(&WITH_CUTOUT, on.random);
         let strength = paddle::strength(kind, 1 + on.random.next_up_to(8));
-        let done = happens(0.5, on.random);
+        let done = draw_chance(0.5, on.random);
         let sign = sign(on.random);
         let place = place(on.size, on.random);
         if done {
             on.steps.augment(match kind {
-                Kind::Cutout => Some(hole(on.size, place, strength as u32, [0; 3])),
+                PolicyOp::Cutout => Some(hole(on.size, place, strength as u32, [0; 3])),
                 _ => paddle::step(kind, strength, sign, on.size, levels(128.0.into())),
             });
         }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::operation::{Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_FACTOR, number, probability};
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 
 described! {
     example: "random_adjust_sharpness: {sharpness_factor: 2.0, p: 0.5}";
@@ -36,16 +36,16 @@ impl RandomAdjustSharpness {
 }
 
 impl Operation for RandomAdjustSharpness {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         number("sharpness_factor", self.sharpness_factor, 0.0, MAX_FACTOR)?;
         probability(self.p)
     }
 
     fn chance(&self) -> Option<(f64, Step)> {
-        let step = Step::Augment(Augment::Sharpness(self.sharpness_factor as f32));
+        let step = Step::Augment(AugmentStep::Sharpness(self.sharpness_factor as f32));
         Some((self.p, step))
     }
 }

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::augment::kind::levels;
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides, Step};
+use crate::recipe::augment::policy_op::levels;
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault, Step,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, number, pillow_filter, range, whole_levels};
-use crate::recipe::step::Augment;
-use crate::recipe::values::{Interpolation, PerChannel, Shear, Span};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::values::{InterpolationMode, PerChannel, Shear, Span};
 
 described! {
     example: "random_affine: {degrees: 15, translate: [0.1, 0.1], scale: [0.8, 1.2], shear: 10}";
@@ -32,8 +34,8 @@ described! {
         #[serde(default)]
         pub shear: Shear,
         /// `nearest`, `bilinear` or `bicubic`.
-        #[serde(default = "Interpolation::nearest")]
-        pub interpolation: Interpolation,
+        #[serde(default = "InterpolationMode::nearest")]
+        pub interpolation: InterpolationMode,
         /// The colour where there is no picture, whole levels 0 to 255.
         #[serde(default)]
         pub fill: PerChannel,
@@ -55,7 +57,7 @@ impl RandomAffine {
             translate: [0.0; 2],
             scale: Self::no_scale(),
             shear: Shear::default(),
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             fill: PerChannel::default(),
             center: None,
         }
@@ -63,10 +65,10 @@ impl RandomAffine {
 }
 
 impl Operation for RandomAffine {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         range("degrees", self.degrees, -360.0, 360.0)?;
         for part in self.translate {
             number("translate", part, 0.0, 1.0)?;
@@ -78,24 +80,24 @@ impl Operation for RandomAffine {
             number("center", place, -f64::from(MAX_SIDE), f64::from(MAX_SIDE))?;
         }
         pillow_filter(self.interpolation)?;
-        known.color("fill", self.fill.0)?;
+        known.check_color("fill", self.fill.0)?;
         whole_levels("fill", self.fill)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         let (w, h) = (f64::from(width), f64::from(height));
         let degrees = self.degrees.draw(on.random);
         let mut shift = |most: f64| Span(-most, most).draw(on.random).round_ties_even();
         let translate = [shift(self.translate[0] * w), shift(self.translate[1] * h)];
-        let turn = Turn {
+        let turn = AffineDraw {
             degrees,
             translate,
             scale: self.scale.draw(on.random),
             shear: [self.shear.x.draw(on.random), self.shear.y.draw(on.random)],
             center: self.center.unwrap_or([w * 0.5, h * 0.5]),
         };
-        on.steps.push(Step::Augment(Augment::Affine {
+        on.steps.push(Step::Augment(AugmentStep::Affine {
             matrix: turn.matrix(),
             interpolation: self.interpolation,
             fill: levels(PerChannel(on.known.in_memory(self.fill.0))),
@@ -110,7 +112,7 @@ const MOST_SCALE: f64 = 1000.0;
 const MOST_SHEAR: f64 = 89.0;
 
 /// What was drawn.
-struct Turn {
+struct AffineDraw {
     degrees: f64,
     translate: [f64; 2],
     scale: f64,
@@ -118,7 +120,7 @@ struct Turn {
     center: [f64; 2],
 }
 
-impl Turn {
+impl AffineDraw {
     /// From the middle of an output pixel to the place that it comes from: torchvision's
     /// `_get_inverse_affine_matrix`, operation by operation.
     fn matrix(&self) -> [f64; 6] {

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
-use crate::recipe::described::described;
-use crate::recipe::inner;
+use crate::recipe::nested_ops;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Named, Operation, Part, SampleFault, Sides, Uniform,
+    DrawContext, HeightWidth, LargestCase, NamedOperation, Operation, OperationPart, PixelState,
+    SampleFault, UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::probability;
 
 described! {
@@ -35,34 +36,39 @@ impl<O> RandomApply<O> {
     }
 }
 
-impl<O: Named> Operation for RandomApply<O> {
+impl<O: NamedOperation> Operation for RandomApply<O> {
     /// Several steps, of which some see the whole picture.
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
-        inner::check(&self.transforms, known)
+        nested_ops::check(&self.transforms, known)
     }
 
-    fn draw(&self, mut on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, mut on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         if on.random.next_f64() < self.p {
             for at in 0..self.transforms.len() {
-                inner::draw(&self.transforms, at, &mut on)?;
+                nested_ops::draw(&self.transforms, at, &mut on)?;
             }
         }
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        inner::largest(&self.transforms, known, size, most);
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        nested_ops::largest(&self.transforms, known, size, most);
         size
     }
 
-    fn levels(&self) -> usize {
-        inner::levels(&self.transforms)
+    fn nesting_depth(&self) -> usize {
+        nested_ops::levels(&self.transforms)
     }
 
-    fn operations_inside(&self) -> usize {
-        inner::operations(&self.transforms)
+    fn nested_operations(&self) -> usize {
+        nested_ops::operations(&self.transforms)
     }
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::operation::{Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::probability;
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 
 described! {
     example: "random_autocontrast: {p: 0.5}";
@@ -21,15 +21,15 @@ described! {
 }
 
 impl Operation for RandomAutocontrast {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         probability(self.p)
     }
 
     fn chance(&self) -> Option<(f64, Step)> {
-        let step = Step::Augment(Augment::AutoContrast);
+        let step = Step::Augment(AugmentStep::AutoContrast);
         Some((self.p, step))
     }
 }

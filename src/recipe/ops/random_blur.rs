@@ -4,13 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::is_default;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{number, probability};
-use crate::recipe::step::Augment;
-use crate::recipe::steps::Sink;
+use crate::recipe::step::AugmentStep;
+use crate::recipe::steps::StepSink;
 
 described! {
     example: "random_blur: {p: 0.5}";
@@ -44,10 +45,10 @@ const MOST_BELOW: u32 = 12;
 const MOST_ANGLE: u32 = 180;
 
 impl Operation for RandomBlur {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
         probability(self.p)?;
         let in_range = |name: &str, v: u32, least: u32, most: u32| {
             number(name, f64::from(v), f64::from(least), f64::from(most))
@@ -57,7 +58,7 @@ impl Operation for RandomBlur {
         in_range("motion_angle", self.motion_angle, 1, MOST_ANGLE)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         // The first number: `label` draws it again.
         if !blurs(self.p, on.random) {
             return Ok(on.size);
@@ -68,22 +69,27 @@ impl Operation for RandomBlur {
             let turn = on
                 .random
                 .next_up_to((2 * self.motion_angle).saturating_sub(1));
-            Augment::MotionBlur {
+            AugmentStep::MotionBlur {
                 length,
                 degrees: turn as i32 - self.motion_angle as i32,
             }
         } else {
             let width = odd_below(self.gaussian_below, on.random);
             let height = odd_below(self.gaussian_below, on.random);
-            Augment::GaussianBlur { width, height }
+            AugmentStep::GaussianBlur { width, height }
         };
         on.steps.push(Step::Augment(step));
         Ok(on.size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         if self.p > 0.0 {
-            let blur = Augment::MotionBlur {
+            let blur = AugmentStep::MotionBlur {
                 length: LEAST,
                 degrees: 0,
             };
@@ -92,21 +98,21 @@ impl Operation for RandomBlur {
         size
     }
 
-    fn labels(&self) -> Option<u32> {
+    fn label_count(&self) -> Option<u32> {
         self.label.then_some(2)
     }
 
-    fn label(&self, random: &mut impl Uniform) -> Option<i64> {
+    fn draw_label(&self, random: &mut impl UniformSource) -> Option<i64> {
         self.label.then(|| blurs(self.p, random).into())
     }
 }
 
-fn blurs(p: f64, random: &mut impl Uniform) -> bool {
+fn blurs(p: f64, random: &mut impl UniformSource) -> bool {
     random.next_f64() < p || p >= 1.0
 }
 
 /// 5, 7 and so on below a number.
-fn odd_below(below: u32, random: &mut impl Uniform) -> u32 {
+fn odd_below(below: u32, random: &mut impl UniformSource) -> u32 {
     let last = below.saturating_sub(LEAST + 1) / 2;
     LEAST + 2 * random.next_up_to(last)
 }
@@ -117,7 +123,7 @@ mod tests {
 
     struct Counter(u64);
 
-    impl Uniform for Counter {
+    impl UniformSource for Counter {
         fn next_f64(&mut self) -> f64 {
             self.0 = self
                 .0

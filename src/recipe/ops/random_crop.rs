@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
+use crate::recipe::crop_sizes::check_fits;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step, Uniform, lowest,
+    DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart, PixelState,
+    SampleFault, Step, UniformSource, push_lowest_draw,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{padding, sides};
-use crate::recipe::reach::Reach;
-use crate::recipe::sizes::fits;
-use crate::recipe::steps::{Over, Presence};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::{StepBounds, StepPresence};
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 
 described! {
@@ -54,36 +55,36 @@ impl RandomCrop {
 const FIX: &str = "use a resize or a pad before it";
 
 impl Operation for RandomCrop {
-    const PARTS: &'static [Part] = &[Part::Pad, Part::Crop];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Pad, OperationPart::Crop];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         sides(self.size)?;
-        known.color("fill", self.fill.0)?;
+        known.check_color("fill", self.fill.0)?;
         let pad = self.padding;
         padding(pad)?;
-        known.grows(pad)?;
+        known.add_padding(pad)?;
         if !self.pad_if_needed {
-            known.holds(self.size, FIX)?;
+            known.check_crop_fits(self.size, FIX)?;
         }
-        known.has_size(self.size);
+        known.set_size(self.size);
         Ok(())
     }
 
-    fn parts(&self) -> &'static [Part] {
+    fn parts(&self) -> &'static [OperationPart] {
         if self.pad_if_needed || self.padding != Padding::default() {
             Self::PARTS
         } else {
-            &[Part::Crop]
+            &[OperationPart::Crop]
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (pad, (h, w)) = paddings(self, on.size);
         if pad != Padding::default() {
             on.steps.push(self.pad(on.known, pad));
         }
-        fits(self.size, (h, w), "random_crop", FIX)?;
-        on.steps.push(Step::Crop(Rect {
+        check_fits(self.size, (h, w), "random_crop", FIX)?;
+        on.steps.push(Step::Crop(PixelRect {
             top: on.random.next_up_to(h - self.size.height),
             left: on.random.next_up_to(w - self.size.width),
             width: self.size.width,
@@ -92,51 +93,56 @@ impl Operation for RandomCrop {
         Ok((self.size.height, self.size.width))
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let reach = most.reach();
-        if !self.pad_if_needed || reach.is_certain() {
-            return lowest(self, known, size, most);
+        if !self.pad_if_needed || reach.is_fixed() {
+            return push_lowest_draw(self, known, size, most);
         }
         // Some pictures are padded, and others are not.
         let padded = self.padded(reach);
         let (pad, _) = paddings(self, size);
         let pads = pad != Padding::default();
         if pads {
-            let over = Over {
-                presence: Presence::Maybe,
-                behind: Some(padded),
-                ..Over::default()
+            let over = StepBounds {
+                presence: StepPresence::Maybe,
+                size_after: Some(padded),
+                ..StepBounds::default()
             };
             most.add(self.pad(known, pad), over);
         }
-        let crop = Rect {
+        let crop = PixelRect {
             top: 0,
             left: 0,
             width: self.size.width,
             height: self.size.height,
         };
-        let over = Over {
-            padded: (!pads).then_some(padded),
-            ..Over::default()
+        let over = StepBounds {
+            padded_before: (!pads).then_some(padded),
+            ..StepBounds::default()
         };
         most.add(Step::Crop(crop), over);
         (self.size.height, self.size.width)
     }
 
-    fn part_name(&self, part: Part) -> Option<&'static str> {
-        (part == Part::Pad).then_some("its padding")
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
+        (part == OperationPart::Pad).then_some("its padding")
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             border: Some((self.padding_mode, self.fill)),
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }
 
 impl RandomCrop {
-    fn pad(&self, known: &Known, padding: Padding) -> Step {
+    fn pad(&self, known: &PixelState, padding: Padding) -> Step {
         Step::Pad {
             padding,
             mode: self.padding_mode,
@@ -145,7 +151,7 @@ impl RandomCrop {
     }
 
     /// The sizes of what is cropped, where some pictures need padding.
-    fn padded(&self, from: Reach) -> Reach {
+    fn padded(&self, from: SizeBounds) -> SizeBounds {
         let (size, padding) = (self.size, self.padding);
         let padded = |side: u32, by: u32, want: u32| {
             let side = side.saturating_add(by);
@@ -162,14 +168,14 @@ impl RandomCrop {
         };
         let (a, b) = (both(from.low.0, from.low.1), both(from.high.0, from.high.1));
         let high = (a.0.max(b.0), a.1.max(b.1));
-        Reach::between((size.height.min(high.0), size.width.min(high.1)), high)
+        SizeBounds::between((size.height.min(high.0), size.width.min(high.1)), high)
     }
 }
 
 /// What a random crop pads, and the size that it crops from.
-fn paddings(o: &RandomCrop, size: Sides) -> (Padding, (u32, u32)) {
+fn paddings(o: &RandomCrop, size: HeightWidth) -> (Padding, (u32, u32)) {
     let mut pad = o.padding;
-    let (h, w) = pad.around(size);
+    let (h, w) = pad.padded_size(size);
     if o.pad_if_needed {
         // On both sides by all that is missing, as in torchvision.
         let (y, x) = (
@@ -183,5 +189,5 @@ fn paddings(o: &RandomCrop, size: Sides) -> (Padding, (u32, u32)) {
             bottom: pad.bottom + y,
         };
     }
-    (pad, pad.around(size))
+    (pad, pad.padded_size(size))
 }

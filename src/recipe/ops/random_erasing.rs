@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::geometry::Rect;
-use crate::recipe::known::Values;
+use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
+use crate::recipe::pixel_state::ValueKind;
 use crate::recipe::ranges::{count, probability, range};
-use crate::recipe::step::Erased;
-use crate::recipe::values::{Aspect, Erasing, Span};
+use crate::recipe::step::BoxFill;
+use crate::recipe::values::{AspectDistribution, EraseFill, Span};
 
 described! {
     example: "random_erasing: {p: 0.25, value: random}";
@@ -28,40 +29,40 @@ described! {
         /// Range of the box's height divided by its width.
         pub ratio: Span = Span(0.3, 3.3),
         /// `log`, as torchvision, or `uniform`.
-        pub aspect: Aspect = Aspect::Log,
+        pub aspect: AspectDistribution = AspectDistribution::Log,
         /// Boxes that are drawn until one fits; with none that does nothing is erased.
         pub attempts: u32 = 10,
         /// What the box becomes: levels, or `random`.
-        pub value: Erasing = Erasing::default(),
+        pub value: EraseFill = EraseFill::default(),
     }
 }
 
 impl Operation for RandomErasing {
-    const PARTS: &'static [Part] = &[Part::Erase];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Erase];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         probability(self.p)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
         count("attempts", self.attempts, MAX_ATTEMPTS)?;
         match (self.value, known.values) {
-            (Erasing::Value(v), _) => known.color("value", v.0)?,
-            (Erasing::Random, Values::Color(space)) => {
+            (EraseFill::Value(v), _) => known.check_color("value", v.0)?,
+            (EraseFill::Random, ValueKind::Color(space)) => {
                 return Err(format!(
                     "value 'random' works on levels and on normalized pixels, not on {}: use a \
                      number, or move it after normalize",
                     space.name()
                 ));
             }
-            (Erasing::Random, _) => {}
+            (EraseFill::Random, _) => {}
         }
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         if let Some((rect, with)) = erase(self, on.known.values, on.size, on.random) {
             let with = match with {
-                Erased::Value(v) => Erased::Value(on.known.in_memory(v)),
+                BoxFill::Value(v) => BoxFill::Value(on.known.in_memory(v)),
                 noise => noise,
             };
             let grey = on.known.is_grey();
@@ -70,8 +71,13 @@ impl Operation for RandomErasing {
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.erased(known, size)
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.push_erase(known, size)
     }
 }
 
@@ -82,10 +88,10 @@ const MAX_ATTEMPTS: u32 = 1000;
 /// a box without pixels, which both take for one that fits, is drawn again.
 fn erase(
     o: &RandomErasing,
-    values: Values,
+    values: ValueKind,
     (height, width): (u32, u32),
-    random: &mut impl Uniform,
-) -> Option<(Rect, Erased)> {
+    random: &mut impl UniformSource,
+) -> Option<(PixelRect, BoxFill)> {
     if random.next_f64() >= o.p && o.p < 1.0 {
         return None;
     }
@@ -95,23 +101,23 @@ fn erase(
     for _ in 0..o.attempts {
         let part = area * o.scale.draw(random);
         let aspect = match o.aspect {
-            Aspect::Log => libm::exp(log.draw(random)),
-            Aspect::Uniform => o.ratio.draw(random),
+            AspectDistribution::Log => libm::exp(log.draw(random)),
+            AspectDistribution::Uniform => o.ratio.draw(random),
         };
         let h = (part * aspect).sqrt().round_ties_even();
         let w = (part / aspect).sqrt().round_ties_even();
         if h >= 1.0 && w >= 1.0 && h < f64::from(height) && w < f64::from(width) {
             let (h, w) = (h as u32, w as u32);
-            let rect = Rect {
+            let rect = PixelRect {
                 top: random.next_up_to(height - h),
                 left: random.next_up_to(width - w),
                 width: w,
                 height: h,
             };
             let with = match (o.value, values) {
-                (Erasing::Value(v), _) => Erased::Value(v.0),
-                (Erasing::Random, Values::Normalized) => Erased::Normal(key),
-                (Erasing::Random, _) => Erased::Levels(key),
+                (EraseFill::Value(v), _) => BoxFill::Value(v.0),
+                (EraseFill::Random, ValueKind::Normalized) => BoxFill::Normal(key),
+                (EraseFill::Random, _) => BoxFill::Levels(key),
             };
             return Some((rect, with));
         }

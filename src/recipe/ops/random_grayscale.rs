@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, OnDevice, Operation, Part, Step};
+use crate::recipe::operation::{DeviceSupport, Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::probability;
 
 described! {
@@ -19,10 +19,10 @@ described! {
 }
 
 impl Operation for RandomGrayscale {
-    const PARTS: &'static [Part] = &[Part::Color];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Color];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels_of_rgb("is made from rgb levels")?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb_levels("is made from rgb levels")?;
         probability(self.p)?;
         Ok(())
     }
@@ -31,10 +31,10 @@ impl Operation for RandomGrayscale {
         Some((self.p, Step::Grayscale))
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             colors: Some(1),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }

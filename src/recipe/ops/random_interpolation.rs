@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::augment::kind::happens;
-use crate::recipe::described::described;
+use crate::recipe::augment::policy_op::draw_chance;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::probability;
-use crate::recipe::reach::Reach;
-use crate::recipe::step::{Augment, OpencvFilter};
-use crate::recipe::steps::Over;
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::step::{AugmentStep, OpencvFilter};
+use crate::recipe::steps::StepBounds;
 use crate::recipe::values::Size;
 
 described! {
@@ -36,16 +37,16 @@ const FILTERS: [OpencvFilter; 5] = [
 ];
 
 impl Operation for RandomInterpolation {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         probability(self.p)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
-        if !happens(self.p, on.random) {
+        if !draw_chance(self.p, on.random) {
             return Ok((height, width));
         }
         let part = 0.2 + 0.8 * on.random.next_f64();
@@ -59,18 +60,23 @@ impl Operation for RandomInterpolation {
         Ok((height, width))
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let before = most.reach();
         let square = (size.0, size.0);
         let most_square = (before.high.0, before.high.0);
         most.optionally(|most| {
             for (size, behind) in [
-                (square, Reach::between((1, 1), most_square)),
+                (square, SizeBounds::between((1, 1), most_square)),
                 (size, before),
             ] {
-                let over = Over {
-                    behind: Some(behind),
-                    ..Over::default()
+                let over = StepBounds {
+                    size_after: Some(behind),
+                    ..StepBounds::default()
                 };
                 most.add(resample(size, OpencvFilter::Linear), over);
             }
@@ -79,8 +85,8 @@ impl Operation for RandomInterpolation {
     }
 }
 
-fn resample((height, width): Sides, filter: OpencvFilter) -> Step {
-    Step::Augment(Augment::Resample {
+fn resample((height, width): HeightWidth, filter: OpencvFilter) -> Step {
+    Step::Augment(AugmentStep::Resample {
         size: Size { height, width },
         filter,
     })

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::inner;
+use crate::recipe::nested_ops;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Named, Operation, Part, SampleFault, Sides, Uniform,
+    DrawContext, HeightWidth, LargestCase, NamedOperation, Operation, OperationPart, PixelState,
+    SampleFault, UniformSource,
 };
+use crate::recipe::operation_docs::described;
 
 described! {
     example: "random_order: {transforms: [{color_jitter: {brightness: 0.4}}, {gaussian_blur: {kernel_size: 9}}]}";
@@ -28,38 +29,43 @@ impl<O> RandomOrder<O> {
     }
 }
 
-impl<O: Named> Operation for RandomOrder<O> {
+impl<O: NamedOperation> Operation for RandomOrder<O> {
     /// Several steps, of which some see the whole picture.
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        inner::check(&self.transforms, known)
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        nested_ops::check(&self.transforms, known)
     }
 
-    fn draw(&self, mut on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, mut on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let mut order: Vec<usize> = (0..self.transforms.len()).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, on.random.next_up_to(i as u32) as usize);
         }
         for at in order {
-            inner::draw(&self.transforms, at, &mut on)?;
+            nested_ops::draw(&self.transforms, at, &mut on)?;
         }
         Ok(on.size)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         // Twice, so that each stands behind every other.
         for _ in 0..2 {
-            inner::largest(&self.transforms, known, size, most);
+            nested_ops::largest(&self.transforms, known, size, most);
         }
         size
     }
 
-    fn levels(&self) -> usize {
-        inner::levels(&self.transforms)
+    fn nesting_depth(&self) -> usize {
+        nested_ops::levels(&self.transforms)
     }
 
-    fn operations_inside(&self) -> usize {
-        inner::operations(&self.transforms)
+    fn nested_operations(&self) -> usize {
+        nested_ops::operations(&self.transforms)
     }
 }

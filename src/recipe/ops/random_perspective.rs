@@ -2,15 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::augment::kind::levels;
-use crate::recipe::described::described;
+use crate::recipe::augment::policy_op::levels;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{number, pillow_filter, probability, whole_levels};
-use crate::recipe::step::Augment;
-use crate::recipe::steps::Sink;
-use crate::recipe::values::{Interpolation, PerChannel};
+use crate::recipe::step::AugmentStep;
+use crate::recipe::steps::StepSink;
+use crate::recipe::values::{InterpolationMode, PerChannel};
 
 described! {
     example: "random_perspective: {distortion_scale: 0.5, p: 0.5, fill: 128}";
@@ -27,25 +28,25 @@ described! {
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
         /// `nearest`, `bilinear` or `bicubic`.
-        pub interpolation: Interpolation = Interpolation::Bilinear,
+        pub interpolation: InterpolationMode = InterpolationMode::Bilinear,
         /// The colour where there is no picture, whole levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for RandomPerspective {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         number("distortion_scale", self.distortion_scale, 0.0, 1.0)?;
         probability(self.p)?;
         pillow_filter(self.interpolation)?;
-        known.color("fill", self.fill.0)?;
+        known.check_color("fill", self.fill.0)?;
         whole_levels("fill", self.fill)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         if on.random.next_f64() >= self.p {
             return Ok((height, width));
@@ -68,15 +69,20 @@ impl Operation for RandomPerspective {
         Ok((height, width))
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         most.optionally(|most| most.push(self.step(known, [0.0; 8])));
         size
     }
 }
 
 impl RandomPerspective {
-    fn step(&self, known: &Known, coefficients: [f64; 8]) -> Step {
-        Step::Augment(Augment::Perspective {
+    fn step(&self, known: &PixelState, coefficients: [f64; 8]) -> Step {
+        Step::Augment(AugmentStep::Perspective {
             coefficients,
             interpolation: self.interpolation,
             fill: levels(PerChannel(known.in_memory(self.fill.0))),
@@ -90,7 +96,7 @@ type Point = [i64; 2];
 /// Where pixels come from when the picture's corners (top left, top right, bottom right,
 /// bottom left) lie there: torchvision's `_get_perspective_coeffs`, rounded to `f32` as
 /// there. None: three of them lie on a line.
-fn from_corners(corners: [Point; 4], (height, width): Sides) -> Option<[f64; 8]> {
+fn from_corners(corners: [Point; 4], (height, width): HeightWidth) -> Option<[f64; 8]> {
     let on_a_line = (0..4).any(|left_out| {
         let at = |i: usize| corners[(left_out + 1 + i) % 4];
         let [p, q, r] = [at(0), at(1), at(2)];

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::operation::{Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{number, probability};
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 
 described! {
     example: "random_posterize: {bits: 4, p: 0.5}";
@@ -33,16 +33,16 @@ impl RandomPosterize {
 
 impl Operation for RandomPosterize {
     /// Behind a resize other pixels would fall to other levels, by up to a whole step.
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         number("bits", f64::from(self.bits), 0.0, 8.0)?;
         probability(self.p)
     }
 
     fn chance(&self) -> Option<(f64, Step)> {
-        let step = Step::Augment(Augment::Posterize {
+        let step = Step::Augment(AugmentStep::Posterize {
             bits: self.bits as u8,
         });
         Some((self.p, step))

@@ -3,15 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::yes;
-use crate::recipe::described::described;
 use crate::recipe::geometry::{largest_box, random_box};
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
+    SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{range, sides};
-use crate::recipe::reach::Shape;
-use crate::recipe::steps::{Over, Sink};
-use crate::recipe::values::{Interpolation, Size, Span};
+use crate::recipe::size_bounds::AspectBounds;
+use crate::recipe::steps::{StepBounds, StepSink};
+use crate::recipe::values::{InterpolationMode, Size, Span};
 
 described! {
     example: "random_resized_crop: {size: 224, scale: [0.08, 1.0]}";
@@ -30,7 +31,7 @@ described! {
         pub ratio: Span,
         /// How pixels between pixels are found.
         #[serde(default)]
-        pub interpolation: Interpolation,
+        pub interpolation: InterpolationMode,
         /// A smaller picture is made of all pixels, as Pillow does.
         #[serde(default = "yes")]
         pub antialias: bool,
@@ -52,24 +53,24 @@ impl RandomResizedCrop {
             size: size.into(),
             scale: Self::default_scale(),
             ratio: Self::default_ratio(),
-            interpolation: Interpolation::Bilinear,
+            interpolation: InterpolationMode::Bilinear,
             antialias: true,
         }
     }
 }
 
 impl Operation for RandomResizedCrop {
-    const PARTS: &'static [Part] = &[Part::Crop, Part::Resize];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Crop, OperationPart::Resize];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         sides(self.size)?;
         range("scale", self.scale, 0.0, 1.0)?;
         range("ratio", self.ratio, 0.0, f64::MAX)?;
-        known.has_size(self.size);
+        known.set_size(self.size);
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = random_box(width, height, scale, ratio, on.random);
@@ -82,11 +83,16 @@ impl Operation for RandomResizedCrop {
         Ok((self.size.height, self.size.width))
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        let over = Over {
-            behind: Some(most.reach().random_part(self.scale, self.ratio)),
-            shape: Some(Shape::rounded(self.ratio)),
-            ..Over::default()
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        let over = StepBounds {
+            size_after: Some(most.reach().after_random_crop(self.scale, self.ratio)),
+            shape: Some(AspectBounds::rounded(self.ratio)),
+            ..StepBounds::default()
         };
         most.add(Step::Crop(largest_box(size, self.scale, self.ratio)), over);
         most.push(Step::Resize {
@@ -97,25 +103,25 @@ impl Operation for RandomResizedCrop {
         (self.size.height, self.size.width)
     }
 
-    fn with_size(&self, size: Sides) -> Option<Self> {
+    fn with_size(&self, size: HeightWidth) -> Option<Self> {
         Some(Self {
             size: size.into(),
             ..*self
         })
     }
 
-    fn part_name(&self, part: Part) -> Option<&'static str> {
+    fn part_name(&self, part: OperationPart) -> Option<&'static str> {
         Some(match part {
-            Part::Crop => "its crop",
+            OperationPart::Crop => "its crop",
             _ => "its resize",
         })
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             ratio: Some(self.ratio),
             filter: Some((self.interpolation, self.antialias)),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::recipe::crop_sizes::turn;
 use crate::recipe::defaults::is_default;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
-use crate::recipe::sizes::turn;
-use crate::recipe::steps::Over;
+use crate::recipe::operation_docs::described;
+use crate::recipe::steps::StepBounds;
 
 described! {
     example: "random_rotate90: {}";
@@ -25,24 +26,29 @@ described! {
 }
 
 impl Operation for RandomRotate90 {
-    const PARTS: &'static [Part] = &[Part::Turn];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Turn];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         known.size = known.size.filter(|(h, w)| h == w);
         known.resized = true;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         Ok(turn(quarters(on.random), on.size, on.steps))
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         // There, and the sizes of the other steps those of the picture.
-        let over = Over {
-            behind: Some(most.reach().turned()),
+        let over = StepBounds {
+            size_after: Some(most.reach().after_any_turn()),
             any_quarter: true,
-            ..Over::default()
+            ..StepBounds::default()
         };
         most.add(Step::Turn(2), over);
         size
@@ -52,11 +58,11 @@ impl Operation for RandomRotate90 {
         true
     }
 
-    fn labels(&self) -> Option<u32> {
+    fn label_count(&self) -> Option<u32> {
         self.label.then_some(MOST_QUARTERS + 1)
     }
 
-    fn label(&self, random: &mut impl Uniform) -> Option<i64> {
+    fn draw_label(&self, random: &mut impl UniformSource) -> Option<i64> {
         self.label.then(|| quarters(random).into())
     }
 }
@@ -64,6 +70,6 @@ impl Operation for RandomRotate90 {
 /// The most quarter turns that are drawn.
 const MOST_QUARTERS: u32 = 3;
 
-fn quarters(random: &mut impl Uniform) -> u8 {
+fn quarters(random: &mut impl UniformSource) -> u8 {
     random.next_up_to(MOST_QUARTERS) as u8
 }

@@ -3,15 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::{always, is_always, is_default};
-use crate::recipe::described::described;
 use crate::recipe::geometry::rotated_size;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault, Step,
+    UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{probability, range};
-use crate::recipe::reach::Reach;
-use crate::recipe::steps::{Over, Presence};
-use crate::recipe::values::{Interpolation, PerChannel, RotationStyle, Span};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::{StepBounds, StepPresence};
+use crate::recipe::values::{InterpolationMode, PerChannel, RotationStyle, Span};
 
 described! {
     example: "random_rotation: {degrees: 15, interpolation: bilinear}";
@@ -26,8 +27,8 @@ described! {
         pub degrees: Span,
         /// `nearest` (torchvision's default) or `bilinear`; with `style: opencv` also
         /// `bicubic`.
-        #[serde(default = "Interpolation::nearest")]
-        pub interpolation: Interpolation,
+        #[serde(default = "InterpolationMode::nearest")]
+        pub interpolation: InterpolationMode,
         /// The output is as large as the turned picture; otherwise as the picture.
         #[serde(default)]
         pub expand: bool,
@@ -48,7 +49,7 @@ impl RandomRotation {
     pub fn new(degrees: Span) -> Self {
         Self {
             degrees,
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             expand: false,
             fill: PerChannel::default(),
             p: 1.0,
@@ -58,11 +59,11 @@ impl RandomRotation {
 }
 
 impl Operation for RandomRotation {
-    const PARTS: &'static [Part] = &[Part::Rotate];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Rotate];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         range("degrees", self.degrees, -360.0, 360.0)?;
-        known.color("fill", self.fill.0)?;
+        known.check_color("fill", self.fill.0)?;
         probability(self.p)?;
         self.served(known)?;
         if self.expand {
@@ -72,7 +73,7 @@ impl Operation for RandomRotation {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let (height, width) = on.size;
         let size = (height, width);
         if self.p < 1.0 && on.random.next_f64() >= self.p {
@@ -89,22 +90,27 @@ impl Operation for RandomRotation {
         Ok(to)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let to = if self.expand { around(size) } else { size };
         let reach = most.reach();
         let behind = self.expand.then(|| {
             let least = reach.low.0.min(reach.low.1).saturating_sub(1).max(1);
-            Reach::between((least, least), around(reach.high))
+            SizeBounds::between((least, least), around(reach.high))
         });
         let presence = if self.p < 1.0 {
-            Presence::Optional
+            StepPresence::Optional
         } else {
-            Presence::Always
+            StepPresence::Always
         };
-        let over = Over {
+        let over = StepBounds {
             presence,
-            behind,
-            ..Over::default()
+            size_after: behind,
+            ..StepBounds::default()
         };
         most.add(self.turn(known, self.degrees.1, to), over);
         to
@@ -116,7 +122,7 @@ impl Operation for RandomRotation {
 }
 
 impl RandomRotation {
-    fn turn(&self, known: &Known, degrees: f64, to: Sides) -> Step {
+    fn turn(&self, known: &PixelState, degrees: f64, to: HeightWidth) -> Step {
         Step::Rotate {
             degrees,
             interpolation: self.interpolation,
@@ -127,11 +133,11 @@ impl RandomRotation {
     }
 
     /// A turn by any angle can be had in its style.
-    fn served(&self, known: &Known) -> Result<(), String> {
+    fn served(&self, known: &PixelState) -> Result<(), String> {
         let opencv = self.style == RotationStyle::Opencv;
         let served = match (self.interpolation, opencv) {
-            (Interpolation::Nearest | Interpolation::Bilinear, _) => true,
-            (Interpolation::Bicubic, opencv) => opencv,
+            (InterpolationMode::Nearest | InterpolationMode::Bilinear, _) => true,
+            (InterpolationMode::Bicubic, opencv) => opencv,
             _ => false,
         };
         if !served {
@@ -158,7 +164,7 @@ impl RandomRotation {
 }
 
 /// No side is longer than the diagonal, both ends rounded outwards.
-fn around((height, width): Sides) -> Sides {
+fn around((height, width): HeightWidth) -> HeightWidth {
     let diagonal = libm::hypot(f64::from(height), f64::from(width)).ceil() as u32;
     let side = diagonal.saturating_add(1);
     (side, side)

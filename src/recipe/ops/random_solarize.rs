@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::half;
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::operation::{Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{number, probability};
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 
 described! {
     example: "random_solarize: {threshold: 128, p: 0.2}";
@@ -36,16 +36,16 @@ impl RandomSolarize {
 
 impl Operation for RandomSolarize {
     /// Behind a resize other pixels would lie above the threshold.
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_levels8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_levels8()?;
         number("threshold", self.threshold, 0.0, 256.0)?;
         probability(self.p)
     }
 
     fn chance(&self) -> Option<(f64, Step)> {
-        let step = Step::Augment(Augment::Solarize {
+        let step = Step::Augment(AugmentStep::Solarize {
             // Levels are whole, and so are `f32` of this size.
             threshold: self.threshold.ceil() as f32,
         });

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{Known, Operation, Part, Step};
+use crate::recipe::operation::{Operation, OperationPart, PixelState, Step};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::probability;
 
 described! {
@@ -19,9 +19,9 @@ described! {
 }
 
 impl Operation for RandomVerticalFlip {
-    const PARTS: &'static [Part] = &[Part::Turn];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Turn];
 
-    fn check(&self, _known: &mut Known) -> Result<(), String> {
+    fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         probability(self.p)
     }
 

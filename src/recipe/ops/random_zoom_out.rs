@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::FaultKind;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, Rights, SampleFault, Sides, Step, Uniform,
+    DrawContext, HeightWidth, LargestCase, MoveRights, Operation, OperationPart, PixelState,
+    SampleFault, Step, UniformSource,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{MAX_SIDE, probability, range};
-use crate::recipe::reach::Reach;
-use crate::recipe::steps::{Over, Presence};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::{StepBounds, StepPresence};
 use crate::recipe::values::{Padding, PaddingMode, PerChannel, Span};
 
 described! {
@@ -30,12 +31,12 @@ described! {
 }
 
 impl Operation for RandomZoomOut {
-    const PARTS: &'static [Part] = &[Part::Pad];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Pad];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         range("side_range", self.side_range, 1.0, MOST)?;
         probability(self.p)?;
-        known.color("fill", self.fill.0)?;
+        known.check_color("fill", self.fill.0)?;
         if let Some(here) = known.size {
             let (h, w) = zoomed(here, self.side_range.1 as f32);
             if h.max(w) > MAX_SIDE {
@@ -44,14 +45,14 @@ impl Operation for RandomZoomOut {
                      pixels: use a smaller side_range"
                 ));
             }
-            known.at_least = Some(here.0.min(here.1));
+            known.min_side = Some(here.0.min(here.1));
         }
         known.size = None;
         known.resized = true;
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         if on.random.next_f64() >= self.p {
             return Ok(on.size);
         }
@@ -72,30 +73,35 @@ impl Operation for RandomZoomOut {
         Ok(to)
     }
 
-    fn largest(&self, known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let to = zoomed(size, self.side_range.1 as f32);
         let reach = most.reach();
         let (presence, least) = match self.p < 1.0 {
-            true => (Presence::Optional, 1.0),
-            false => (Presence::Always, self.side_range.0 as f32),
+            true => (StepPresence::Optional, 1.0),
+            false => (StepPresence::Always, self.side_range.0 as f32),
         };
-        let behind = Reach::between(
+        let behind = SizeBounds::between(
             zoomed(reach.low, least),
             zoomed(reach.high, self.side_range.1 as f32),
         );
-        let over = Over {
+        let over = StepBounds {
             presence,
-            behind: Some(behind),
-            ..Over::default()
+            size_after: Some(behind),
+            ..StepBounds::default()
         };
         most.add(self.step(known, size, to, (0, 0)), over);
         to
     }
 
-    fn rights(&self) -> Rights {
-        Rights {
+    fn move_rights(&self) -> MoveRights {
+        MoveRights {
             border: Some((PaddingMode::Constant, self.fill)),
-            ..Rights::default()
+            ..MoveRights::default()
         }
     }
 }
@@ -104,13 +110,19 @@ impl Operation for RandomZoomOut {
 const MOST: f64 = 64.0;
 
 /// Cut to whole pixels; never smaller.
-fn zoomed((height, width): Sides, by: f32) -> Sides {
+fn zoomed((height, width): HeightWidth, by: f32) -> HeightWidth {
     let side = |n: u32| ((n as f32 * by) as u32).max(n);
     (side(height), side(width))
 }
 
 impl RandomZoomOut {
-    fn step(&self, known: &Known, from: Sides, to: Sides, (left, top): (u32, u32)) -> Step {
+    fn step(
+        &self,
+        known: &PixelState,
+        from: HeightWidth,
+        to: HeightWidth,
+        (left, top): (u32, u32),
+    ) -> Step {
         Step::Pad {
             padding: Padding {
                 left,

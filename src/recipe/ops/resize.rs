@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::defaults::yes;
-use crate::recipe::described::described;
 use crate::recipe::operation::{
-    DrawContext, Known, Largest, OnDevice, Operation, Part, SampleFault, Sides, Step,
+    DeviceSupport, DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState,
+    SampleFault, Step,
 };
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{check_side, sides};
-use crate::recipe::reach::Reach;
-use crate::recipe::steps::Over;
-use crate::recipe::values::{Interpolation, ResizeTo, Rounding, Size};
+use crate::recipe::size_bounds::SizeBounds;
+use crate::recipe::steps::StepBounds;
+use crate::recipe::values::{InterpolationMode, LengthRounding, ResizeTo, Size};
 
 described! {
     example: "resize: {size: 256}";
@@ -30,13 +31,13 @@ described! {
         pub max_size: Option<u32>,
         /// How pixels between pixels are found.
         #[serde(default)]
-        pub interpolation: Interpolation,
+        pub interpolation: InterpolationMode,
         /// A smaller picture is made of all pixels, as Pillow does.
         #[serde(default = "yes")]
         pub antialias: bool,
         /// Of the longer side: `down` as torchvision, `nearest` as PaddleClas.
         #[serde(default = "down", skip_serializing_if = "is_down")]
-        pub rounding: Rounding,
+        pub rounding: LengthRounding,
     }
 }
 
@@ -45,9 +46,9 @@ impl Resize {
         Self {
             size,
             max_size,
-            interpolation: Interpolation::Bilinear,
+            interpolation: InterpolationMode::Bilinear,
             antialias: true,
-            rounding: Rounding::Down,
+            rounding: LengthRounding::Down,
         }
     }
 
@@ -71,18 +72,18 @@ impl Resize {
     /// Height and width of what becomes of a picture of this height and width:
     /// torchvision's sizes, or with `rounding: nearest` PaddleClas'; but for sides
     /// that would be 0.
-    pub(crate) fn output(&self, (height, width): Sides) -> Sides {
+    pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         let (short, long) = (height.min(width), height.max(width));
         // `b` times the factor that makes `a` of `c`.
         let scaled = |a: u32, b: u32, c: u32| match self.rounding {
             // In whole numbers, as torchvision's int(): a float quotient may fall just
             // below the whole number that it stands for.
-            Rounding::Down => {
+            LengthRounding::Down => {
                 let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
                 v.clamp(1, u64::from(u32::MAX)) as u32
             }
             // In floats, the factor first, as there: halves are what that makes of them.
-            Rounding::Nearest => {
+            LengthRounding::Nearest => {
                 let factor = f64::from(a) / f64::from(c.max(1));
                 ((f64::from(b) * factor).round_ties_even() as u32).max(1)
             }
@@ -109,10 +110,10 @@ impl Resize {
 }
 
 impl Operation for Resize {
-    const PARTS: &'static [Part] = &[Part::Resize];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Resize];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         if let Some(side) = self.max_size {
             check_side("max_size", side)?;
         }
@@ -124,13 +125,13 @@ impl Operation for Resize {
             ),
             (Some(ResizeTo::Exact(size)), None) => {
                 sides(size)?;
-                if self.rounding == Rounding::Nearest {
+                if self.rounding == LengthRounding::Nearest {
                     return Err(format!(
                         "size {size} sets both sides, so rounding has no effect: remove it, or \
                          use one number as size"
                     ));
                 }
-                known.has_size(size);
+                known.set_size(size);
                 Ok(())
             }
             (Some(ResizeTo::Exact(size)), Some(max)) => Err(format!(
@@ -145,7 +146,7 @@ impl Operation for Resize {
                     ));
                 }
                 known.size = known.size.map(|size| self.output(size));
-                known.at_least = match (known.size, max) {
+                known.min_side = match (known.size, max) {
                     (Some((h, w)), _) => Some(h.min(w)),
                     (None, None) => Some(side),
                     // A long picture's shorter side may be anything.
@@ -155,13 +156,13 @@ impl Operation for Resize {
             }
             (None, Some(_)) => {
                 known.size = known.size.map(|size| self.output(size));
-                known.at_least = known.size.map(|(h, w)| h.min(w));
+                known.min_side = known.size.map(|(h, w)| h.min(w));
                 Ok(())
             }
         }
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let to = self.output(on.size);
         on.steps.push(Step::Resize {
             size: to.into(),
@@ -171,7 +172,12 @@ impl Operation for Resize {
         Ok(to)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         let to = self.output(size);
         let step = Step::Resize {
             size: to.into(),
@@ -180,34 +186,34 @@ impl Operation for Resize {
         };
         let reach = most.reach();
         // Both sides stand in the step otherwise: the batch may have set them.
-        let by_shape = !reach.is_certain() && !matches!(self.size, Some(ResizeTo::Exact(_)));
+        let by_shape = !reach.is_fixed() && !matches!(self.size, Some(ResizeTo::Exact(_)));
         let behind = by_shape.then(|| self.bounds(reach));
-        let over = Over {
-            behind,
-            ..Over::default()
+        let over = StepBounds {
+            size_after: behind,
+            ..StepBounds::default()
         };
         most.add(step, over);
         to
     }
 
-    fn with_size(&self, size: Sides) -> Option<Self> {
+    fn with_size(&self, size: HeightWidth) -> Option<Self> {
         matches!(self.size, Some(ResizeTo::Exact(_))).then(|| Self {
             size: Some(ResizeTo::Exact(size.into())),
             ..*self
         })
     }
 
-    fn on_device(&self) -> OnDevice {
-        OnDevice {
+    fn device_support(&self) -> DeviceSupport {
+        DeviceSupport {
             filter: Some((self.interpolation, self.antialias)),
-            ..OnDevice::default()
+            ..DeviceSupport::default()
         }
     }
 }
 
 impl Resize {
     /// Bounds of what becomes of pictures of many shapes.
-    fn bounds(&self, from: Reach) -> Reach {
+    fn bounds(&self, from: SizeBounds) -> SizeBounds {
         let short = from.low.0.min(from.low.1).max(1);
         let long = from.high.0.max(from.high.1);
         let scaled = |side: u32| {
@@ -227,14 +233,14 @@ impl Resize {
             (None, Some(max)) => ((1, 1), (max, max)),
             (None, None) => (from.low, from.high),
         };
-        Reach::between(low, high)
+        SizeBounds::between(low, high)
     }
 }
 
-fn down() -> Rounding {
-    Rounding::Down
+fn down() -> LengthRounding {
+    LengthRounding::Down
 }
 
-fn is_down(rounding: &Rounding) -> bool {
-    *rounding == Rounding::Down
+fn is_down(rounding: &LengthRounding) -> bool {
+    *rounding == LengthRounding::Down
 }

@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
-use crate::recipe::sizes::turn;
+use crate::recipe::crop_sizes::turn;
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault,
+};
+use crate::recipe::operation_docs::described;
 
 described! {
     example: "rotate90: {times: 1}";
@@ -19,10 +21,10 @@ described! {
 }
 
 impl Operation for Rotate90 {
-    const PARTS: &'static [Part] = &[Part::Turn];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Turn];
     const DRAWS: bool = false;
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
         if self.times % 2 != 0 {
             known.size = known.size.map(|(h, w)| (w, h));
             known.resized = true;
@@ -30,7 +32,7 @@ impl Operation for Rotate90 {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         Ok(turn(self.times.rem_euclid(4) as u8, on.size, on.steps))
     }
 

@@ -4,13 +4,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::{gauss, sign};
-use crate::recipe::augment::kind::{Kind, Look, happens, moved, one_of};
-use crate::recipe::described::described;
-use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+use crate::recipe::augment::policy_op::{
+    PolicyOp, WarpOptions, draw_chance, draw_policy_op, push_largest_warps,
 };
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault,
+    UniformSource,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{pillow_filter, probability, whole_levels};
-use crate::recipe::values::{Interpolation, PerChannel};
+use crate::recipe::values::{InterpolationMode, PerChannel};
 
 described! {
     example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
@@ -28,7 +31,7 @@ described! {
         pub p: f64,
         /// One, or several of which each operation draws one.
         #[serde(default = "TimmAugment::bicubic")]
-        pub interpolation: Vec<Interpolation>,
+        pub interpolation: Vec<InterpolationMode>,
         /// The colour where there is no picture, levels 0 to 255.
         #[serde(default = "TimmAugment::imagenet_mean")]
         pub fill: PerChannel,
@@ -40,8 +43,8 @@ impl TimmAugment {
         1.0
     }
 
-    fn bicubic() -> Vec<Interpolation> {
-        vec![Interpolation::Bicubic]
+    fn bicubic() -> Vec<InterpolationMode> {
+        vec![InterpolationMode::Bicubic]
     }
 
     fn imagenet_mean() -> PerChannel {
@@ -60,11 +63,11 @@ impl TimmAugment {
 }
 
 impl Operation for TimmAugment {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
-        Policy::parse(&self.config)?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
+        TimmPolicy::parse(&self.config)?;
         probability(self.p)?;
         if !(1..=MOST_FILTERS).contains(&self.interpolation.len()) {
             return Err(format!(
@@ -79,27 +82,27 @@ impl Operation for TimmAugment {
         whole_levels("fill", self.fill)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         // Checked by `range`.
-        let Ok(policy) = Policy::parse(&self.config) else {
+        let Ok(policy) = TimmPolicy::parse(&self.config) else {
             return Ok(on.size);
         };
-        if !happens(self.p, on.random) {
+        if !draw_chance(self.p, on.random) {
             return Ok(on.size);
         }
         let mut taken = [false; 15];
         for _ in 0..policy.layers {
             let kind = match policy.weighted {
                 true => weighted(&mut taken, on.random),
-                false => one_of(&KINDS, on.random),
+                false => draw_policy_op(&KINDS, on.random),
             };
-            let done = happens(0.5, on.random);
+            let done = draw_chance(0.5, on.random);
             let level = (policy.magnitude + policy.deviation * gauss(on.random)).clamp(0.0, 10.0);
             let sign = sign(on.random);
             let last = self.interpolation.len().saturating_sub(1) as u32;
             let filter = self.interpolation.get(on.random.next_up_to(last) as usize);
             if done {
-                let look = Look::new(filter.copied().unwrap_or_default(), self.fill);
+                let look = WarpOptions::new(filter.copied().unwrap_or_default(), self.fill);
                 let amount = amount(kind, level, policy.increasing, sign, on.size);
                 on.steps.augment(kind.step(amount, look));
             }
@@ -107,9 +110,14 @@ impl Operation for TimmAugment {
         Ok(on.size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
         if self.p > 0.0 {
-            most.optionally(|most| moved(2, most));
+            most.optionally(|most| push_largest_warps(2, most));
         }
         size
     }
@@ -117,7 +125,7 @@ impl Operation for TimmAugment {
 
 /// What a text says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Policy {
+pub(crate) struct TimmPolicy {
     /// The mean of a sample's, which is held between 0 and 10, and the deviation.
     pub(crate) magnitude: f64,
     pub(crate) deviation: f64,
@@ -133,22 +141,22 @@ pub(crate) struct Policy {
 const MOST_LAYERS: u32 = 16;
 
 /// With `inc1` the same, but for what some mean by a level.
-pub(crate) const KINDS: [Kind; 15] = [
-    Kind::AutoContrast,
-    Kind::Equalize,
-    Kind::Invert,
-    Kind::Rotate,
-    Kind::Posterize,
-    Kind::Solarize,
-    Kind::SolarizeAdd,
-    Kind::Color,
-    Kind::Contrast,
-    Kind::Brightness,
-    Kind::Sharpness,
-    Kind::ShearX,
-    Kind::ShearY,
-    Kind::TranslateX,
-    Kind::TranslateY,
+pub(crate) const KINDS: [PolicyOp; 15] = [
+    PolicyOp::AutoContrast,
+    PolicyOp::Equalize,
+    PolicyOp::Invert,
+    PolicyOp::Rotate,
+    PolicyOp::Posterize,
+    PolicyOp::Solarize,
+    PolicyOp::SolarizeAdd,
+    PolicyOp::Color,
+    PolicyOp::Contrast,
+    PolicyOp::Brightness,
+    PolicyOp::Sharpness,
+    PolicyOp::ShearX,
+    PolicyOp::ShearY,
+    PolicyOp::TranslateX,
+    PolicyOp::TranslateY,
 ];
 
 /// Of `KINDS`, with `w0`.
@@ -160,7 +168,7 @@ pub(crate) const WEIGHTS: [f64; 15] = [
 const SERVED: &str =
     "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
 
-impl Policy {
+impl TimmPolicy {
     /// # Errors
     /// Names the text, and what is served.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
@@ -268,28 +276,36 @@ impl Policy {
 }
 
 /// The amount of a level, 0 to 10, to the bit as timm's `LEVEL_TO_ARG`.
-pub(crate) fn amount(kind: Kind, level: f64, increasing: bool, sign: f64, size: (u32, u32)) -> f64 {
+pub(crate) fn amount(
+    kind: PolicyOp,
+    level: f64,
+    increasing: bool,
+    sign: f64,
+    size: (u32, u32),
+) -> f64 {
     let part = level / 10.0;
     match kind {
-        Kind::Rotate => part * 30.0 * sign,
-        Kind::Posterize if increasing => 4.0 - (part * 4.0).trunc(),
-        Kind::Posterize => (part * 4.0).trunc(),
-        Kind::Solarize if increasing => 256.0 - (part * 256.0).trunc(),
-        Kind::Solarize => (part * 256.0).trunc(),
-        Kind::SolarizeAdd => (part * 110.0).trunc(),
-        Kind::Color | Kind::Contrast | Kind::Brightness | Kind::Sharpness => match increasing {
-            true => 1.0 + part * 0.9 * sign,
-            false => part * 1.8 + 0.1,
-        },
-        Kind::ShearX | Kind::ShearY => part * 0.3 * sign,
-        Kind::TranslateX | Kind::TranslateY => part * 0.45 * sign * kind.side(size),
+        PolicyOp::Rotate => part * 30.0 * sign,
+        PolicyOp::Posterize if increasing => 4.0 - (part * 4.0).trunc(),
+        PolicyOp::Posterize => (part * 4.0).trunc(),
+        PolicyOp::Solarize if increasing => 256.0 - (part * 256.0).trunc(),
+        PolicyOp::Solarize => (part * 256.0).trunc(),
+        PolicyOp::SolarizeAdd => (part * 110.0).trunc(),
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Brightness | PolicyOp::Sharpness => {
+            match increasing {
+                true => 1.0 + part * 0.9 * sign,
+                false => part * 1.8 + 0.1,
+            }
+        }
+        PolicyOp::ShearX | PolicyOp::ShearY => part * 0.3 * sign,
+        PolicyOp::TranslateX | PolicyOp::TranslateY => part * 0.45 * sign * kind.side(size),
         _ => 0.0,
     }
 }
 
 /// One by `WEIGHTS` that was not taken yet, as numpy's `choice` without replacement
 /// does one after the other.
-fn weighted(taken: &mut [bool; 15], random: &mut impl Uniform) -> Kind {
+fn weighted(taken: &mut [bool; 15], random: &mut impl UniformSource) -> PolicyOp {
     let weight = |i: usize, taken: &[bool; 15]| if taken[i] { 0.0 } else { WEIGHTS[i] };
     let total: f64 = (0..15).map(|i| weight(i, taken)).sum();
     let mut left = random.next_f64() * total;

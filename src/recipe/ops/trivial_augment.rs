@@ -4,14 +4,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::recipe::augment::distribution::sign;
-use crate::recipe::augment::kind::{Kind, Look, moved, one_of};
-use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
-use crate::recipe::described::described;
-use crate::recipe::operation::{
-    DrawContext, Known, Largest, Operation, Part, SampleFault, Sides, Uniform,
+use crate::recipe::augment::policy_op::{
+    PolicyOp, WarpOptions, draw_policy_op, push_largest_warps,
 };
+use crate::recipe::augment::torchvision::{STRONGEST, TORCHVISION, linspace, torchvision_amount};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, LargestCase, Operation, OperationPart, PixelState, SampleFault,
+    UniformSource,
+};
+use crate::recipe::operation_docs::described;
 use crate::recipe::ranges::{pillow_filter, whole_levels};
-use crate::recipe::values::{Interpolation, PerChannel};
+use crate::recipe::values::{InterpolationMode, PerChannel};
 
 described! {
     example: "trivial_augment: {}";
@@ -22,47 +25,54 @@ described! {
     #[serde(deny_unknown_fields, default)]
     pub struct TrivialAugment {
         /// How pixels between pixels are found.
-        pub interpolation: Interpolation = Interpolation::Nearest,
+        pub interpolation: InterpolationMode = InterpolationMode::Nearest,
         /// The colour where there is no picture, levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
     }
 }
 
 impl Operation for TrivialAugment {
-    const PARTS: &'static [Part] = &[Part::Augment];
+    const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
-    fn check(&self, known: &mut Known) -> Result<(), String> {
-        known.is_rgb8()?;
+    fn check(&self, known: &mut PixelState) -> Result<(), String> {
+        known.check_rgb8()?;
         pillow_filter(self.interpolation)?;
         whole_levels("fill", self.fill)
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
-        let kind = one_of(&TORCHVISION, on.random);
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
+        let kind = draw_policy_op(&TORCHVISION, on.random);
         let strength = strength(kind, on.random.next_up_to(STRONGEST));
         let amount = torchvision_amount(kind, strength, sign(on.random));
-        let look = Look::new(self.interpolation, self.fill);
+        let look = WarpOptions::new(self.interpolation, self.fill);
         on.steps.augment(kind.step(amount, look));
         Ok(on.size)
     }
 
-    fn largest(&self, _known: &Known, size: Sides, most: &mut Largest<'_>) -> Sides {
-        most.optionally(|most| moved(1, most));
+    fn largest(
+        &self,
+        _known: &PixelState,
+        size: HeightWidth,
+        most: &mut LargestCase<'_>,
+    ) -> HeightWidth {
+        most.optionally(|most| push_largest_warps(1, most));
         size
     }
 }
 
 /// `TrivialAugmentWide._augmentation_space`.
-pub(crate) fn strength(kind: Kind, at: u32) -> f64 {
+pub(crate) fn strength(kind: PolicyOp, at: u32) -> f64 {
     match kind {
-        Kind::ShearX | Kind::ShearY => linspace(0.0, 0.99, at),
-        Kind::TranslateX | Kind::TranslateY => linspace(0.0, 32.0, at),
-        Kind::Rotate => linspace(0.0, 135.0, at),
-        Kind::Color | Kind::Contrast | Kind::Sharpness | Kind::Brightness => {
+        PolicyOp::ShearX | PolicyOp::ShearY => linspace(0.0, 0.99, at),
+        PolicyOp::TranslateX | PolicyOp::TranslateY => linspace(0.0, 32.0, at),
+        PolicyOp::Rotate => linspace(0.0, 135.0, at),
+        PolicyOp::Color | PolicyOp::Contrast | PolicyOp::Sharpness | PolicyOp::Brightness => {
             linspace(0.0, 0.99, at)
         }
-        Kind::Posterize => 8.0 - (f64::from(at) / (f64::from(STRONGEST) / 6.0)).round_ties_even(),
-        Kind::Solarize => linspace(255.0, 0.0, at),
+        PolicyOp::Posterize => {
+            8.0 - (f64::from(at) / (f64::from(STRONGEST) / 6.0)).round_ties_even()
+        }
+        PolicyOp::Solarize => linspace(255.0, 0.0, at),
         _ => 0.0,
     }
 }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::described::described;
-use crate::recipe::operation::{DrawContext, Known, Operation, Part, SampleFault, Sides};
+use crate::recipe::operation::{
+    DrawContext, HeightWidth, Operation, OperationPart, PixelState, SampleFault,
+};
+use crate::recipe::operation_docs::described;
 
 described! {
     example: "zero_channel: {}";
@@ -17,15 +19,15 @@ described! {
 }
 
 impl Operation for ZeroChannel {
-    const PARTS: &'static [Part] = &[];
+    const PARTS: &'static [OperationPart] = &[];
     const DRAWS: bool = false;
 
     /// Of the whole recipe, as it is not of its place: `program` does.
-    fn check(&self, _known: &mut Known) -> Result<(), String> {
+    fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         Ok(())
     }
 
-    fn draw(&self, on: DrawContext<'_>) -> Result<Sides, SampleFault> {
+    fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         Ok(on.size)
     }
 }

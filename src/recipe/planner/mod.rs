@@ -11,5 +11,5 @@
 mod order;
 mod rules;
 
-pub use order::Move;
-pub(crate) use order::{name, plan};
+pub use order::OperationMove;
+pub(crate) use order::{plan, unit_name};

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::rules::{self, Effect};
+use super::rules::{self, MoveEffect};
+use crate::recipe::move_unit::MoveUnit;
 use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
-use crate::recipe::unit::Unit;
-use crate::recipe::written::Reorder;
+use crate::recipe::recipe_spec::ReorderMode;
 
 /// A move that was made, or was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Move {
+pub struct OperationMove {
     /// The operation that moves.
     pub op: String,
     /// The one that it moves behind.
@@ -23,20 +23,20 @@ pub struct Move {
 
 /// An order, and how it came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Planned {
-    pub(crate) order: Vec<Unit>,
-    pub(crate) moves: Vec<Move>,
-    pub(crate) refused: Vec<Move>,
+pub(crate) struct PlannedOrder {
+    pub(crate) order: Vec<MoveUnit>,
+    pub(crate) moves: Vec<OperationMove>,
+    pub(crate) refused: Vec<OperationMove>,
 }
 
 /// Plans the order of `written` units of `ops`.
-pub(crate) fn plan(ops: &[Op], written: Vec<Unit>, reorder: Reorder) -> Planned {
-    let mut planned = Planned {
+pub(crate) fn plan(ops: &[Op], written: Vec<MoveUnit>, reorder: ReorderMode) -> PlannedOrder {
+    let mut planned = PlannedOrder {
         order: written,
         moves: Vec::new(),
         refused: Vec::new(),
     };
-    if reorder == Reorder::Off {
+    if reorder == ReorderMode::Off {
         return planned;
     }
     // The last first: whoever stands in the way has left by then.
@@ -49,24 +49,24 @@ pub(crate) fn plan(ops: &[Op], written: Vec<Unit>, reorder: Reorder) -> Planned 
 }
 
 /// Moves the unit at `i` as far back as its rules allow and anything is gained.
-fn sink(ops: &[Op], planned: &mut Planned, i: usize, reorder: Reorder) {
+fn sink(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) {
     let unit = planned.order[i];
     let mut to = i;
     let (mut gained, mut passed) = (Vec::new(), Vec::new());
     for (j, next) in planned.order.iter().enumerate().skip(i + 1) {
-        let Some(verdict) = rules::pass(ops, unit, *next) else {
+        let Some(verdict) = rules::judge_move(ops, unit, *next) else {
             break;
         };
-        let a_move = Move {
-            op: name(ops, unit),
-            behind: name(ops, *next),
-            exact: verdict.effect == Effect::Exact,
+        let a_move = OperationMove {
+            op: unit_name(ops, unit),
+            behind: unit_name(ops, *next),
+            exact: verdict.effect == MoveEffect::Exact,
             why: verdict.why.to_owned(),
         };
         let allowed = match verdict.effect {
-            Effect::Exact => true,
-            Effect::ChangesValues => reorder == Reorder::Fast,
-            Effect::Never => false,
+            MoveEffect::Exact => true,
+            MoveEffect::ChangesValues => reorder == ReorderMode::Fast,
+            MoveEffect::Never => false,
         };
         if !allowed {
             planned.refused.push(a_move);
@@ -85,7 +85,7 @@ fn sink(ops: &[Op], planned: &mut Planned, i: usize, reorder: Reorder) {
 }
 
 /// As a user reads it.
-pub(crate) fn name(ops: &[Op], unit: Unit) -> String {
+pub(crate) fn unit_name(ops: &[Op], unit: MoveUnit) -> String {
     let Some(op) = ops.get(unit.op) else {
         return "decode (grey)".into();
     };

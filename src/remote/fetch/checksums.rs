@@ -12,7 +12,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::shard::manifest::Hash128;
+use crate::data::shard::manifest::HexHash128;
 use crate::error::{Error, Result};
 
 const NAME: &str = "checksums";
@@ -25,14 +25,14 @@ pub(super) fn length(shards: usize) -> u64 {
 
 /// Checksums of shards that came.
 #[derive(Debug)]
-pub(super) struct Checksums {
+pub(super) struct ShardChecksums {
     path: PathBuf,
-    hashes: Vec<Option<Hash128>>,
+    hashes: Vec<Option<HexHash128>>,
     /// A write failed, and the user was warned.
     has_warned: bool,
 }
 
-impl Checksums {
+impl ShardChecksums {
     /// The checksums of a folder. What cannot be read is empty.
     pub(super) fn read(folder: &Path, shards: usize) -> Self {
         let path = folder.join(NAME);
@@ -47,7 +47,7 @@ impl Checksums {
         let entries = entries.iter();
         let mut hashes: Vec<_> = entries
             .map(|entry| Some(u128::from_le_bytes(*entry)).filter(|hash| *hash != 0))
-            .map(|hash| hash.map(Hash128))
+            .map(|hash| hash.map(HexHash128))
             .collect();
         hashes.resize(shards, None);
         Self {
@@ -57,12 +57,12 @@ impl Checksums {
         }
     }
 
-    pub(super) fn get(&self, shard: usize) -> Option<Hash128> {
+    pub(super) fn get(&self, shard: usize) -> Option<HexHash128> {
         self.hashes.get(shard).copied().flatten()
     }
 
     /// Writes a checksum down. The run does not need it; the warning, once, where that fails.
-    pub(super) fn keep(&mut self, shard: usize, hash: Hash128) -> Option<String> {
+    pub(super) fn keep(&mut self, shard: usize, hash: HexHash128) -> Option<String> {
         let e = self.write(shard, hash).err()?;
         if self.has_warned {
             return None;
@@ -76,7 +76,7 @@ impl Checksums {
 
     /// # Errors
     /// A system that refuses.
-    pub(super) fn write(&mut self, shard: usize, hash: Hash128) -> Result<()> {
+    pub(super) fn write(&mut self, shard: usize, hash: HexHash128) -> Result<()> {
         if self.get(shard) == Some(hash) {
             return Ok(());
         }
@@ -103,13 +103,13 @@ mod tests {
     fn of_checksums_that_cannot_be_written_the_user_is_warned_once() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join(NAME)).unwrap();
-        let mut book = Checksums::read(dir.path(), 2);
-        let said = book.keep(0, Hash128(7)).unwrap();
+        let mut book = ShardChecksums::read(dir.path(), 2);
+        let said = book.keep(0, HexHash128(7)).unwrap();
         assert!(
             said.contains("checksums") && said.contains("next run"),
             "{said}"
         );
-        assert_eq!(book.keep(1, Hash128(8)), None);
+        assert_eq!(book.keep(1, HexHash128(8)), None);
         assert_eq!((book.get(0), book.get(1)), (None, None));
     }
 
@@ -117,8 +117,8 @@ mod tests {
     fn checksums_are_read_as_they_were_written() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path();
-        let hashes = [None, Some(Hash128(7)), None, Some(Hash128(u128::MAX))];
-        let mut book = Checksums::read(folder, 4);
+        let hashes = [None, Some(HexHash128(7)), None, Some(HexHash128(u128::MAX))];
+        let mut book = ShardChecksums::read(folder, 4);
         for (n, hash) in hashes.iter().enumerate() {
             assert_eq!(book.get(n), None);
             if let Some(hash) = hash {
@@ -127,14 +127,14 @@ mod tests {
         }
         // One that is cut, or of another number of shards, has the entries that are whole.
         for shards in [4, 2, 9] {
-            let book = Checksums::read(folder, shards);
+            let book = ShardChecksums::read(folder, shards);
             for n in 0..10 {
                 let want = hashes.get(n).copied().flatten().filter(|_| n < shards);
                 assert_eq!(book.get(n), want, "{n} of {shards}");
             }
         }
         fs::write(folder.join(NAME), [1; ENTRY + 3]).unwrap();
-        let book = Checksums::read(folder, 4);
+        let book = ShardChecksums::read(folder, 4);
         assert!(book.get(0).is_some() && book.get(1).is_none());
     }
 }

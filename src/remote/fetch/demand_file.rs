@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, Result};
-use crate::remote::fetch::folder::{BOARD_BEGIN, BOARD_END, Folder};
-use crate::sys::replace::unique_name;
+use crate::remote::fetch::folder::{BOARD_BEGIN, BOARD_END, FetchFolder};
+use crate::sys::atomic_file::unique_name;
 
 const MAGIC: &[u8; 8] = b"\x89FLBRD1\n";
 const HEAD: usize = 24;
@@ -31,7 +31,7 @@ pub(super) fn length(shards: usize) -> u64 {
 
 /// What a rank needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct RankDemand {
     /// Most bytes of shards that one of its batches uses; 0 = not known yet.
     pub(super) most: u64,
     /// Bytes of shards that it lets the folder have.
@@ -40,7 +40,7 @@ pub(super) struct Needs {
     pub(super) distances: Vec<u64>,
 }
 
-impl Needs {
+impl RankDemand {
     fn to_bytes(&self) -> Vec<u8> {
         let numbers = [self.most, self.room];
         let numbers = numbers.iter().chain(&self.distances);
@@ -80,7 +80,7 @@ pub(super) struct DemandFile {
 impl DemandFile {
     /// # Errors
     /// A system that refuses.
-    pub(super) fn make(folder: &Folder, number: u32) -> Result<Self> {
+    pub(super) fn make(folder: &FetchFolder, number: u32) -> Result<Self> {
         let name = format!("{}-{number}", unique_name());
         let path = folder.file(&format!("{BOARD_BEGIN}{name}{BOARD_END}"));
         let new = folder.file(&format!(".new-{name}"));
@@ -98,7 +98,7 @@ impl DemandFile {
 
     /// # Errors
     /// A system that refuses.
-    pub(super) fn write(&mut self, needs: &Needs) -> Result<()> {
+    pub(super) fn write(&mut self, needs: &RankDemand) -> Result<()> {
         let bytes = needs.to_bytes();
         if bytes == self.written {
             return Ok(());
@@ -121,12 +121,16 @@ impl Drop for DemandFile {
 ///
 /// # Errors
 /// A system that refuses.
-pub(super) fn read_all(folder: &Folder, shards: usize, tidies: bool) -> Result<Vec<Needs>> {
+pub(super) fn read_all(
+    folder: &FetchFolder,
+    shards: usize,
+    tidies: bool,
+) -> Result<Vec<RankDemand>> {
     let mut all = Vec::new();
     for file in live(folder, tidies)? {
         let mut bytes = vec![0; length(shards) as usize];
         if file.read_exact_at(&mut bytes, 0).is_ok() {
-            all.extend(Needs::from_bytes(&bytes, shards));
+            all.extend(RankDemand::from_bytes(&bytes, shards));
         }
     }
     Ok(all)
@@ -136,13 +140,13 @@ pub(super) fn read_all(folder: &Folder, shards: usize, tidies: bool) -> Result<V
 ///
 /// # Errors
 /// A system that refuses.
-pub(super) fn count(folder: &Folder) -> Result<u32> {
+pub(super) fn count(folder: &FetchFolder) -> Result<u32> {
     let live = live(folder, false)?;
     Ok(u32::try_from(live.len()).unwrap_or(u32::MAX))
 }
 
 /// Demand files of live ranks. Those of dead ones are removed where `tidies`.
-fn live(folder: &Folder, tidies: bool) -> Result<Vec<File>> {
+fn live(folder: &FetchFolder, tidies: bool) -> Result<Vec<File>> {
     let failed = |e: io::Error| Error::io_at("read the folder", folder.path(), e);
     let mut all = Vec::new();
     for entry in fs::read_dir(folder.path()).map_err(failed)? {
@@ -173,16 +177,16 @@ fn live(folder: &Folder, tidies: bool) -> Result<Vec<File>> {
 mod tests {
     use super::*;
 
-    fn folder() -> (tempfile::TempDir, Folder) {
+    fn folder() -> (tempfile::TempDir, FetchFolder) {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path().to_owned());
+        let folder = FetchFolder::at(dir.path().to_owned());
         (dir, folder)
     }
 
     #[test]
     fn needs_of_live_ranks_are_read_and_those_of_dead_ones_removed() {
         let (dir, folder) = folder();
-        let needs = |n: u64| Needs {
+        let needs = |n: u64| RankDemand {
             most: n,
             room: 100,
             distances: vec![n, u64::MAX, 0],
@@ -210,15 +214,15 @@ mod tests {
 
     #[test]
     fn half_of_a_demand_file_is_none() {
-        let needs = Needs {
+        let needs = RankDemand {
             most: 7,
             room: 9,
             distances: vec![3; 5],
         };
         let mut bytes = needs.to_bytes();
-        assert_eq!(Needs::from_bytes(&bytes, 5), Some(needs));
+        assert_eq!(RankDemand::from_bytes(&bytes, 5), Some(needs));
         bytes[40] ^= 1;
-        assert_eq!(Needs::from_bytes(&bytes, 5), None);
-        assert_eq!(Needs::from_bytes(&bytes[..20], 5), None);
+        assert_eq!(RankDemand::from_bytes(&bytes, 5), None);
+        assert_eq!(RankDemand::from_bytes(&bytes[..20], 5), None);
     }
 }

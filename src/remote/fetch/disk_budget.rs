@@ -8,14 +8,14 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
-use crate::error::{needed, room, size};
+use crate::error::{size, size_rounded_down, size_rounded_up};
 use crate::plan::Sampler;
 use crate::remote::fetch::checksums;
 use crate::remote::fetch::demand_file;
-use crate::remote::fetch::demand_file::Needs;
+use crate::remote::fetch::demand_file::RankDemand;
 use crate::remote::fetch::remote_dataset::DatasetFiles;
-use crate::remote::fetch::shard_room::{BLOCK, INDEX_OF_LIMIT, least_room, on_disk, total};
-use crate::remote::helper::messages::Trouble;
+use crate::remote::fetch::shard_space::{BLOCK, INDEX_OF_LIMIT, least_room, on_disk, total};
+use crate::remote::helper::messages::HelperError;
 
 /// Small files of a folder, a block each: `leader.lock`, the mark of a folder that was made here,
 /// and why a leader gave up.
@@ -35,7 +35,7 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
 
 /// What is left for shards beside the demand files of all ranks: the room has one in it. Where all
 /// shards have room none is ever removed.
-pub(super) fn room_of(needs: &[Needs], bytes: &[u64]) -> Option<u64> {
+pub(super) fn room_of(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
     let others = needs.len() as u64 - 1;
     let demand_files = on_disk(demand_file::length(bytes.len())).saturating_mul(others);
@@ -52,8 +52,8 @@ pub(super) fn room_for_shards(
     limit: Option<u64>,
     (fixed, index): (u64, u64),
     all: u64,
-) -> Result<u64, Trouble> {
-    let trouble = |what: String| Trouble::of_path(folder.path(), what).of_option("fetch_limit");
+) -> Result<u64, HelperError> {
+    let trouble = |what: String| HelperError::of_path(folder.path(), what).of_option("fetch_limit");
     let largest = bytes.iter().copied().max().unwrap_or(0);
     let Some(limit) = limit else {
         let (free, there) = (free_bytes(folder.path()), bytes_there(folder.path()));
@@ -64,8 +64,8 @@ pub(super) fn room_for_shards(
             false => Err(trouble(format!(
                 "the shards have {}, and {} are free at {}: give `fetch_limit`, the most bytes \
                  that its shards may take there",
-                needed(all),
-                room(free),
+                size_rounded_up(all),
+                size_rounded_down(free),
                 folder.path().display()
             ))),
         };
@@ -89,9 +89,9 @@ pub(super) fn room_for_shards(
         return Err(trouble(format!(
             "`fetch_limit` leaves {} for shards behind manifest and index, and the largest shard \
              has {}: give at least {}",
-            room(left),
-            needed(largest),
-            needed(enough)
+            size_rounded_down(left),
+            size_rounded_up(largest),
+            size_rounded_up(enough)
         )));
     }
     Ok(left)
@@ -122,14 +122,14 @@ pub(super) fn advice(sampler: &Sampler) -> String {
 }
 
 /// Most bytes that the batches of all ranks use at a time.
-pub(super) fn most_bytes(needs: &[Needs]) -> u64 {
+pub(super) fn most_bytes(needs: &[RankDemand]) -> u64 {
     total(needs.iter().map(|needs| needs.most))
 }
 
 /// What to say of a limit under which a run cannot go on, that leaves so much room.
-pub(super) fn too_little(files: &DatasetFiles, needs: &[Needs], room: u64) -> Trouble {
+pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) -> HelperError {
     let trouble =
-        |what: String| Trouble::of_path(files.folder.path(), what).of_option("fetch_limit");
+        |what: String| HelperError::of_path(files.folder.path(), what).of_option("fetch_limit");
     let most = most_bytes(needs);
     let largest = files.bytes.iter().copied().max().unwrap_or(0);
     let least = least_room(most, largest);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_further_demand_file_takes_of_the_room() {
-        let needs = |room| Needs {
+        let needs = |room| RankDemand {
             most: 0,
             room,
             distances: vec![0; 3],

@@ -19,13 +19,13 @@ use object_store::{
 };
 use tokio::sync::Semaphore;
 
-use crate::data::shard::manifest::{Hash128, Manifest, ShardManifest};
-use crate::remote::fetch::part::{Part, not_written};
-use crate::remote::helper::messages::Trouble;
-use crate::remote::store::client::{Failure, Store};
-use crate::remote::store::patience::{PATIENCE, Patience};
+use crate::data::shard::manifest::{HexHash128, Manifest, ShardManifest};
+use crate::remote::fetch::part_file::{PartFile, not_written};
+use crate::remote::helper::messages::HelperError;
+use crate::remote::store::client::{Store, StoreFailure};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::{NO_RANGES, is_no_range};
+use crate::remote::store::retry_policy::{PATIENCE, RetryPolicy};
 use crate::sys::memory;
 use crate::sys::whole_file::too_long;
 
@@ -55,7 +55,7 @@ pub(super) async fn small(
     name: &str,
     most: u64,
     patience: Duration,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, HelperError> {
     let found = small_if_there(store, name, most, patience).await?;
     found.ok_or_else(|| store.missing(name))
 }
@@ -69,8 +69,8 @@ pub(crate) async fn small_if_there(
     name: &str,
     most: u64,
     patience: Duration,
-) -> Result<Option<Vec<u8>>, Trouble> {
-    let mut patience = Patience::new(store.address().of(name), patience);
+) -> Result<Option<Vec<u8>>, HelperError> {
+    let mut patience = RetryPolicy::new(store.address().of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
     // Of the object that the bytes are of.
@@ -87,24 +87,24 @@ pub(crate) async fn small_if_there(
             }
             Err(e) if !bytes.is_empty() && is_no_range(&e) => {
                 bytes.clear();
-                Failure::Passing(NO_RANGES.to_owned())
+                StoreFailure::Transient(NO_RANGES.to_owned())
             }
             Err(e) => store.failure(name, &e),
             Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
                 bytes.clear();
                 (first, tag) = (None, None);
-                Failure::Passing("it was written again meanwhile".to_owned())
+                StoreFailure::Transient("it was written again meanwhile".to_owned())
             }
             Ok(found) if found.meta.size > most => {
                 let what = too_long(found.meta.size, most);
-                return Err(Trouble::new(store.address().of(name), what));
+                return Err(HelperError::new(store.address().of(name), what));
             }
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
                 let size = first.get_or_insert_with(|| found.meta.clone()).size;
                 patience.expects(size);
                 let mut pieces = found.into_stream();
-                let mut ended = Failure::Passing("the answer ended early".to_owned());
+                let mut ended = StoreFailure::Transient("the answer ended early".to_owned());
                 while let Some(piece) = pieces.next().await {
                     match piece {
                         Ok(piece) => {
@@ -132,9 +132,9 @@ pub(crate) async fn small_if_there(
 
 /// What the end of an answer means that broke off. The client asks for the rest by itself, also
 /// where the server serves no ranges.
-fn broken(store: &Store, name: &str, e: &StoreError) -> Failure {
+fn broken(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
     match is_no_range(e) {
-        true => Failure::Passing(NO_RANGES.to_owned()),
+        true => StoreFailure::Transient(NO_RANGES.to_owned()),
         false => store.failure(name, e),
     }
 }
@@ -153,16 +153,16 @@ pub(super) async fn length_if_offered(
     store: &Store,
     name: &str,
     patience: Duration,
-) -> Result<Option<u64>, Trouble> {
-    let mut asked = Patience::new(store.address().of(name), patience);
+) -> Result<Option<u64>, HelperError> {
+    let mut asked = RetryPolicy::new(store.address().of(name), patience);
     loop {
         match store.objects.head(&store.path(name)).await {
             Ok(meta) => return Ok(Some(meta.size)),
             Err(StoreError::NotFound { .. }) => return Ok(None),
             // Who may not list is told that an object that is not there is forbidden.
             Err(e) => match store.failure(name, &e) {
-                Failure::Lasting(_) => return Ok(None),
-                passing @ Failure::Passing(_) => asked.after(passing).await?,
+                StoreFailure::Permanent(_) => return Ok(None),
+                passing @ StoreFailure::Transient(_) => asked.after(passing).await?,
             },
         }
     }
@@ -170,39 +170,39 @@ pub(super) async fn length_if_offered(
 
 /// A shard of a data set.
 #[derive(Debug, Clone)]
-pub(super) struct Shard {
+pub(super) struct RemoteShard {
     /// Its file here, without extension.
     pub(super) name: String,
     pub(super) object: Path,
     /// The object below the address of the store, for people.
     pub(super) below: String,
     pub(super) bytes: u64,
-    pub(super) check: Check,
+    pub(super) check: ShardCheck,
 }
 
 /// By what its bytes are known.
 #[derive(Debug, Clone)]
-pub(super) enum Check {
+pub(super) enum ShardCheck {
     /// A shard of a cache: by a manifest beside it, which has this checksum.
-    Manifest(Hash128),
+    Manifest(HexHash128),
     /// A tar: by what its object was like, and its checksum, once it was indexed.
     Tar {
         state: String,
-        hash: Option<Hash128>,
+        hash: Option<HexHash128>,
     },
 }
 
-impl Shard {
+impl RemoteShard {
     /// Whether bytes that are here are known to be right before they are used.
     pub(super) fn has_checksum(&self) -> bool {
-        !matches!(self.check, Check::Tar { hash: None, .. })
+        !matches!(self.check, ShardCheck::Tar { hash: None, .. })
     }
 
     /// In which way an object is another one now, by what an answer says; and what is to be done.
     fn difference(&self, now: &ObjectMeta, answer: &Extensions) -> Option<String> {
         let (is_other, before) = match &self.check {
-            Check::Manifest(_) => (false, "the manifest says"),
-            Check::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
+            ShardCheck::Manifest(_) => (false, "the manifest says"),
+            ShardCheck::Tar { state, .. } => (*state != state_of(now), "it was listed with"),
         };
         let changed = self.check.changed();
         match !ranges::is_other_length(self.bytes, now.size, answer) {
@@ -215,7 +215,7 @@ impl Shard {
     }
 }
 
-impl Check {
+impl ShardCheck {
     fn changed(&self) -> &'static str {
         match self {
             Self::Manifest(_) => {
@@ -233,21 +233,24 @@ impl Check {
 ///
 /// # Errors
 /// A manifest that is not the one that the cache's names.
-pub(super) async fn hash_of(store: &Store, shard: &Shard) -> Result<Option<Hash128>, Trouble> {
+pub(super) async fn hash_of(
+    store: &Store,
+    shard: &RemoteShard,
+) -> Result<Option<HexHash128>, HelperError> {
     let of_manifest = match &shard.check {
-        Check::Manifest(hash) => *hash,
-        Check::Tar { hash, .. } => return Ok(*hash),
+        ShardCheck::Manifest(hash) => *hash,
+        ShardCheck::Tar { hash, .. } => return Ok(*hash),
     };
     let name = format!("{}.json", shard.name);
     let bytes = small(store, &name, ShardManifest::MOST_BYTES, PATIENCE).await?;
     let changed = || {
-        Trouble::new(
+        HelperError::new(
             store.address().of(&name),
             "is not the one that the cache's manifest names: the cache was built again meanwhile, \
              start the run again; or it is damaged, build the cache again",
         )
     };
-    if Hash128::of(&bytes) != of_manifest {
+    if HexHash128::of(&bytes) != of_manifest {
         return Err(changed());
     }
     let manifest = ShardManifest::from_bytes(&bytes).map_err(|_| changed())?;
@@ -259,13 +262,13 @@ pub(super) async fn hash_of(store: &Store, shard: &Shard) -> Result<Option<Hash1
 
 /// A shard that is to come.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct ShardDownload {
     pub(super) store: Store,
-    pub(super) shard: Shard,
+    pub(super) shard: RemoteShard,
     /// Where it is known.
-    pub(super) hash: Option<Hash128>,
+    pub(super) hash: Option<HexHash128>,
     /// What it had when it came the last time.
-    pub(super) recorded: Option<Hash128>,
+    pub(super) recorded: Option<HexHash128>,
     /// One shard at a time is compared.
     pub(super) comparing: Arc<Semaphore>,
     pub(super) part: PathBuf,
@@ -274,8 +277,8 @@ pub(super) struct Wanted {
 
 /// A shard that came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Came {
-    pub(super) hash: Hash128,
+pub(super) struct DownloadedShard {
+    pub(super) hash: HexHash128,
     /// Whether that was compared with what the store or the index says, not with the record.
     pub(super) is_checked: bool,
     /// Whether a file of it was here whose bytes had changed.
@@ -289,7 +292,7 @@ pub(super) struct Came {
 ///
 /// # Errors
 /// What does not pass.
-pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
+pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
     let opened = {
         // Nothing is compared where nothing is here.
         let is_here = fs::metadata(&wanted.part).is_ok_and(|meta| meta.len() > 0);
@@ -298,19 +301,19 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
             true => wanted.comparing.acquire().await.ok(),
             false => None,
         };
-        Part::open(wanted.part.clone(), wanted.shard.bytes).await
+        PartFile::open(wanted.part.clone(), wanted.shard.bytes).await
     };
     let part = opened.map_err(|e| not_written(&wanted.part, &e))?;
     let left = (part.at == wanted.shard.bytes).then(|| part.hash());
     let is_as_recorded = left.is_some() && left == wanted.recorded;
     let of_index = match wanted.shard.check {
-        Check::Tar { hash, .. } => hash,
-        Check::Manifest(_) => None,
+        ShardCheck::Tar { hash, .. } => hash,
+        ShardCheck::Manifest(_) => None,
     };
     if let Some(hash) = left.filter(|_| is_as_recorded && (of_index.is_none() || of_index == left))
     {
-        part.becomes(&wanted.whole)?;
-        return Ok(Came {
+        part.finish(&wanted.whole)?;
+        return Ok(DownloadedShard {
             hash,
             is_checked: false,
             had_changed: false,
@@ -322,7 +325,7 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
     downloaded(&wanted, part)
         .await
         .map_err(|trouble| match has_changed {
-            true => Trouble {
+            true => HelperError {
                 what: format!(
                     "{} (what is here of it is not as it was fetched: {})",
                     trouble.what,
@@ -335,14 +338,17 @@ pub(super) async fn shard(wanted: Wanted) -> Result<Came, Trouble> {
 }
 
 /// Whether the bytes that are here are others than came; not known without a record.
-fn is_other_than_recorded(here: Option<Hash128>, recorded: Option<Hash128>) -> bool {
+fn is_other_than_recorded(here: Option<HexHash128>, recorded: Option<HexHash128>) -> bool {
     here.zip(recorded)
         .is_some_and(|(here, recorded)| here != recorded)
 }
 
 /// The rest of a shard, or all of it where what is here is not its beginning.
-async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
-    let Wanted {
+async fn downloaded(
+    wanted: &ShardDownload,
+    mut part: PartFile,
+) -> Result<DownloadedShard, HelperError> {
+    let ShardDownload {
         store,
         shard,
         hash,
@@ -362,9 +368,9 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
     let mut had_changed =
         was_there && hash.is_none() && recorded.is_some_and(|recorded| recorded != part.hash());
     if had_changed {
-        part.begin_again().map_err(|e| failed(&e))?;
+        part.restart().map_err(|e| failed(&e))?;
     }
-    let mut patience = Patience::new(about.clone(), PATIENCE);
+    let mut patience = RetryPolicy::new(about.clone(), PATIENCE);
     patience.expects(shard.bytes);
     let mut tag: Option<String> = None;
     let mut sent = 0;
@@ -378,18 +384,18 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
             };
             let failure = match store.objects.get_opts(&shard.object, options).await {
                 Err(e) if part.at > 0 && is_no_range(&e) => {
-                    part.begin_again().map_err(|e| failed(&e))?;
+                    part.restart().map_err(|e| failed(&e))?;
                     may_be_stale = false;
-                    Failure::Passing(NO_RANGES.to_owned())
+                    StoreFailure::Transient(NO_RANGES.to_owned())
                 }
                 Err(e) => store.failure(&shard.below, &e),
                 Ok(found) => {
                     if let Some(what) = shard.difference(&found.meta, &found.extensions) {
-                        return Err(Trouble::new(about, what));
+                        return Err(HelperError::new(about, what));
                     }
                     tag = tag.or_else(|| found.meta.e_tag.clone());
                     let mut pieces = found.into_stream();
-                    let mut ended = Failure::Passing("the answer ended early".to_owned());
+                    let mut ended = StoreFailure::Transient("the answer ended early".to_owned());
                     while let Some(piece) = pieces.next().await {
                         match piece {
                             Ok(piece) => {
@@ -418,22 +424,22 @@ async fn downloaded(wanted: &Wanted, mut part: Part) -> Result<Came, Trouble> {
         }
         if !may_be_stale {
             let by = match shard.check {
-                Check::Manifest(_) => "its manifest names",
-                Check::Tar { .. } => "were indexed",
+                ShardCheck::Manifest(_) => "its manifest names",
+                ShardCheck::Tar { .. } => "were indexed",
             };
             let what = format!(
                 "its bytes are not those that {by}: {}",
                 shard.check.changed()
             );
-            return Err(Trouble::new(about, what));
+            return Err(HelperError::new(about, what));
         }
         // What another fetcher had left was of another object.
         may_be_stale = false;
         had_changed |= was_there;
-        part.begin_again().map_err(|e| failed(&e))?;
+        part.restart().map_err(|e| failed(&e))?;
     };
-    part.becomes(whole)?;
-    Ok(Came {
+    part.finish(whole)?;
+    Ok(DownloadedShard {
         hash,
         is_checked: true,
         had_changed,
@@ -448,7 +454,7 @@ mod tests {
 
     #[test]
     fn without_a_record_nobody_says_that_bytes_changed_here() {
-        let (a, b) = (Some(Hash128(1)), Some(Hash128(2)));
+        let (a, b) = (Some(HexHash128(1)), Some(HexHash128(2)));
         assert!(is_other_than_recorded(a, b));
         for (here, recorded) in [(a, a), (a, None), (None, a), (None, None)] {
             assert!(!is_other_than_recorded(here, recorded));
@@ -457,7 +463,7 @@ mod tests {
 
     #[test]
     fn an_object_of_the_same_length_that_was_written_again_is_another_one() {
-        let shard = |check| Shard {
+        let shard = |check| RemoteShard {
             name: "a".to_owned(),
             object: Path::from("a.tar"),
             below: "a.tar".to_owned(),
@@ -471,7 +477,7 @@ mod tests {
             e_tag: Some(tag.to_owned()),
             version: None,
         };
-        let tar = shard(Check::Tar {
+        let tar = shard(ShardCheck::Tar {
             state: state_of(&meta(7, "\"1\"")),
             hash: None,
         });
@@ -483,7 +489,7 @@ mod tests {
         let said = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
         assert!(said.contains("has 8 bytes, and it was listed with 7"));
         // Of a cache's shard the checksum decides.
-        let of_cache = shard(Check::Manifest(Hash128(0)));
+        let of_cache = shard(ShardCheck::Manifest(HexHash128(0)));
         assert_eq!(of_cache.difference(&meta(7, "\"2\""), &answer), None);
         let said = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();
         assert!(said.contains("the manifest says 7") && said.contains("was built again"));

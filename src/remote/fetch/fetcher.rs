@@ -15,21 +15,23 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::data::index::{
-    ComingShards, Index, ScanReport, ShardLabels, ShardOptions, one_for_each,
+    Index, RemoteIndexBuilder, ScanReport, ShardLabels, ShardOptions, placeholder_index,
 };
-use crate::error::{Error, Result, needed, room, size};
-use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
+use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
+use crate::plan::{EpochMark, EpochPlan, OrderOptions, Sampler};
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
-use crate::remote::address::Address;
+use crate::remote::address::StoreAddress;
 use crate::remote::fetch::held_shards::HeldShards;
 use crate::remote::fetch::lease::{Lease, use_folder};
-use crate::remote::fetch::messages::{Opened, Reply, Request, Tars, Unused};
+use crate::remote::fetch::messages::{
+    DatasetInfo, FetchReply, FetchRequest, TarSetInfo, UnusedIndex,
+};
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::shard_wait::ShardWait;
 use crate::remote::fetch::tar_list::{TarList, shared_index};
-use crate::remote::helper::messages::Counts;
+use crate::remote::helper::messages::TransferCounts;
 use crate::remote::helper::process::{HelperKind, HelperProcess};
-use crate::remote::helper::restarts::{Helper, has_died};
+use crate::remote::helper::restarts::{HelperSupervisor, has_died};
 use crate::sys::clock::RunningClock;
 
 static FETCHER: HelperKind = HelperKind {
@@ -76,7 +78,7 @@ pub struct FetchReport {
 }
 
 /// Whether an index of tar shards that have none is made, by fetching all of them.
-pub(crate) enum Making<'a> {
+pub(crate) enum TarIndexPolicy<'a> {
     Never,
     /// Where the folder has room for all of them: they come anyway.
     OfWholeSets,
@@ -86,8 +88,8 @@ pub(crate) enum Making<'a> {
 
 /// The order of a run, once that is known.
 #[derive(Debug)]
-struct Order {
-    options: PlanOptions,
+struct RunOrder {
+    options: OrderOptions,
     index: OwnedFd,
     table: Option<OwnedFd>,
     epochs: Option<u64>,
@@ -96,23 +98,23 @@ struct Order {
 /// What a fetcher is told; another one is told the same.
 #[derive(Debug)]
 struct FetchTask {
-    address: Address,
+    address: StoreAddress,
     options: FetchOptions,
-    opened: Opened,
-    order: Option<Order>,
+    opened: DatasetInfo,
+    order: Option<RunOrder>,
     /// Where the run stands.
     at: EpochMark,
 }
 
 /// What the fetcher said. A report may hear it too.
 #[derive(Debug, Default)]
-struct Heard {
+struct FetcherReplies {
     /// Why nothing more comes, until somebody needed it.
     trouble: Option<Error>,
     /// Of this fetcher.
-    counts: Counts,
+    counts: TransferCounts,
     /// Of fetchers before this one.
-    before: Counts,
+    before: TransferCounts,
     /// Ranks that use the folder.
     ranks: Option<u32>,
     /// Whether it was asked if it goes on, and did not answer yet.
@@ -121,13 +123,13 @@ struct Heard {
     silent: Option<RunningClock>,
 }
 
-impl Heard {
+impl FetcherReplies {
     /// # Errors
     /// What nobody asked for.
-    fn hear(&mut self, reply: Reply) -> Result<()> {
+    fn hear(&mut self, reply: FetchReply) -> Result<()> {
         match reply {
-            Reply::Report(counts) => self.counts = counts,
-            Reply::GoesOn { ranks } => {
+            FetchReply::Report(counts) => self.counts = counts,
+            FetchReply::GoesOn { ranks } => {
                 self.ranks = Some(ranks);
                 (self.is_asked, self.silent) = (false, None);
             }
@@ -142,7 +144,7 @@ impl Heard {
         process: &HelperProcess,
         limit: Duration,
         planned: Duration,
-    ) -> Result<Option<Reply>> {
+    ) -> Result<Option<FetchReply>> {
         match process.reply_within(limit, planned) {
             Err(e) if !has_died(&e) && !e.is_protocol() => {
                 self.trouble = Some(e);
@@ -159,25 +161,25 @@ impl Heard {
 /// A data set that is not there, or cannot be had.
 fn open(
     process: &HelperProcess,
-    address: &Address,
+    address: &StoreAddress,
     options: &FetchOptions,
     room: Option<u64>,
-) -> Result<Opened> {
-    let request = Request::Open {
+) -> Result<DatasetInfo> {
+    let request = FetchRequest::Open {
         address: address.clone(),
         options: Box::new(options.clone()),
         room,
-        index: ComingShards::file_name(&options.shards),
+        index: RemoteIndexBuilder::file_name(&options.shards),
     };
     match process.ask(&request)? {
-        Reply::Opened(opened) => Ok(opened),
+        FetchReply::Opened(opened) => Ok(opened),
         other => Err(FETCHER.unexpected(&other)),
     }
 }
 
 impl FetchTask {
     /// Tells a fetcher that was just started.
-    fn begin(&self, process: &HelperProcess, heard: &Mutex<Heard>) -> Result<()> {
+    fn begin(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
         let opened = open(
             process,
             &self.address,
@@ -194,11 +196,11 @@ impl FetchTask {
     }
 
     /// Tells of the order, where it is known.
-    fn send_order(&self, process: &HelperProcess, heard: &Mutex<Heard>) -> Result<()> {
+    fn send_order(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
         let Some(order) = &self.order else {
             return Ok(());
         };
-        let request = Request::Plan {
+        let request = FetchRequest::Plan {
             options: Box::new(order.options.clone()),
             at: self.at,
             epochs: order.epochs,
@@ -208,7 +210,7 @@ impl FetchTask {
         process.send(&request, &fds)?;
         loop {
             match process.reply()? {
-                Reply::Planned => return Ok(()),
+                FetchReply::Planned => return Ok(()),
                 // An answer to what it was asked before.
                 other => lock(heard).hear(other)?,
             }
@@ -219,7 +221,7 @@ impl FetchTask {
 /// Shards of a data set that lies in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    helper: Helper,
+    helper: HelperSupervisor,
     task: FetchTask,
     /// Of the folder, also while no fetcher lives.
     in_use: Lease,
@@ -229,7 +231,7 @@ pub(crate) struct Fetcher {
     watched: Instant,
     /// When it was asked whether it goes on.
     asked: Instant,
-    heard: Mutex<Heard>,
+    heard: Mutex<FetcherReplies>,
     /// Whether the fetcher may not know where the run stands.
     untold: bool,
     /// The fetcher has ended with trouble, and that was handed on.
@@ -249,27 +251,27 @@ impl Fetcher {
     /// A data set that is not there, or cannot be had; tar shards without an index; a folder that
     /// cannot be written.
     pub(crate) fn open(
-        address: Address,
+        address: StoreAddress,
         options: FetchOptions,
         executable: Option<PathBuf>,
-        making: Making<'_>,
+        making: TarIndexPolicy<'_>,
     ) -> Result<(Self, Index, Option<ScanReport>)> {
-        let helper = Helper::start(&FETCHER, executable)?;
+        let helper = HelperSupervisor::start(&FETCHER, executable)?;
         let opened = open(&helper.process, &address, &options, None);
         let mut fetcher = Self::new(helper, opened, address, options)?;
         let FetchTask {
             address,
             options,
-            opened: Opened { folder, tars, .. },
+            opened: DatasetInfo { folder, tars, .. },
             ..
         } = &fetcher.task;
         let Some(tars) = tars else {
             refuse_shard_options(address, &options.shards)?;
-            let index = Index::cache_to_come(folder)?;
+            let index = Index::remote_cache(folder)?;
             return Ok((fetcher, index, None));
         };
         let list = TarList::read(folder)?;
-        let name = ComingShards::file_name(&options.shards);
+        let name = RemoteIndexBuilder::file_name(&options.shards);
         let mut tars = *tars;
         if tars.is_indexed {
             if let Some((index, scan)) = list.open_index(folder, &name)? {
@@ -289,8 +291,8 @@ impl Fetcher {
         warn_of_unused(address, &tars);
         let no_progress = |_, _| {};
         let progress = match making {
-            Making::Always(progress) => progress,
-            Making::OfWholeSets if !fetcher.evicts() => {
+            TarIndexPolicy::Always(progress) => progress,
+            TarIndexPolicy::OfWholeSets if !fetcher.evicts() => {
                 tracing::warn!(
                     "{address}: no index of its {} tar shards is kept, so all are fetched first \
                      ({}) to make one",
@@ -317,13 +319,13 @@ impl Fetcher {
 
     /// Of a helper that has `opened` the data set; of another one, where it died of that.
     fn new(
-        mut helper: Helper,
-        opened: Result<Opened>,
-        address: Address,
+        mut helper: HelperSupervisor,
+        opened: Result<DatasetInfo>,
+        address: StoreAddress,
         options: FetchOptions,
     ) -> Result<Self> {
         let begin = |process: &_| open(process, &address, &options, None);
-        let opened = helper.or_again(opened, begin)?;
+        let opened = helper.retry_after_death(opened, begin)?;
         helper.goes_on();
         Ok(Self {
             in_use: use_folder(&opened.folder)?,
@@ -380,24 +382,24 @@ impl Fetcher {
         let (folder, names) = (self.task.opened.folder.clone(), list.names());
         let address = self.task.address.to_string();
         let options = self.task.options.shards.clone();
-        let mut shards = ComingShards::new(&folder, &address, &options)?;
+        let mut shards = RemoteIndexBuilder::new(&folder, &address, &options)?;
         // Batches of one sample, which is a shard.
-        let index = one_for_each(&folder, &names)?;
-        let order = PlanOptions {
+        let index = placeholder_index(&folder, &names)?;
+        let order = OrderOptions {
             batch: 1,
             sampler: Sampler::Sequential,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
-        let plan = Plan::new(index.len(), order)?;
+        let plan = EpochPlan::new(index.len(), order)?;
         let mut at = EpochMark::new(0, 0);
-        self.plan(&index, &plan, at, Some(1))?;
+        self.set_order(&index, &plan, at, Some(1))?;
         for (number, name) in names.iter().enumerate() {
             while self.ready(&index, &plan, at, 1, READY)?.is_none() {}
             shards.read(name, list.address(number))?;
-            at = plan.behind(at);
+            at = plan.next_mark(at);
             progress(number as u64 + 1, names.len() as u64);
         }
-        shards.keep(most)
+        shards.save(most)
     }
 
     /// The folder that shards come to.
@@ -406,7 +408,7 @@ impl Fetcher {
     }
 
     /// What is known of the data set.
-    pub(super) fn opened(&self) -> &Opened {
+    pub(super) fn opened(&self) -> &DatasetInfo {
         &self.task.opened
     }
 
@@ -420,7 +422,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// One that cannot be replaced. What it brought stays here all the same.
-    pub(crate) fn keep(&mut self) -> Result<()> {
+    pub(crate) fn check_helper(&mut self) -> Result<()> {
         if self.watched.elapsed() < ASK {
             return Ok(());
         }
@@ -429,8 +431,8 @@ impl Fetcher {
     }
 
     /// Lets the batches go that are held, for those of another order.
-    pub(super) fn let_go(&mut self) {
-        self.held.let_go();
+    pub(super) fn release_batches(&mut self) {
+        self.held.release_all();
         self.next = None;
     }
 
@@ -439,13 +441,13 @@ impl Fetcher {
     ///
     /// # Errors
     /// A list that cannot be read any more.
-    pub(crate) fn kept_index(&self) -> Result<Option<(PathBuf, Address, String)>> {
+    pub(crate) fn index_location(&self) -> Result<Option<(PathBuf, StoreAddress, String)>> {
         if self.task.opened.tars.is_none() {
             return Ok(None);
         }
         let (folder, index) = (
             self.folder(),
-            ComingShards::file_name(&self.task.options.shards),
+            RemoteIndexBuilder::file_name(&self.task.options.shards),
         );
         let base = TarList::read(folder)?.base().clone();
         Ok(Some((
@@ -464,10 +466,10 @@ impl Fetcher {
     ///
     /// # Errors
     /// An order under which the limit cannot work.
-    pub(crate) fn plan(
+    pub(crate) fn set_order(
         &mut self,
         index: &Index,
-        plan: &Plan,
+        plan: &EpochPlan,
         at: EpochMark,
         epochs: Option<u64>,
     ) -> Result<()> {
@@ -475,7 +477,7 @@ impl Fetcher {
             fd.try_clone_to_owned()
                 .map_err(|e| Error::io("duplicate the descriptors of an order", e))
         };
-        self.task.order = Some(Order {
+        self.task.order = Some(RunOrder {
             options: plan.options().clone(),
             index: own(index.as_fd())?,
             table: plan.table().map(|table| own(table.as_fd())).transpose()?,
@@ -500,7 +502,7 @@ impl Fetcher {
     pub(crate) fn ready(
         &mut self,
         index: &Index,
-        plan: &Plan,
+        plan: &EpochPlan,
         at: EpochMark,
         most: usize,
         limit: Duration,
@@ -564,25 +566,25 @@ impl Fetcher {
             return Ok(());
         }
         self.task.at = at;
-        if self.held.go_to(at) || self.next == Some(at) {
-            return self.tell(&Request::At(at));
+        if self.held.advance_to(at) || self.next == Some(at) {
+            return self.tell(&FetchRequest::At(at));
         }
         self.next = Some(at);
-        self.tell(&Request::Jump(at))
+        self.tell(&FetchRequest::Jump(at))
     }
 
     /// Holds the batch behind those that are held; whether it is there.
-    fn hold_next(&mut self, index: &Index, plan: &Plan) -> Result<bool> {
+    fn hold_next(&mut self, index: &Index, plan: &EpochPlan) -> Result<bool> {
         let Some(at) = self.next else {
             return Ok(false);
         };
-        let is_over = |order: &Order| order.epochs.is_some_and(|epochs| at.epoch >= epochs);
+        let is_over = |order: &RunOrder| order.epochs.is_some_and(|epochs| at.epoch >= epochs);
         if !self.held.is_empty() && self.task.order.as_ref().is_some_and(is_over) {
             return Ok(false);
         }
         let is_held = self.held.hold(index, plan, at)?;
         if is_held {
-            self.next = Some(plan.behind(at));
+            self.next = Some(plan.next_mark(at));
             self.helper.goes_on();
         }
         Ok(is_held)
@@ -590,7 +592,7 @@ impl Fetcher {
 
     /// Tells the fetcher where the run stands. One that does not listen hears of it by the next
     /// look; one that is gone is noticed then.
-    fn tell(&mut self, request: &Request) -> Result<()> {
+    fn tell(&mut self, request: &FetchRequest) -> Result<()> {
         self.untold |= !self.helper.process.offer(request)?;
         Ok(())
     }
@@ -599,7 +601,7 @@ impl Fetcher {
     fn tell_again(&mut self) -> Result<()> {
         if std::mem::take(&mut self.untold) {
             // By whichever way it came there.
-            self.tell(&Request::Jump(self.task.at))?;
+            self.tell(&FetchRequest::Jump(self.task.at))?;
         }
         Ok(())
     }
@@ -658,7 +660,7 @@ impl Fetcher {
         }
         if !heard.is_asked {
             // One that does not drain its socket is asked again the next time.
-            heard.is_asked = process.offer(&Request::Look)?;
+            heard.is_asked = process.offer(&FetchRequest::Look)?;
         }
         Ok(())
     }
@@ -678,7 +680,7 @@ impl Fetcher {
             self.forget();
         }
         let begin = |process: &_| self.task.begin(process, &self.heard);
-        let done = self.helper.or_again(done, begin);
+        let done = self.helper.retry_after_death(done, begin);
         let is_trouble = |e: &Error| !has_died(e) && !e.is_protocol();
         self.gave_up = done.as_ref().is_err_and(is_trouble);
         done
@@ -687,21 +689,21 @@ impl Fetcher {
     /// What is known of the fetcher is of one before.
     fn forget(&mut self) {
         let mut heard = lock(&self.heard);
-        *heard = Heard {
+        *heard = FetcherReplies {
             before: heard.before + heard.counts,
-            ..Heard::default()
+            ..FetcherReplies::default()
         };
         self.untold = false;
         self.asked = Instant::now();
     }
 
     /// What all fetchers did.
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> TransferCounts {
         let (process, mut heard) = (&self.helper.process, lock(&self.heard));
-        if self.check_owner().is_ok() && process.send(&Request::Report, &[]).is_ok() {
+        if self.check_owner().is_ok() && process.send(&FetchRequest::Report, &[]).is_ok() {
             // What else it says would be lost: whoever needs a shard is told why none comes.
             while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, Duration::ZERO) {
-                let is_last = matches!(reply, Reply::Report(_));
+                let is_last = matches!(reply, FetchReply::Report(_));
                 if heard.hear(reply).is_err() || is_last {
                     break;
                 }
@@ -727,7 +729,7 @@ impl Fetcher {
 
 /// # Errors
 /// Options of tar shards for a cache, whose manifest decides them.
-fn refuse_shard_options(address: &Address, options: &ShardOptions) -> Result<()> {
+fn refuse_shard_options(address: &StoreAddress, options: &ShardOptions) -> Result<()> {
     let ShardOptions {
         labels,
         image_field,
@@ -745,17 +747,17 @@ fn refuse_shard_options(address: &Address, options: &ShardOptions) -> Result<()>
 }
 
 /// Warns of an index that is shared in the store and not used.
-fn warn_of_unused(address: &Address, tars: &Tars) {
+fn warn_of_unused(address: &StoreAddress, tars: &TarSetInfo) {
     let Some(unused) = tars.unused else {
         return;
     };
     let why = match unused {
-        Unused::TooLarge(bytes) => format!(
+        UnusedIndex::TooLarge(bytes) => format!(
             "has {}, and `fetch_limit` leaves {} for one",
-            needed(bytes),
-            room(tars.most_of_index.unwrap_or(0))
+            size_rounded_up(bytes),
+            size_rounded_down(tars.most_of_index.unwrap_or(0))
         ),
-        Unused::NotWhole => "is damaged, of another version or of other shards".to_owned(),
+        UnusedIndex::NotWhole => "is damaged, of another version or of other shards".to_owned(),
     };
     tracing::warn!(
         "{address}: the index that is shared there {why}: it is not used. `featherload index \

@@ -27,11 +27,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::remote::fetch::checksums::Checksums;
-use crate::remote::fetch::download::Shard;
-use crate::remote::fetch::heartbeat::Right;
+use crate::remote::fetch::checksums::ShardChecksums;
+use crate::remote::fetch::download::RemoteShard;
+use crate::remote::fetch::heartbeat::LeaderLock;
 use crate::remote::fetch::lease::{MARK, PART_END};
-use crate::sys::replace::unique_name;
+use crate::sys::atomic_file::unique_name;
 
 /// What stands in the mark, for people.
 const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
@@ -43,11 +43,11 @@ pub(super) const BOARD_END: &str = ".board";
 
 /// The folder of one data set.
 #[derive(Debug, Clone)]
-pub(super) struct Folder {
+pub(super) struct FetchFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl FetchFolder {
     /// One that was made.
     #[cfg(test)]
     pub(super) fn at(path: PathBuf) -> Self {
@@ -122,7 +122,7 @@ impl Folder {
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn lead(&self) -> Result<Option<Right>> {
+    pub(super) fn lead(&self) -> Result<Option<LeaderLock>> {
         let path = self.leader();
         let file = File::options()
             .write(true)
@@ -131,7 +131,7 @@ impl Folder {
             .open(&path)
             .map_err(|e| Error::io_at("open", &path, e))?;
         match file.try_lock() {
-            Ok(()) => Right::begin(file, path).map(Some),
+            Ok(()) => LeaderLock::begin(file, path).map(Some),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(e)) => Err(Error::io_at("lock", &path, e)),
         }
@@ -144,7 +144,7 @@ impl Folder {
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn doubt(&self, shards: &[Shard]) -> Result<bool> {
+    pub(super) fn mark_unverified(&self, shards: &[RemoteShard]) -> Result<bool> {
         let mark = self.file(MARK);
         let file = File::options().read(true).write(true).open(&mark);
         let file = file.map_err(|e| Error::io_at("open", &mark, e))?;
@@ -160,7 +160,7 @@ impl Folder {
         let names = self.names();
         let names = names.map_err(|e| Error::io_at("read the folder", &self.path, e))?;
         let is_there = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
-        let checksums = Checksums::read(&self.path, shards.len());
+        let checksums = ShardChecksums::read(&self.path, shards.len());
         for (number, shard) in shards.iter().enumerate() {
             let (whole, part) = (self.shard(&shard.name), self.part(&shard.name));
             if is_there(&part) && !shard.has_checksum() {
@@ -213,24 +213,24 @@ mod tests {
     use object_store::path::Path as ObjectPath;
 
     use super::*;
-    use crate::data::shard::manifest::Hash128;
-    use crate::remote::fetch::download::Check;
+    use crate::data::shard::manifest::HexHash128;
+    use crate::remote::fetch::download::ShardCheck;
     use crate::remote::fetch::lease::use_folder;
 
-    fn shard(name: &str, hash: Option<Hash128>) -> Shard {
-        Shard {
+    fn shard(name: &str, hash: Option<HexHash128>) -> RemoteShard {
+        RemoteShard {
             name: name.to_owned(),
             object: ObjectPath::from(name),
             below: format!("{name}.tar"),
             bytes: 4,
-            check: Check::Tar {
+            check: ShardCheck::Tar {
                 state: String::new(),
                 hash,
             },
         }
     }
 
-    fn names(folder: &Folder) -> Vec<String> {
+    fn names(folder: &FetchFolder) -> Vec<String> {
         let entries = fs::read_dir(folder.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.filter(|name| name.contains(".tar")).collect();
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn shards_of_earlier_runs_are_doubted_unless_the_folder_is_used() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::make(dir.path(), "cache-1").unwrap();
-        let hash = Some(Hash128(7));
+        let folder = FetchFolder::make(dir.path(), "cache-1").unwrap();
+        let hash = Some(HexHash128(7));
         let shards = [
             shard("known", hash),
             shard("recorded", None),
@@ -262,24 +262,24 @@ mod tests {
         ] {
             fs::write(folder.file(name), bytes).unwrap();
         }
-        let mut checksums = Checksums::read(folder.path(), shards.len());
-        checksums.write(1, Hash128(9)).unwrap();
+        let mut checksums = ShardChecksums::read(folder.path(), shards.len());
+        checksums.write(1, HexHash128(9)).unwrap();
         let before = names(&folder);
         // Another run uses what is there.
         let lease = use_folder(folder.path()).unwrap();
-        assert!(folder.doubt(&shards).unwrap());
+        assert!(folder.mark_unverified(&shards).unwrap());
         assert_eq!(names(&folder), before);
         drop(lease);
         // Another fetcher looks, or still has the right to change the folder.
         let other = File::open(folder.file(MARK)).unwrap();
         other.lock().unwrap();
-        assert!(!folder.doubt(&shards).unwrap());
+        assert!(!folder.mark_unverified(&shards).unwrap());
         other.unlock().unwrap();
         let right = folder.lead().unwrap();
-        assert!(!folder.doubt(&shards).unwrap());
+        assert!(!folder.mark_unverified(&shards).unwrap());
         assert_eq!(names(&folder), before);
         drop(right);
-        assert!(folder.doubt(&shards).unwrap());
+        assert!(folder.mark_unverified(&shards).unwrap());
         let left = ["known.tar.part", "part.tar.part", "recorded.tar.part"];
         assert_eq!(names(&folder), left);
     }

@@ -27,7 +27,7 @@ const NO_WONDER: Duration = Duration::from_secs(1);
 
 /// The right to change a folder, and the sign that its holder goes on.
 #[derive(Debug)]
-pub(super) struct Right {
+pub(super) struct LeaderLock {
     /// Locked.
     file: File,
     path: PathBuf,
@@ -54,7 +54,7 @@ impl LeaderProcess {
     }
 }
 
-impl Right {
+impl LeaderLock {
     /// Of the lock at `path`, which this process has.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Right {
 
 /// What the fetcher of another rank sees of it.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct LeaderWatch {
     path: PathBuf,
     limit: Duration,
     seen: Vec<u8>,
@@ -99,7 +99,7 @@ pub(super) struct Watch {
     since: Duration,
 }
 
-impl Watch {
+impl LeaderWatch {
     /// Of the lock at `path`.
     pub(super) fn new(path: PathBuf, limit: Duration) -> Self {
         Self {
@@ -153,7 +153,7 @@ mod tests {
     const LOOK: Duration = Duration::from_millis(20);
 
     /// Looks until the leader is told of; after how many looks.
-    fn looks_until_told(watch: &mut Watch, leader: LeaderProcess) -> usize {
+    fn looks_until_told(watch: &mut LeaderWatch, leader: LeaderProcess) -> usize {
         for n in 1..200 {
             std::thread::sleep(LOOK);
             if let Some(told) = watch.look(LOOK, || true) {
@@ -172,13 +172,13 @@ mod tests {
             process: std::process::id(),
             is_near: true,
         };
-        let mut watch = Watch::new(path.clone(), Duration::from_millis(200));
+        let mut watch = LeaderWatch::new(path.clone(), Duration::from_millis(200));
         // Nobody leads, or one that writes nothing.
         assert_eq!(watch.look(Duration::from_secs(9), || true), None);
         let file = File::create(&path).unwrap();
         assert_eq!(watch.look(Duration::from_secs(9), || true), None);
 
-        let mut right = Right::begin(file, path.clone()).unwrap();
+        let mut right = LeaderLock::begin(file, path.clone()).unwrap();
         assert!(looks_until_told(&mut watch, me) >= 5);
         // One beat and all is well; more often than it must nothing is written.
         right.last = None;
@@ -211,8 +211,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("leader.lock");
         let file = File::create(&path).unwrap();
-        let _right = Right::begin(file, path.clone()).unwrap();
-        let mut watch = Watch::new(path, Duration::from_millis(150));
+        let _right = LeaderLock::begin(file, path.clone()).unwrap();
+        let mut watch = LeaderWatch::new(path, Duration::from_millis(150));
         assert_eq!(watch.look(LOOK, || true), None);
         std::thread::sleep(Duration::from_millis(400));
         assert_eq!(watch.look(LOOK, || true), None);

@@ -7,16 +7,16 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::plan::{EpochMark, Plan};
+use crate::plan::{EpochMark, EpochPlan};
 use crate::remote::fetch::lease::Lease;
-use crate::remote::fetch::shard_room::total;
+use crate::remote::fetch::shard_space::total;
 
 /// What part of the folder's room a rank may hold ahead of the batch that is asked for.
 const AHEAD: u64 = 4;
 
 /// A shard that is held: for so many batches, of so many bytes.
 #[derive(Debug)]
-struct Shard {
+struct HeldShard {
     _lease: Lease,
     batches: u32,
     bytes: u64,
@@ -33,7 +33,7 @@ pub(super) struct HeldShards {
     settled: Vec<bool>,
     /// In their order, the one that is asked for first, each with its shards.
     batches: VecDeque<(EpochMark, Vec<u64>)>,
-    shards: HashMap<u64, Shard>,
+    shards: HashMap<u64, HeldShard>,
     /// A shard that was not there at the last look.
     missing: Option<u64>,
 }
@@ -68,7 +68,7 @@ impl HeldShards {
         self.batches.is_empty()
     }
 
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release_all(&mut self) {
         self.batches.clear();
         self.shards.clear();
     }
@@ -79,7 +79,7 @@ impl HeldShards {
     }
 
     /// The run stands at `at`: batches before it are let go. Whether that one is held.
-    pub(super) fn go_to(&mut self, at: EpochMark) -> bool {
+    pub(super) fn advance_to(&mut self, at: EpochMark) -> bool {
         while let Some((first, _)) = self.batches.front()
             && *first != at
         {
@@ -102,7 +102,7 @@ impl HeldShards {
     ///
     /// # Errors
     /// A system that refuses.
-    pub(super) fn hold(&mut self, index: &Index, plan: &Plan, at: EpochMark) -> Result<bool> {
+    pub(super) fn hold(&mut self, index: &Index, plan: &EpochPlan, at: EpochMark) -> Result<bool> {
         let rows = 0..plan.filled_rows_at(at);
         let parts = rows.filter_map(|row| index.part(plan.row_at(at, row).id));
         let mut shards: Vec<u64> = parts.map(|part| part.shard).collect();
@@ -151,7 +151,7 @@ impl HeldShards {
                 self.missing = Some(shard);
                 return Ok(false);
             };
-            let held = Shard {
+            let held = HeldShard {
                 _lease: lease,
                 batches: 0,
                 bytes,

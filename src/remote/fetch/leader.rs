@@ -13,20 +13,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::data::shard::manifest::Hash128;
+use crate::data::shard::manifest::HexHash128;
 use crate::error::Error;
-use crate::remote::fetch::checksums::Checksums;
-use crate::remote::fetch::demand_file::Needs;
+use crate::remote::fetch::checksums::ShardChecksums;
+use crate::remote::fetch::demand_file::RankDemand;
 use crate::remote::fetch::disk_budget::{room_of, too_little};
 use crate::remote::fetch::download;
-use crate::remote::fetch::download::{Came, Wanted};
+use crate::remote::fetch::download::{DownloadedShard, ShardDownload};
 use crate::remote::fetch::folder::TROUBLE;
-use crate::remote::fetch::heartbeat::Right;
+use crate::remote::fetch::heartbeat::LeaderLock;
 use crate::remote::fetch::lease;
 use crate::remote::fetch::remote_dataset::DatasetFiles;
-use crate::remote::fetch::schedule::{Act, View, Whereabouts};
-use crate::remote::fetch::shard_room::on_disk;
-use crate::remote::helper::messages::{Counts, Trouble};
+use crate::remote::fetch::schedule::{LeaderAction, LeaderView, ShardState};
+use crate::remote::fetch::shard_space::on_disk;
+use crate::remote::helper::messages::{HelperError, TransferCounts};
 
 /// How long a shard may be needed without one that can go for it.
 const STUCK: Duration = Duration::from_secs(10);
@@ -35,23 +35,23 @@ const STUCK: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Leader {
     files: DatasetFiles,
-    places: Vec<Whereabouts>,
+    places: Vec<ShardState>,
     /// Bytes of parts that an earlier fetcher left.
     parts: Vec<u64>,
     /// Those that were looked up.
-    hashes: Vec<Option<Hash128>>,
-    checksums: Checksums,
+    hashes: Vec<Option<HexHash128>>,
+    checksums: ShardChecksums,
     /// Held while a shard that is here is compared: the soonest is ready first.
     comparing: Arc<Semaphore>,
     /// For the user, the oldest first.
     pub(super) warnings: VecDeque<String>,
-    downloads: JoinSet<(usize, Result<Came, Trouble>)>,
+    downloads: JoinSet<(usize, Result<DownloadedShard, HelperError>)>,
     /// Those that cannot be had, and why: told when one is needed.
-    lost: Vec<(usize, Trouble)>,
+    lost: Vec<(usize, HelperError)>,
     stuck: Option<Instant>,
-    pub(super) counts: Counts,
+    pub(super) counts: TransferCounts,
     /// Goes last.
-    right: Right,
+    right: LeaderLock,
 }
 
 impl Leader {
@@ -59,9 +59,10 @@ impl Leader {
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub(super) fn begin(files: DatasetFiles, right: Right) -> Result<Self, Trouble> {
+    pub(super) fn begin(files: DatasetFiles, right: LeaderLock) -> Result<Self, HelperError> {
         let folder = files.folder.clone();
-        let failed = |e: io::Error| Trouble::of_path(folder.path(), format!("cannot be read: {e}"));
+        let failed =
+            |e: io::Error| HelperError::of_path(folder.path(), format!("cannot be read: {e}"));
         let _ = fs::remove_file(folder.file(TROUBLE));
         // Of many shards few may be there, and each look at one takes its time on some storage.
         let names = folder.names().map_err(failed)?;
@@ -88,8 +89,8 @@ impl Leader {
                 None => false,
             };
             places.push(match is_here {
-                true => Whereabouts::Here,
-                false => Whereabouts::Away,
+                true => ShardState::Local,
+                false => ShardState::Remote,
             });
             let part = folder.part(&shard.name);
             let left = length(&part)?;
@@ -100,7 +101,7 @@ impl Leader {
         }
         Ok(Self {
             hashes: vec![None; files.shards.len()],
-            checksums: Checksums::read(folder.path(), files.shards.len()),
+            checksums: ShardChecksums::read(folder.path(), files.shards.len()),
             comparing: Arc::new(Semaphore::new(1)),
             warnings: VecDeque::new(),
             places,
@@ -108,7 +109,7 @@ impl Leader {
             downloads: JoinSet::new(),
             lost: Vec::new(),
             stuck: None,
-            counts: Counts::default(),
+            counts: TransferCounts::default(),
             files,
             right,
         })
@@ -126,7 +127,7 @@ impl Leader {
     ///
     /// # Errors
     /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
-    pub(super) fn step(&mut self, needs: &[Needs]) -> Result<(), Trouble> {
+    pub(super) fn step(&mut self, needs: &[RankDemand]) -> Result<(), HelperError> {
         let Some(room) = room_of(needs, &self.files.bytes) else {
             return Ok(());
         };
@@ -144,7 +145,7 @@ impl Leader {
         let at_once = needs.iter().map(|needs| needs.most).max().unwrap_or(0);
         let mut held = vec![false; self.files.bytes.len()];
         loop {
-            let view = View {
+            let view = LeaderView {
                 bytes: &self.files.bytes,
                 places: &self.places,
                 distances: &distances,
@@ -154,16 +155,16 @@ impl Leader {
                 parts: &self.parts,
             };
             match view.next() {
-                Act::Fetch(number) => self.fetch(number),
-                Act::Remove(number) => match self.remove(number) {
+                LeaderAction::Fetch(number) => self.fetch(number),
+                LeaderAction::Remove(number) => match self.remove(number) {
                     Ok(true) => {}
                     Ok(false) => held[number] = true,
                     Err(e) => {
                         let what = format!("cannot remove a shard: {e}");
-                        return Err(Trouble::of_path(self.files.folder.path(), what));
+                        return Err(HelperError::of_path(self.files.folder.path(), what));
                     }
                 },
-                Act::RemovePart(number) => {
+                LeaderAction::RemovePart(number) => {
                     let part = self.files.folder.part(&self.files.shards[number].name);
                     let _ = fs::remove_file(part);
                     // A shard that an earlier run left.
@@ -171,11 +172,11 @@ impl Leader {
                         u64::from(self.parts[number] >= self.files.bytes[number]);
                     self.parts[number] = 0;
                 }
-                Act::Rest => {
+                LeaderAction::Rest => {
                     self.stuck = None;
                     return Ok(());
                 }
-                Act::Stuck(_) => {
+                LeaderAction::Stuck(_) => {
                     let since = *self.stuck.get_or_insert_with(Instant::now);
                     return match since.elapsed() < STUCK {
                         true => Ok(()),
@@ -189,9 +190,9 @@ impl Leader {
     fn fetch(&mut self, number: usize) {
         self.stuck = None;
         let shard = self.files.shards[number].clone();
-        self.places[number] = Whereabouts::Coming;
+        self.places[number] = ShardState::Downloading;
         self.parts[number] = 0;
-        let wanted = Wanted {
+        let wanted = ShardDownload {
             store: self.files.store.clone(),
             hash: self.hashes[number],
             recorded: self.checksums.get(number),
@@ -208,7 +209,7 @@ impl Leader {
         let path = self.files.folder.shard(&self.files.shards[number].name);
         let gone = lease::remove(&path)?;
         if gone {
-            self.places[number] = Whereabouts::Away;
+            self.places[number] = ShardState::Remote;
             self.counts.removed += 1;
             self.stuck = None;
         }
@@ -216,13 +217,13 @@ impl Leader {
     }
 
     /// The next download that ends; waits for ever where there is none.
-    pub(super) async fn ended(&mut self) -> Result<(), Trouble> {
+    pub(super) async fn ended(&mut self) -> Result<(), HelperError> {
         let (number, came) = match self.downloads.join_next().await {
             None => return std::future::pending().await,
             Some(Ok(ended)) => ended,
             Some(Err(e)) => {
                 let what = format!("a download broke off: {e}");
-                return Err(Trouble::new(self.files.store.address().as_str(), what));
+                return Err(HelperError::new(self.files.store.address().as_str(), what));
             }
         };
         let came = match came {
@@ -230,12 +231,12 @@ impl Leader {
             Err(why) => {
                 let part = self.files.folder.part(&self.files.shards[number].name);
                 self.parts[number] = fs::metadata(part).map_or(0, |meta| on_disk(meta.len()));
-                self.places[number] = Whereabouts::Lost;
+                self.places[number] = ShardState::Unavailable;
                 self.lost.push((number, why));
                 return Ok(());
             }
         };
-        self.places[number] = Whereabouts::Here;
+        self.places[number] = ShardState::Local;
         self.hashes[number] = came.is_checked.then_some(came.hash);
         let name = &self.files.shards[number].name;
         if came.had_changed {

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use object_store::list::PaginatedListResult;
 use object_store::{Error as StoreError, ObjectMeta};
 
-use crate::data::shard::expand::MOST_SHARDS;
-use crate::data::shard::manifest::Hash128;
+use crate::data::shard::manifest::HexHash128;
+use crate::data::shard::shard_patterns::MOST_SHARDS;
 use crate::remote::fetch::download::state_of;
-use crate::remote::fetch::tar_list::Tar;
-use crate::remote::helper::messages::Trouble;
+use crate::remote::fetch::tar_list::TarShard;
+use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
-use crate::remote::store::patience::Patience;
+use crate::remote::store::retry_policy::RetryPolicy;
 
 /// What a plain tar's name ends in.
 pub(super) const TAR_END: &str = ".tar";
@@ -27,8 +27,8 @@ const MOST_PAGES: u64 = 4096;
 /// Between two words of how far a listing is.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-pub(super) fn tar(below: &str, meta: &ObjectMeta) -> Tar {
-    Tar {
+pub(super) fn tar(below: &str, meta: &ObjectMeta) -> TarShard {
+    TarShard {
         object: below.to_owned(),
         bytes: meta.size,
         state: state_of(meta),
@@ -51,24 +51,24 @@ impl fmt::Display for ListProgress {
 /// What a listing has given so far.
 struct Listing<'a> {
     store: &'a Store,
-    shards: Vec<Tar>,
+    shards: Vec<TarShard>,
     so_far: ListProgress,
     /// Hashes of the marks of pages.
     marks: HashSet<u128>,
 }
 
 impl Listing<'_> {
-    fn wrong(&self, what: &str) -> Trouble {
+    fn wrong(&self, what: &str) -> HelperError {
         let how = "name the shards by braces (train-{000..146}.tar), or give a folder that has \
                    them alone";
-        Trouble::new(self.store.address().as_str(), format!("{what}: {how}"))
+        HelperError::new(self.store.address().as_str(), format!("{what}: {how}"))
     }
 
     /// As of a local folder, those of folders in it are left out, and hidden ones.
     ///
     /// # Errors
     /// More shards than a data set has.
-    fn take(&mut self, objects: &[ObjectMeta], folders: usize) -> Result<(), Trouble> {
+    fn take(&mut self, objects: &[ObjectMeta], folders: usize) -> Result<(), HelperError> {
         self.so_far.pages += 1;
         self.so_far.names += (objects.len() + folders) as u64;
         let shards = objects.iter().filter_map(|meta| {
@@ -87,10 +87,10 @@ impl Listing<'_> {
     ///
     /// # Errors
     /// A mark that was given before; too many pages.
-    fn goes_on(&mut self, mark: &str) -> Result<(), Trouble> {
-        if !self.marks.insert(Hash128::of(mark.as_bytes()).0) {
+    fn goes_on(&mut self, mark: &str) -> Result<(), HelperError> {
+        if !self.marks.insert(HexHash128::of(mark.as_bytes()).0) {
             let what = "its store gives the same page of names again and again: check the endpoint";
-            return Err(Trouble::new(self.store.address().as_str(), what));
+            return Err(HelperError::new(self.store.address().as_str(), what));
         }
         match self.so_far.pages >= MOST_PAGES {
             true => Err(self.wrong(&format!(
@@ -111,7 +111,7 @@ pub(super) async fn tars(
     store: &Store,
     patience: Duration,
     progress: &dyn Fn(ListProgress),
-) -> Result<Option<Vec<Tar>>, Trouble> {
+) -> Result<Option<Vec<TarShard>>, HelperError> {
     let mut listing = Listing {
         store,
         shards: Vec::new(),
@@ -145,8 +145,8 @@ async fn read_page(
     store: &Store,
     mark: Option<String>,
     patience: Duration,
-) -> Result<Option<PaginatedListResult>, Trouble> {
-    let mut patience = Patience::new(store.address().to_string(), patience);
+) -> Result<Option<PaginatedListResult>, HelperError> {
+    let mut patience = RetryPolicy::new(store.address().to_string(), patience);
     let page = patience.tries(
         |e| store.failure("", e),
         async || match store.list_page(mark.clone()).await {
@@ -162,7 +162,7 @@ mod tests {
     use object_store::path::Path;
 
     use super::*;
-    use crate::remote::address::Address;
+    use crate::remote::address::StoreAddress;
 
     fn listing(store: &Store) -> Listing<'_> {
         Listing {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_listing_has_as_many_shards_as_braces_at_most() {
-        let store = Store::open(&Address::parse("file:///data/set").unwrap(), false).unwrap();
+        let store = Store::open(&StoreAddress::parse("file:///data/set").unwrap(), false).unwrap();
         let mut listing = listing(&store);
         let shards = page((0..1000).map(|n| format!("data/set/{n}.tar")));
         for _ in 0..(1 << 20) / 1000 {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_listing_has_a_last_page_and_none_twice() {
-        let store = Store::open(&Address::parse("file:///data/set").unwrap(), false).unwrap();
+        let store = Store::open(&StoreAddress::parse("file:///data/set").unwrap(), false).unwrap();
         let mut listing = listing(&store);
         let others = page(
             ["data/set/a.jpg", "data/set/.b.tar"]

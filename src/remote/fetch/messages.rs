@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::Result;
-use crate::plan::{EpochMark, PlanOptions};
-use crate::remote::address::Address;
+use crate::plan::{EpochMark, OrderOptions};
+use crate::remote::address::StoreAddress;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::tar_list::TarList;
-use crate::remote::helper::messages::Counts;
+use crate::remote::helper::messages::TransferCounts;
 
 /// To the fetcher.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(super) enum FetchRequest {
     /// Manifest and index into the folder. Answered by [`Reply::Opened`].
     Open {
-        address: Address,
+        address: StoreAddress,
         options: Box<FetchOptions>,
         /// Bytes of shards that the folder may have, as a fetcher before this one found.
         room: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) enum Request {
     /// What this rank needs from now on; with it come the index and, where the sampler has one,
     /// its table. Answered by [`Reply::Planned`].
     Plan {
-        options: Box<PlanOptions>,
+        options: Box<OrderOptions>,
         at: EpochMark,
         epochs: Option<u64>,
     },
@@ -45,10 +45,10 @@ pub(super) enum Request {
 
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Reply {
-    Opened(Opened),
+pub(super) enum FetchReply {
+    Opened(DatasetInfo),
     Planned,
-    Report(Counts),
+    Report(TransferCounts),
     GoesOn {
         /// Of this machine, that use the folder.
         ranks: u32,
@@ -57,7 +57,7 @@ pub(super) enum Reply {
 
 /// What is known of a data set before a shard of it is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Opened {
+pub(super) struct DatasetInfo {
     /// Where manifest or list, and index, lie, and shards will.
     pub(super) folder: PathBuf,
     /// Bytes of all shards.
@@ -65,30 +65,30 @@ pub(super) struct Opened {
     /// Bytes of shards that may be in the folder at a time.
     pub(super) room: u64,
     /// None where it is a cache.
-    pub(super) tars: Option<Tars>,
+    pub(super) tars: Option<TarSetInfo>,
 }
 
 /// What is known of tar shards that are no cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tars {
+pub(super) struct TarSetInfo {
     /// Whether their index is kept. The shards have checksums then.
     pub(super) is_indexed: bool,
     /// Most bytes that one may take, under a limit.
     pub(super) most_of_index: Option<u64>,
     /// Why one that is shared is not used.
-    pub(super) unused: Option<Unused>,
+    pub(super) unused: Option<UnusedIndex>,
 }
 
 /// Why an index that is shared in the store is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Unused {
+pub(super) enum UnusedIndex {
     /// It has so many bytes, for which the limit leaves no room.
     TooLarge(u64),
     /// It is damaged, of another version, or of other shards.
     NotWhole,
 }
 
-impl Opened {
+impl DatasetInfo {
     /// Whether shards are removed again while the run goes on.
     pub(super) fn evicts(&self) -> bool {
         self.room < self.bytes

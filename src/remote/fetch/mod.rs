@@ -48,7 +48,7 @@ mod messages;
 mod next_use;
 mod options;
 #[cfg(feature = "stores")]
-mod part;
+mod part_file;
 mod prefetch;
 #[cfg(feature = "stores")]
 mod remote_dataset;
@@ -58,21 +58,21 @@ mod schedule;
 mod serve;
 #[cfg(feature = "stores")]
 mod session;
-mod shard_room;
+mod shard_space;
 mod shard_wait;
 mod tar_list;
 
-pub use crate::remote::address::Address;
+pub use crate::remote::address::StoreAddress;
 pub use fetcher::FetchReport;
 pub use options::FetchOptions;
-pub(crate) use shard_room::ShardRoom;
+pub(crate) use shard_space::ShardSpace;
 
 #[cfg(all(feature = "codecs", feature = "stores"))]
-use crate::pool::coordinator::own::Life;
+use crate::pool::coordinator::init::HelperEntry;
 
 /// What makes a helper a fetcher.
 #[cfg(all(feature = "codecs", feature = "stores"))]
-pub(crate) const FETCHER: Life = Life {
+pub(crate) const FETCHER: HelperEntry = HelperEntry {
     command: crate::pool::coordinator::messages::FETCHER_COMMAND,
     live: serve::live,
 };

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::data::index::Index;
-use crate::plan::{EpochMark, Plan};
+use crate::plan::{EpochMark, EpochPlan};
 
 /// A shard is used by the batches from `first` to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,9 @@ struct Step {
 }
 
 impl Step {
-    fn next(self, plan: &Plan) -> Self {
+    fn next(self, plan: &EpochPlan) -> Self {
         Self {
-            at: plan.behind(self.at),
+            at: plan.next_mark(self.at),
             number: self.number + 1,
         }
     }
@@ -36,7 +36,7 @@ impl Step {
 /// What a rank needs, from where it stands.
 #[derive(Debug)]
 pub(super) struct NextUses {
-    plan: Plan,
+    plan: EpochPlan,
     index: Index,
     /// The run's, where it is known.
     epochs: Option<u64>,
@@ -57,7 +57,7 @@ impl NextUses {
     /// Of a rank that stands at `at`. `bytes`: of each shard; `evicts`: whether shards are
     /// removed.
     pub(super) fn new(
-        (plan, index): (Plan, Index),
+        (plan, index): (EpochPlan, Index),
         bytes: Vec<u64>,
         at: EpochMark,
         epochs: Option<u64>,
@@ -174,7 +174,7 @@ impl NextUses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{PlanOptions, Sampler};
+    use crate::plan::{OrderOptions, Sampler};
 
     fn uses(sampler: Sampler, epochs: Option<u64>) -> NextUses {
         let dir = std::path::Path::new("/cache");
@@ -183,13 +183,13 @@ mod tests {
             .map(|name| (name, parts(100)))
             .into();
         let index = Index::of_parts(dir, &shards);
-        let options = PlanOptions {
+        let options = OrderOptions {
             batch: 10,
             sampler,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         }
-        .settled(Some(100));
-        let plan = Plan::new(400, options).unwrap();
+        .with_shard_samples(Some(100));
+        let plan = EpochPlan::new(400, options).unwrap();
         let bytes = vec![1000, 2000, 4000, 8000];
         NextUses::new((plan, index), bytes, EpochMark::new(0, 0), epochs, true)
     }
@@ -254,7 +254,7 @@ mod tests {
                 .map(|row| index.part(plan.row_at(at, row).id).unwrap().shard)
                 .collect();
             batches.push((at, shards));
-            at = plan.behind(at);
+            at = plan.next_mark(at);
         }
         for now in 0..40 {
             uses.go_on(batches[now].0);

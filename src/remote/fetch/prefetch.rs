@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration;
 
-use crate::data::index::{Index, one_for_some};
-use crate::data::shard::manifest::Hash128;
+use crate::data::index::{Index, placeholder_subset};
+use crate::data::shard::manifest::HexHash128;
 use crate::error::{Error, Result};
-use crate::plan::{EpochMark, Plan, PlanOptions, Sampler};
+use crate::plan::{EpochMark, EpochPlan, OrderOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
-use crate::remote::fetch::shard_room::{ShardRoom, on_disk};
+use crate::remote::fetch::shard_space::{ShardSpace, on_disk};
 
 /// Between two words on how many are there.
 const TELL: Duration = Duration::from_millis(200);
@@ -23,17 +23,17 @@ const WAIT: u32 = 10;
 impl Fetcher {
     /// By what a data set that changed is noticed: what the store says of its shards, whenever
     /// they come here.
-    pub(crate) fn state(&self) -> Hash128 {
+    pub(crate) fn fingerprint(&self) -> HexHash128 {
         let name = self.folder().file_name().unwrap_or_default();
-        Hash128::of(name.as_encoded_bytes())
+        HexHash128::of(name.as_encoded_bytes())
     }
 
     /// # Errors
     /// Manifest or list that cannot be read any more.
-    pub(crate) fn shard_room(&self) -> Result<ShardRoom> {
+    pub(crate) fn shard_room(&self) -> Result<ShardSpace> {
         let opened = self.opened();
         let bytes = opened.shard_bytes()?.into_iter().map(on_disk);
-        Ok(ShardRoom {
+        Ok(ShardSpace {
             room: opened.room,
             bytes: bytes.collect(),
         })
@@ -44,13 +44,13 @@ impl Fetcher {
     ///
     /// # Errors
     /// A shard that cannot be had; more than fit.
-    pub(crate) fn bring(
+    pub(crate) fn fetch_shards(
         &mut self,
         index: &Index,
         shards: &[u64],
         came: &mut dyn FnMut(&[u64]) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        self.let_go();
+        self.release_batches();
         if shards.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -61,18 +61,18 @@ impl Fetcher {
         };
         let names: Vec<String> = (0..index.shards()).map(name).collect();
         let is_wanted = |number| shards.binary_search(&number).is_ok();
-        let one_each = one_for_some(self.folder(), &names, &is_wanted)?;
+        let one_each = placeholder_subset(self.folder(), &names, &is_wanted)?;
         let batch = u32::try_from(shards.len())
             .map_err(|_| Error::config(format!("{} shards are too many", shards.len())))?;
-        let order = PlanOptions {
+        let order = OrderOptions {
             batch,
             sampler: Sampler::Sequential,
-            ..PlanOptions::default()
+            ..OrderOptions::default()
         };
-        let (plan, at) = (Plan::new(one_each.len(), order)?, EpochMark::new(0, 0));
+        let (plan, at) = (EpochPlan::new(one_each.len(), order)?, EpochMark::new(0, 0));
         let mut is_told = false;
         loop {
-            match self.plan(&one_each, &plan, at, Some(1)) {
+            match self.set_order(&one_each, &plan, at, Some(1)) {
                 // They fit, but not beside what others of this folder need now.
                 Err(e) if e.option_name() == Some("fetch_limit") => {
                     if !is_told {

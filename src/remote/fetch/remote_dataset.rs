@@ -11,25 +11,25 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::ObjectStoreExt;
 
-use crate::data::index::{ComingShards, Index, is_kept_index, kept_hashes};
-use crate::data::shard::expand;
+use crate::data::index::{Index, RemoteIndexBuilder, is_index_file, stored_hashes};
 use crate::data::shard::manifest::{
-    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, Hash128, Manifest, shard_name,
+    CACHE_INDEX, CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, shard_name,
 };
+use crate::data::shard::shard_patterns;
 use crate::error::Error;
-use crate::remote::address::Address;
+use crate::remote::address::StoreAddress;
 use crate::remote::fetch::download;
-use crate::remote::fetch::download::{Check, Shard};
-use crate::remote::fetch::folder::Folder;
+use crate::remote::fetch::download::{RemoteShard, ShardCheck};
+use crate::remote::fetch::folder::FetchFolder;
 use crate::remote::fetch::listing;
 use crate::remote::fetch::listing::{ListProgress, TAR_END, tar};
-use crate::remote::fetch::messages::{Tars, Unused};
+use crate::remote::fetch::messages::{TarSetInfo, UnusedIndex};
 use crate::remote::fetch::options::FetchOptions;
-use crate::remote::fetch::shard_room::{INDEX_OF_LIMIT, on_disk, total};
-use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, Tar, TarList, shared_index};
-use crate::remote::helper::messages::Trouble;
+use crate::remote::fetch::shard_space::{INDEX_OF_LIMIT, on_disk, total};
+use crate::remote::fetch::tar_list::{FOLDER_BEGIN, LIST, TarList, TarShard, shared_index};
+use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
-use crate::remote::store::patience::Patience;
+use crate::remote::store::retry_policy::RetryPolicy;
 use crate::sys::whole_file;
 
 /// Questions for objects at a time.
@@ -43,8 +43,8 @@ const INDEX_PART: u64 = 8;
 #[derive(Debug, Clone)]
 pub(super) struct DatasetFiles {
     pub(super) store: Store,
-    pub(super) folder: Folder,
-    pub(super) shards: Arc<[Shard]>,
+    pub(super) folder: FetchFolder,
+    pub(super) shards: Arc<[RemoteShard]>,
     /// Of each shard, as the disk counts them.
     pub(super) bytes: Arc<[u64]>,
     /// How the run needs less room; empty before its order is known.
@@ -52,7 +52,7 @@ pub(super) struct DatasetFiles {
 }
 
 impl DatasetFiles {
-    fn new(store: Store, folder: Folder, shards: Vec<Shard>) -> Self {
+    fn new(store: Store, folder: FetchFolder, shards: Vec<RemoteShard>) -> Self {
         Self {
             store,
             folder,
@@ -73,7 +73,7 @@ pub(super) struct RemoteDataset {
     /// Bytes that are left free for an index that is to be made.
     pub(super) index_to_come: u64,
     /// None of a cache.
-    pub(super) tars: Option<Tars>,
+    pub(super) tars: Option<TarSetInfo>,
 }
 
 impl RemoteDataset {
@@ -82,12 +82,12 @@ impl RemoteDataset {
     /// # Errors
     /// What is neither, or cannot be had; a folder that cannot be written.
     pub(super) async fn open(
-        address: &Address,
+        address: &StoreAddress,
         options: &FetchOptions,
         index: &str,
         patience: Duration,
         progress: &dyn Fn(ListProgress),
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, HelperError> {
         if Index::names_tars(address.as_str()) {
             let (store, list) = named(address, options, patience).await?;
             return Self::of_tars(store, list, options, index, patience).await;
@@ -107,13 +107,13 @@ impl RemoteDataset {
         text: Vec<u8>,
         options: &FetchOptions,
         patience: Duration,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, HelperError> {
         let address = store.address();
         let at = |name: &str| address.of(name);
         let manifest = CacheManifest::from_bytes(&text)
-            .map_err(|damage| Trouble::new(at(CACHE_MANIFEST), damage.to_string()))?;
+            .map_err(|damage| HelperError::new(at(CACHE_MANIFEST), damage.to_string()))?;
         let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
-            return Err(Trouble::new(
+            return Err(HelperError::new(
                 address.as_str(),
                 "is an unfinished cache: end its build first",
             ));
@@ -126,29 +126,33 @@ impl RemoteDataset {
                     "names its shard {number} '{}', as no cache does",
                     shard.name
                 );
-                return Err(Trouble::new(at(CACHE_MANIFEST), what));
+                return Err(HelperError::new(at(CACHE_MANIFEST), what));
             }
             let below = format!("{}{TAR_END}", shard.name);
-            shards.push(Shard {
+            shards.push(RemoteShard {
                 object: store.path(&below),
                 name: shard.name,
                 below,
                 bytes: shard.bytes,
-                check: Check::Manifest(shard.manifest),
+                check: ShardCheck::Manifest(shard.manifest),
             });
         }
-        let folder = folder(address, options, &format!("cache-{}", Hash128::of(&text)))?;
+        let folder = folder(
+            address,
+            options,
+            &format!("cache-{}", HexHash128::of(&text)),
+        )?;
         put_once(&folder, CACHE_MANIFEST, &text).map_err(|e| local(address, e))?;
         let most = download::most_of_index();
         let there = whole_file::read(&folder.file(CACHE_INDEX), most).ok();
-        let index_bytes = match there.filter(|bytes| Hash128::of(bytes) == index_hash) {
+        let index_bytes = match there.filter(|bytes| HexHash128::of(bytes) == index_hash) {
             Some(bytes) => bytes.len() as u64,
             None => {
                 let bytes = download::small(&store, CACHE_INDEX, most, patience).await?;
-                if Hash128::of(&bytes) != index_hash {
+                if HexHash128::of(&bytes) != index_hash {
                     let what = "is not the one that the manifest names: the cache was built again \
                                 meanwhile, start the run again; or build the cache again";
-                    return Err(Trouble::new(at(CACHE_INDEX), what));
+                    return Err(HelperError::new(at(CACHE_INDEX), what));
                 }
                 folder
                     .put(CACHE_INDEX, &bytes)
@@ -171,15 +175,15 @@ impl RemoteDataset {
         options: &FetchOptions,
         index: &str,
         patience: Duration,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, HelperError> {
         let address = store.address();
         let text = serde_json::to_vec_pretty(&list)
-            .map_err(|e| Trouble::new(address.as_str(), e.to_string()))?;
-        let name = format!("{FOLDER_BEGIN}{}", Hash128::of(&text));
+            .map_err(|e| HelperError::new(address.as_str(), e.to_string()))?;
+        let name = format!("{FOLDER_BEGIN}{}", HexHash128::of(&text));
         let folder = folder(address, options, &name)?;
         put_once(&folder, LIST, &text).map_err(|e| local(address, e))?;
         let kept = || {
-            let hashes = kept_hashes(&folder.file(index));
+            let hashes = stored_hashes(&folder.file(index));
             hashes.filter(|hashes| hashes.len() == list.shards.len())
         };
         let (mut hashes, mut index_to_come, mut unused) = (kept(), 0, None);
@@ -189,34 +193,34 @@ impl RemoteDataset {
             let length = download::length_if_offered(&store, &name, patience).await?;
             let is_too_large =
                 |bytes: &u64| options.limit.is_some() && on_disk(*bytes) > index_to_come;
-            unused = length.filter(is_too_large).map(Unused::TooLarge);
+            unused = length.filter(is_too_large).map(UnusedIndex::TooLarge);
             if length.is_some() && unused.is_none() {
                 let most = download::most_of_index();
                 let shared = download::small_if_there(&store, &name, most, patience).await?;
                 let files = list.files();
-                let is_whole = |bytes: &Vec<u8>| is_kept_index(bytes, folder.path(), &files);
+                let is_whole = |bytes: &Vec<u8>| is_index_file(bytes, folder.path(), &files);
                 match shared.filter(is_whole) {
                     Some(bytes) => {
                         folder.put(index, &bytes).map_err(|e| local(address, e))?;
                         (hashes, index_to_come) = (kept(), 0);
                     }
-                    None => unused = Some(Unused::NotWhole),
+                    None => unused = Some(UnusedIndex::NotWhole),
                 }
             }
         }
-        let tars = Tars {
+        let tars = TarSetInfo {
             is_indexed: hashes.is_some(),
             most_of_index: options.limit.map(|_| index_to_come),
             unused,
         };
         let mut shards = Vec::with_capacity(list.shards.len());
         for (number, (tar, file)) in list.shards.iter().zip(list.names()).enumerate() {
-            shards.push(Shard {
+            shards.push(RemoteShard {
                 name: file.strip_suffix(TAR_END).unwrap_or(&file).to_owned(),
                 object: store.object(&tar.object)?,
                 below: tar.object.clone(),
                 bytes: tar.bytes,
-                check: Check::Tar {
+                check: ShardCheck::Tar {
                     state: tar.state.clone(),
                     hash: hashes.as_ref().map(|hashes| hashes[number]),
                 },
@@ -233,7 +237,7 @@ impl RemoteDataset {
 }
 
 /// Writes a file unless it is there: written beside it, it would be there twice for a moment.
-fn put_once(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), Error> {
+fn put_once(folder: &FetchFolder, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let there = whole_file::read(&folder.file(name), bytes.len() as u64);
     match there.is_ok_and(|there| there == bytes) {
         true => Ok(()),
@@ -241,19 +245,23 @@ fn put_once(folder: &Folder, name: &str, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-fn local(address: &Address, e: Error) -> Trouble {
-    Trouble::new(address.as_str(), e.to_string())
+fn local(address: &StoreAddress, e: Error) -> HelperError {
+    HelperError::new(address.as_str(), e.to_string())
 }
 
 /// The folder of this name.
-fn folder(address: &Address, options: &FetchOptions, name: &str) -> Result<Folder, Trouble> {
+fn folder(
+    address: &StoreAddress,
+    options: &FetchOptions,
+    name: &str,
+) -> Result<FetchFolder, HelperError> {
     let dir = options.dir.clone().or_else(default_dir).ok_or_else(|| {
         let what = "neither XDG_CACHE_HOME nor HOME is set: give `fetch_dir`, the folder that \
                     shards come to";
-        Trouble::new(address.as_str(), what).of_option("fetch_dir")
+        HelperError::new(address.as_str(), what).of_option("fetch_dir")
     })?;
-    Folder::make(&dir, name)
-        .map_err(|e| Trouble::of_path(&dir, e.to_string()).of_option("fetch_dir"))
+    FetchFolder::make(&dir, name)
+        .map_err(|e| HelperError::of_path(&dir, e.to_string()).of_option("fetch_dir"))
 }
 
 /// Where the user keeps what can be had again.
@@ -268,28 +276,28 @@ fn room_for_index(bytes: u64, limit: Option<u64>) -> u64 {
 }
 
 /// Bytes of all indexes that are kept in the folder, of shards that are read in whatever way.
-fn bytes_of_indexes(folder: &Folder) -> u64 {
+fn bytes_of_indexes(folder: &FetchFolder) -> u64 {
     let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let kept = entries.filter(|entry| {
         let name = entry.file_name();
-        name.to_str().is_some_and(ComingShards::is_file_name)
+        name.to_str().is_some_and(RemoteIndexBuilder::is_file_name)
     });
     total(kept.filter_map(|entry| Some(on_disk(entry.metadata().ok()?.len()))))
 }
 
 /// The tars that an address names by itself, or by a pattern.
 async fn named(
-    address: &Address,
+    address: &StoreAddress,
     options: &FetchOptions,
     patience: Duration,
-) -> Result<(Store, TarList), Trouble> {
-    let wrong = |what: &str| Trouble::new(address.as_str(), what);
-    let all = expand::addresses(address.as_str())
-        .map_err(|e| Trouble::new(address.as_str(), without(&e, address)))?;
+) -> Result<(Store, TarList), HelperError> {
+    let wrong = |what: &str| HelperError::new(address.as_str(), what);
+    let all = shard_patterns::addresses(address.as_str())
+        .map_err(|e| HelperError::new(address.as_str(), without(&e, address)))?;
     if let Some(other) = all.iter().find(|one| !one.ends_with(TAR_END)) {
         let what = "names no plain tar (.tar), which samples are read of in place: name plain \
                     tars, or unpack them in the store";
-        return Err(Trouble::new(other, what));
+        return Err(HelperError::new(other, what));
     }
     let Some((first, _)) = all.first().and_then(|one| one.rsplit_once('/')) else {
         return Err(wrong("names no shard"));
@@ -303,7 +311,7 @@ async fn named(
     while !is_in(base) {
         base = base.rsplit_once('/').map_or("", |(front, _)| front);
     }
-    let base = Address::parse(base)
+    let base = StoreAddress::parse(base)
         .map_err(|_| wrong("names shards that lie in several buckets: name those of one"))?;
     let store = Store::open(&base, options.allow_redirects)?;
     let objects = all.iter().map(|one| &one[base.as_str().len() + 1..]);
@@ -311,7 +319,7 @@ async fn named(
         let store = &store;
         async move {
             let path = store.object(below)?;
-            let mut patience = Patience::new(store.address().of(below), patience);
+            let mut patience = RetryPolicy::new(store.address().of(below), patience);
             let failure = |e: &_| store.failure(below, e);
             let found = patience.tries(failure, async || store.objects.head(&path).await);
             Ok(tar(below, &found.await?))
@@ -319,13 +327,13 @@ async fn named(
     });
     let heads: Vec<_> = heads.collect();
     let shards = futures_util::stream::iter(heads).buffered(HEADS);
-    let shards: Vec<Tar> = shards.try_collect().await?;
+    let shards: Vec<TarShard> = shards.try_collect().await?;
     let list = TarList::new(base.clone(), shards);
     Ok((store, list))
 }
 
 /// What an error says but for the address, which stands in front of it again.
-fn without(e: &Error, address: &Address) -> String {
+fn without(e: &Error, address: &StoreAddress) -> String {
     let text = e.to_string();
     let front = format!("{address}: ");
     text.strip_prefix(&front).unwrap_or(&text).to_owned()
@@ -336,16 +344,16 @@ async fn below(
     store: &Store,
     patience: Duration,
     progress: &dyn Fn(ListProgress),
-) -> Result<TarList, Trouble> {
+) -> Result<TarList, HelperError> {
     let address = store.address();
     let neither = || {
         let what = "has neither a cache (manifest.json) nor tar shards (.tar): check the address";
-        Trouble::new(address.as_str(), what)
+        HelperError::new(address.as_str(), what)
     };
     if address.as_str().starts_with("http") {
         let what = "is not there, and a web server lists no tar shards: check the address of the \
                     cache, or name shards by braces (train-{000..146}.tar)";
-        return Err(Trouble::new(address.of(CACHE_MANIFEST), what));
+        return Err(HelperError::new(address.of(CACHE_MANIFEST), what));
     }
     let found = listing::tars(store, patience, progress).await?;
     let mut shards = found.unwrap_or_default();

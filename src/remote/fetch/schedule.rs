@@ -4,7 +4,7 @@
 //! for what all ranks of the machine need, whose next uses are known, and not guessed. So that
 //! nothing goes for a shard that would have been used up by then, only a little is fetched ahead.
 
-use crate::remote::fetch::shard_room::total;
+use crate::remote::fetch::shard_space::total;
 
 /// Shards that come at a time.
 const AT_A_TIME: usize = 8;
@@ -19,20 +19,20 @@ const AHEAD_BYTES: u64 = 1 << 30;
 
 /// What is known of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum ShardState {
     /// In the store alone.
-    Away,
-    Coming,
-    Here,
+    Remote,
+    Downloading,
+    Local,
     /// It cannot be had.
-    Lost,
+    Unavailable,
 }
 
 /// What the leader sees.
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(super) struct LeaderView<'a> {
     pub(super) bytes: &'a [u64],
-    pub(super) places: &'a [Whereabouts],
+    pub(super) places: &'a [ShardState],
     /// Batches to the next use of each shard, over all ranks; [`u64::MAX`] = none is known.
     pub(super) distances: &'a [u64],
     /// Most bytes of shards, those that come counted as whole.
@@ -48,7 +48,7 @@ pub(super) struct View<'a> {
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum LeaderAction {
     Fetch(usize),
     Remove(usize),
     /// Of a shard that is away.
@@ -59,77 +59,77 @@ pub(super) enum Act {
     Stuck(usize),
 }
 
-impl View<'_> {
+impl LeaderView<'_> {
     fn taken(&self) -> u64 {
         total((0..self.bytes.len()).map(|n| match self.places[n] {
-            Whereabouts::Away | Whereabouts::Lost => self.parts[n],
-            Whereabouts::Coming | Whereabouts::Here => self.bytes[n],
+            ShardState::Remote | ShardState::Unavailable => self.parts[n],
+            ShardState::Downloading | ShardState::Local => self.bytes[n],
         }))
     }
 
     /// Whether a shard is here and was not compared with its checksum yet.
     fn is_uncompared(&self, n: usize) -> bool {
-        self.places[n] == Whereabouts::Away && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
+        self.places[n] == ShardState::Remote && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
     }
 
     /// What goes where room is needed for something that is needed in `distance` batches: parts
     /// but for that of `but`, then the shard that is needed last.
-    fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<Act> {
+    fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<LeaderAction> {
         let by_distance = |n: &usize| self.distances[*n];
         let all = || (0..self.bytes.len()).filter(|n| Some(*n) != but);
         let parts = all().filter(|&n| {
-            matches!(self.places[n], Whereabouts::Away | Whereabouts::Lost)
+            matches!(self.places[n], ShardState::Remote | ShardState::Unavailable)
                 && self.parts[n] > 0
                 && !self.is_uncompared(n)
         });
         if let Some(part) = parts.max_by_key(by_distance) {
-            return Some(Act::RemovePart(part));
+            return Some(LeaderAction::RemovePart(part));
         }
         let here = all().filter(|&n| {
-            let is_free = self.places[n] == Whereabouts::Here && !self.held[n];
+            let is_free = self.places[n] == ShardState::Local && !self.held[n];
             (is_free || self.is_uncompared(n))
                 && distance.is_none_or(|soon| self.distances[n] > soon)
         });
         let last = here.max_by_key(by_distance)?;
         Some(match self.places[last] {
-            Whereabouts::Here => Act::Remove(last),
-            _ => Act::RemovePart(last),
+            ShardState::Local => LeaderAction::Remove(last),
+            _ => LeaderAction::RemovePart(last),
         })
     }
 
     /// What is next.
-    pub(super) fn next(&self) -> Act {
+    pub(super) fn next(&self) -> LeaderAction {
         // Of a folder that had more room before.
         if self.taken() > self.room
             && let Some(act) = self.goes(None, None)
         {
             return act;
         }
-        let coming = |place: &&Whereabouts| **place == Whereabouts::Coming;
+        let coming = |place: &&ShardState| **place == ShardState::Downloading;
         let coming = self.places.iter().filter(coming).count();
         if coming >= AT_A_TIME {
-            return Act::Rest;
+            return LeaderAction::Rest;
         }
-        let away = (0..self.bytes.len()).filter(|&n| self.places[n] == Whereabouts::Away);
+        let away = (0..self.bytes.len()).filter(|&n| self.places[n] == ShardState::Remote);
         let Some(soonest) = away.min_by_key(|&n| self.distances[n]) else {
-            return Act::Rest;
+            return LeaderAction::Rest;
         };
         let (bytes, distance) = (self.bytes[soonest], self.distances[soonest]);
         if distance == u64::MAX {
-            return Act::Rest;
+            return LeaderAction::Rest;
         }
         let others = self.taken().saturating_sub(self.parts[soonest]);
         let fits = others.saturating_add(bytes) <= self.room;
         if distance > 0 && self.is_far_enough(soonest, fits) {
-            return Act::Rest;
+            return LeaderAction::Rest;
         }
         if fits {
-            return Act::Fetch(soonest);
+            return LeaderAction::Fetch(soonest);
         }
         match self.goes(Some(soonest), Some(distance)) {
             Some(act) => act,
-            None if distance == 0 && coming == 0 => Act::Stuck(soonest),
-            None => Act::Rest,
+            None if distance == 0 && coming == 0 => LeaderAction::Stuck(soonest),
+            None => LeaderAction::Rest,
         }
     }
 
@@ -137,7 +137,7 @@ impl View<'_> {
     /// later than `shard`. Where nothing has to go for more, more is enough.
     fn is_far_enough(&self, shard: usize, fits: bool) -> bool {
         let before = (0..self.bytes.len()).filter(|&n| {
-            matches!(self.places[n], Whereabouts::Coming | Whereabouts::Here)
+            matches!(self.places[n], ShardState::Downloading | ShardState::Local)
                 && self.distances[n] > 0
                 && self.distances[n] <= self.distances[shard]
         });
@@ -161,12 +161,12 @@ mod tests {
     use super::*;
 
     fn view<'a>(
-        places: &'a [Whereabouts],
+        places: &'a [ShardState],
         distances: &'a [u64],
         held: &'a [bool],
         room: u64,
-    ) -> View<'a> {
-        View {
+    ) -> LeaderView<'a> {
+        LeaderView {
             bytes: &[10; 4],
             places,
             distances,
@@ -179,72 +179,94 @@ mod tests {
 
     #[test]
     fn the_soonest_comes_and_the_latest_goes() {
-        use Whereabouts::{Away, Coming, Here};
+        use ShardState::{Downloading, Local, Remote};
         let free = [false; 4];
         let never = u64::MAX;
-        let at = |places: [Whereabouts; 4], distances: [u64; 4], room| {
+        let at = |places: [ShardState; 4], distances: [u64; 4], room| {
             view(&places, &distances, &free, room).next()
         };
-        assert_eq!(at([Away; 4], [5, 0, 9, never], 40), Act::Fetch(1));
-        assert_eq!(at([Away; 4], [never; 4], 40), Act::Rest);
         assert_eq!(
-            at([Here, Away, Here, Here], [1, 0, 9, 4], 30),
-            Act::Remove(2)
+            at([Remote; 4], [5, 0, 9, never], 40),
+            LeaderAction::Fetch(1)
+        );
+        assert_eq!(at([Remote; 4], [never; 4], 40), LeaderAction::Rest);
+        assert_eq!(
+            at([Local, Remote, Local, Local], [1, 0, 9, 4], 30),
+            LeaderAction::Remove(2)
         );
         assert_eq!(
-            at([Here, Away, Here, Here], [1, 0, never, 4], 30),
-            Act::Remove(2)
+            at([Local, Remote, Local, Local], [1, 0, never, 4], 30),
+            LeaderAction::Remove(2)
         );
         // Nothing is needed later than this.
-        assert_eq!(at([Here, Away, Here, Here], [1, 9, 8, 4], 30), Act::Rest);
-        assert_eq!(at([Here, Away, Here, Here], [0; 4], 30), Act::Stuck(1));
-        assert_eq!(at([Here, Away, Coming, Here], [0; 4], 30), Act::Rest);
+        assert_eq!(
+            at([Local, Remote, Local, Local], [1, 9, 8, 4], 30),
+            LeaderAction::Rest
+        );
+        assert_eq!(
+            at([Local, Remote, Local, Local], [0; 4], 30),
+            LeaderAction::Stuck(1)
+        );
+        assert_eq!(
+            at([Local, Remote, Downloading, Local], [0; 4], 30),
+            LeaderAction::Rest
+        );
         // What is held does not go.
         let held = [false, false, true, false];
-        let places = [Here, Away, Here, Here];
+        let places = [Local, Remote, Local, Local];
         let next = view(&places, &[1, 0, 9, 4], &held, 30).next();
-        assert_eq!(next, Act::Remove(3));
+        assert_eq!(next, LeaderAction::Remove(3));
         // With less room than before something goes at once.
-        assert_eq!(at([Here; 4], [1, 2, 9, 4], 30), Act::Remove(2));
+        assert_eq!(at([Local; 4], [1, 2, 9, 4], 30), LeaderAction::Remove(2));
     }
 
     #[test]
     fn parts_count_and_go_first() {
-        use Whereabouts::{Away, Here};
+        use ShardState::{Local, Remote};
         let of = |parts: [u64; 4], room| {
-            View {
+            LeaderView {
                 parts: &parts,
-                ..view(&[Here, Away, Away, Here], &[1, 0, 3, 4], &[false; 4], room)
+                ..view(
+                    &[Local, Remote, Remote, Local],
+                    &[1, 0, 3, 4],
+                    &[false; 4],
+                    room,
+                )
             }
             .next()
         };
         // A shard's own part is no hindrance.
-        assert_eq!(of([0, 9, 0, 0], 30), Act::Fetch(1));
-        assert_eq!(of([0, 0, 9, 0], 30), Act::RemovePart(2));
-        assert_eq!(of([0, 0, 9, 0], 39), Act::Fetch(1));
-        assert_eq!(of([0, 0, 0, 0], 20), Act::Remove(3));
+        assert_eq!(of([0, 9, 0, 0], 30), LeaderAction::Fetch(1));
+        assert_eq!(of([0, 0, 9, 0], 30), LeaderAction::RemovePart(2));
+        assert_eq!(of([0, 0, 9, 0], 39), LeaderAction::Fetch(1));
+        assert_eq!(of([0, 0, 0, 0], 20), LeaderAction::Remove(3));
         // One that is whole goes by the time of its use, as one that was compared.
-        assert_eq!(of([0, 0, 10, 0], 30), Act::Remove(3));
-        assert_eq!(of([0, 10, 10, 0], 30), Act::Remove(3));
-        assert_eq!(of([0, 10, 10, 0], 40), Act::Fetch(1));
-        let last = View {
+        assert_eq!(of([0, 0, 10, 0], 30), LeaderAction::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 30), LeaderAction::Remove(3));
+        assert_eq!(of([0, 10, 10, 0], 40), LeaderAction::Fetch(1));
+        let last = LeaderView {
             parts: &[0, 0, 10, 0],
-            ..view(&[Here, Away, Away, Here], &[1, 0, 9, 4], &[false; 4], 30)
+            ..view(
+                &[Local, Remote, Remote, Local],
+                &[1, 0, 9, 4],
+                &[false; 4],
+                30,
+            )
         };
-        assert_eq!(last.next(), Act::RemovePart(2));
-        let places = [Here, Whereabouts::Lost, Away, Here];
-        let lost = View {
+        assert_eq!(last.next(), LeaderAction::RemovePart(2));
+        let places = [Local, ShardState::Unavailable, Remote, Local];
+        let lost = LeaderView {
             parts: &[0, 9, 0, 0],
             ..view(&places, &[1, 0, 0, 4], &[false; 4], 30)
         };
-        assert_eq!(lost.next(), Act::RemovePart(1));
+        assert_eq!(lost.next(), LeaderAction::RemovePart(1));
     }
 
     /// Shards of `order` in turn through a folder of `room` shards of one byte, each fetched at
     /// its time or ahead of it; how many were fetched.
     fn fetched(order: &[usize], shards: usize, room: u64) -> usize {
         let bytes = vec![1; shards];
-        let mut places = vec![Whereabouts::Away; shards];
+        let mut places = vec![ShardState::Remote; shards];
         let (held, parts) = (vec![false; shards], vec![0; shards]);
         let mut count = 0;
         for now in 0..order.len() {
@@ -255,7 +277,7 @@ mod tests {
                 })
                 .collect();
             loop {
-                let view = View {
+                let view = LeaderView {
                     bytes: &bytes,
                     places: &places,
                     distances: &distances,
@@ -266,19 +288,19 @@ mod tests {
                 };
                 match view.next() {
                     // Comes at once.
-                    Act::Fetch(n) => {
-                        places[n] = Whereabouts::Here;
+                    LeaderAction::Fetch(n) => {
+                        places[n] = ShardState::Local;
                         count += 1;
                     }
-                    Act::Remove(n) => places[n] = Whereabouts::Away,
-                    Act::Rest => break,
-                    Act::RemovePart(n) => panic!("shard {n} has no part"),
-                    Act::Stuck(n) => panic!("shard {n} cannot come"),
+                    LeaderAction::Remove(n) => places[n] = ShardState::Remote,
+                    LeaderAction::Rest => break,
+                    LeaderAction::RemovePart(n) => panic!("shard {n} has no part"),
+                    LeaderAction::Stuck(n) => panic!("shard {n} cannot come"),
                 }
-                let here = places.iter().filter(|p| **p == Whereabouts::Here).count();
+                let here = places.iter().filter(|p| **p == ShardState::Local).count();
                 assert!(here as u64 <= room);
             }
-            assert_eq!(places[order[now]], Whereabouts::Here, "at {now}");
+            assert_eq!(places[order[now]], ShardState::Local, "at {now}");
         }
         count
     }

@@ -11,12 +11,12 @@ use futures_util::future::{Either, select};
 
 use crate::error::{Error, Result};
 use crate::remote::fetch::listing::ListProgress;
-use crate::remote::fetch::messages::{Reply, Request};
-use crate::remote::fetch::session::{LONG, Session, Stop};
+use crate::remote::fetch::messages::{FetchReply, FetchRequest};
+use crate::remote::fetch::session::{FetchSession, LONG, SessionEnd};
 use crate::remote::helper::helper_loop;
-use crate::remote::helper::helper_loop::Line;
-use crate::remote::helper::messages::{Trouble, name_of};
-use crate::remote::helper::progress::Reports;
+use crate::remote::helper::helper_loop::HelperConnection;
+use crate::remote::helper::messages::{HelperError, name_of};
+use crate::remote::helper::progress::ProgressReports;
 
 /// Lives as a fetcher on `socket`; the exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
@@ -30,14 +30,14 @@ pub(super) fn live(socket: OwnedFd) -> i32 {
     )
 }
 
-async fn serve(line: &Line) -> Result<()> {
-    let mut session: Option<Session> = None;
+async fn serve(line: &HelperConnection) -> Result<()> {
+    let mut session: Option<FetchSession> = None;
     loop {
         let done = async {
             while let Some((request, fds)) = line.receive()? {
                 match (request, &mut session) {
                     (
-                        Request::Open {
+                        FetchRequest::Open {
                             address,
                             options,
                             room,
@@ -49,37 +49,40 @@ async fn serve(line: &Line) -> Result<()> {
                             // Whoever is gone is met when something is asked for.
                             let _ = line.warn(&format!("{address}: the store has listed {listed}"));
                         };
-                        let opened = Session::open(&address, &options, &index, room, &progress);
-                        let opened = line.reporting(&mut Reports::of_each(), opened).await?;
-                        let (opened, answer) = opened.map_err(Stop::Trouble)?;
-                        line.reply(&Reply::Opened(answer))?;
+                        let opened =
+                            FetchSession::open(&address, &options, &index, room, &progress);
+                        let opened = line
+                            .reporting(&mut ProgressReports::of_each(), opened)
+                            .await?;
+                        let (opened, answer) = opened.map_err(SessionEnd::Trouble)?;
+                        line.reply(&FetchReply::Opened(answer))?;
                         session = Some(opened);
                     }
                     (
-                        Request::Plan {
+                        FetchRequest::Plan {
                             options,
                             at,
                             epochs,
                         },
                         Some(session),
                     ) => {
-                        session.plan(*options, at, epochs, fds)?;
-                        line.reply(&Reply::Planned)?;
+                        session.set_order(*options, at, epochs, fds)?;
+                        line.reply(&FetchReply::Planned)?;
                     }
-                    (Request::At(at), Some(session)) => session.uses()?.go_on(at),
-                    (Request::Jump(at), Some(session)) => session.uses()?.jump(at),
-                    (Request::Report, Some(session)) => {
+                    (FetchRequest::At(at), Some(session)) => session.uses()?.go_on(at),
+                    (FetchRequest::Jump(at), Some(session)) => session.uses()?.jump(at),
+                    (FetchRequest::Report, Some(session)) => {
                         let leader = session.leader.as_ref();
                         let counts = leader.map(|leader| leader.counts).unwrap_or_default();
-                        line.reply(&Reply::Report(counts))?;
+                        line.reply(&FetchReply::Report(counts))?;
                     }
-                    (Request::Look, Some(session)) => {
+                    (FetchRequest::Look, Some(session)) => {
                         let ranks = session.ranks()?;
-                        line.reply(&Reply::GoesOn { ranks })?;
+                        line.reply(&FetchReply::GoesOn { ranks })?;
                     }
                     (request, _) => {
                         let what = format!("{} came out of turn", name_of(&request));
-                        return Err(Stop::Failed(Error::protocol(what)));
+                        return Err(SessionEnd::Failed(Error::protocol(what)));
                     }
                 }
             }
@@ -95,14 +98,14 @@ async fn serve(line: &Line) -> Result<()> {
         };
         match done.await {
             Ok(()) => {}
-            Err(Stop::Failed(e)) => {
+            Err(SessionEnd::Failed(e)) => {
                 let about = session.as_ref().map(|session| &session.files.folder);
                 let about = about.map_or_else(String::new, |f| f.path().display().to_string());
                 // Fails where it was the socket that did, and nobody is there to hear it.
-                let _ = line.give_up(Trouble::new(about, e.to_string()));
+                let _ = line.give_up(HelperError::new(about, e.to_string()));
                 return Err(e);
             }
-            Err(Stop::Trouble(trouble)) => {
+            Err(SessionEnd::Trouble(trouble)) => {
                 if let Some(session) = &session {
                     session.tell_others(&trouble);
                 }
@@ -113,7 +116,7 @@ async fn serve(line: &Line) -> Result<()> {
 }
 
 /// What the user is warned of, the oldest first; later where the consumer takes nothing now.
-fn tell_warnings(line: &Line, session: &mut Session) -> Result<()> {
+fn tell_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
     let Some(leader) = &mut session.leader else {
         return Ok(());
     };
@@ -128,10 +131,10 @@ fn tell_warnings(line: &Line, session: &mut Session) -> Result<()> {
 
 /// Until something came, or the time is over.
 async fn wait(
-    line: &Line,
-    session: &mut Option<Session>,
+    line: &HelperConnection,
+    session: &mut Option<FetchSession>,
     pause: Duration,
-) -> std::result::Result<(), Stop> {
+) -> std::result::Result<(), SessionEnd> {
     let leader = session.as_mut().and_then(|session| session.leader.as_mut());
     let ended = async {
         match leader {

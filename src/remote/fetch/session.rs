@@ -7,26 +7,26 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
-use crate::error::{Error, Result, room};
-use crate::plan::{EpochMark, Plan, PlanOptions, SamplerTable};
-use crate::remote::address::Address;
+use crate::error::{Error, Result, size_rounded_down};
+use crate::plan::{EpochMark, EpochPlan, OrderOptions, SamplerTable};
+use crate::remote::address::StoreAddress;
 use crate::remote::fetch::demand_file;
-use crate::remote::fetch::demand_file::{DemandFile, Needs};
+use crate::remote::fetch::demand_file::{DemandFile, RankDemand};
 use crate::remote::fetch::disk_budget::{
     self, beside_shards, most_bytes, room_for_shards, room_of, too_little,
 };
-use crate::remote::fetch::folder::{Folder, TROUBLE};
+use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
 use crate::remote::fetch::heartbeat;
-use crate::remote::fetch::heartbeat::{LeaderProcess, Watch};
+use crate::remote::fetch::heartbeat::{LeaderProcess, LeaderWatch};
 use crate::remote::fetch::leader::Leader;
 use crate::remote::fetch::listing::ListProgress;
-use crate::remote::fetch::messages::Opened;
+use crate::remote::fetch::messages::DatasetInfo;
 use crate::remote::fetch::next_use::NextUses;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::remote_dataset::{DatasetFiles, RemoteDataset};
-use crate::remote::fetch::shard_room::{least_room, total};
-use crate::remote::helper::messages::{LONGEST, Trouble, from_bytes, to_bytes};
-use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST};
+use crate::remote::fetch::shard_space::{least_room, total};
+use crate::remote::helper::messages::{HelperError, LONGEST, from_bytes, to_bytes};
+use crate::remote::store::retry_policy::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::sys::whole_file;
 
 /// Between two looks at what other ranks need; longer where there are very many shards.
@@ -42,26 +42,26 @@ const ROWS: u64 = 1024;
 pub(super) const LONG: Duration = Duration::from_secs(3600);
 
 /// Why a fetcher ends.
-pub(super) enum Stop {
+pub(super) enum SessionEnd {
     /// The consumer is told.
-    Trouble(Trouble),
+    Trouble(HelperError),
     Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for SessionEnd {
     fn from(e: Error) -> Self {
         Self::Failed(e)
     }
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
+impl From<HelperError> for SessionEnd {
+    fn from(trouble: HelperError) -> Self {
         Self::Trouble(trouble)
     }
 }
 
 /// One rank's use of one data set.
-pub(super) struct Session {
+pub(super) struct FetchSession {
     pub(super) files: DatasetFiles,
     /// Bytes of shards that may be there.
     room: u64,
@@ -70,20 +70,20 @@ pub(super) struct Session {
     demand_files: u32,
     pub(super) leader: Option<Leader>,
     /// Of another rank's, while that leads.
-    watch: Watch,
+    watch: LeaderWatch,
     began: SystemTime,
 }
 
-impl Session {
+impl FetchSession {
     /// What is at the address; manifest and index of a cache, or the list of tars, into its folder.
     /// `progress` hears of a long listing.
     pub(super) async fn open(
-        address: &Address,
+        address: &StoreAddress,
         options: &FetchOptions,
         index: &str,
         known_room: Option<u64>,
         progress: &dyn Fn(ListProgress),
-    ) -> std::result::Result<(Self, Opened), Trouble> {
+    ) -> std::result::Result<(Self, DatasetInfo), HelperError> {
         let began = SystemTime::now();
         // Behind a fetcher that died the store may be away for a while.
         let patience = match known_room {
@@ -97,11 +97,11 @@ impl Session {
             bytes,
             ..
         } = &set.files;
-        let local = |e: Error| Trouble::new(address.as_str(), e.to_string());
+        let local = |e: Error| HelperError::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(heartbeat::LIMIT);
-        let mut watch = Watch::new(folder.leader(), limit);
+        let mut watch = LeaderWatch::new(folder.leader(), limit);
         // A fetcher that takes another's place has compared what is there, or that one has.
-        while known_room.is_none() && !folder.doubt(shards).map_err(local)? {
+        while known_room.is_none() && !folder.mark_unverified(shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
                 return Err(stands_still(folder, leader, limit));
             }
@@ -116,7 +116,7 @@ impl Session {
                 room_for_shards(&set.files, options.limit, beside, all)?
             }
         };
-        let opened = Opened {
+        let opened = DatasetInfo {
             folder: folder.path().to_owned(),
             bytes: all,
             room,
@@ -136,13 +136,13 @@ impl Session {
     }
 
     /// From now on this rank's shards come.
-    pub(super) fn plan(
+    pub(super) fn set_order(
         &mut self,
-        options: PlanOptions,
+        options: OrderOptions,
         at: EpochMark,
         epochs: Option<u64>,
         fds: Vec<OwnedFd>,
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<(), SessionEnd> {
         let mut fds = fds.into_iter();
         let index = fds.next().map(Index::from_fd).transpose()?;
         let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
@@ -152,7 +152,7 @@ impl Session {
         let table = table
             .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
             .transpose()?;
-        let plan = Plan::with_table(index.len(), options, table)?;
+        let plan = EpochPlan::with_table(index.len(), options, table)?;
         // Where nothing is ever removed any order works.
         let bytes = &self.files.bytes;
         let evicts = total(bytes.iter().copied()) > self.room;
@@ -163,7 +163,7 @@ impl Session {
         }
         self.demand_files += 1;
         let mut demand_file = DemandFile::make(&self.files.folder, self.demand_files)?;
-        demand_file.write(&Needs {
+        demand_file.write(&RankDemand {
             most: uses.most_bytes(),
             room: self.room,
             distances: uses.distances().collect(),
@@ -177,17 +177,17 @@ impl Session {
                 "another run uses {} with {} for shards, and this one has {}: give the same \
                  `fetch_limit`, or another `fetch_dir`",
                 self.files.folder.path().display(),
-                room(other.room),
-                room(self.room)
+                size_rounded_down(other.room),
+                size_rounded_down(self.room)
             );
-            let trouble = Trouble::of_path(self.files.folder.path(), what);
+            let trouble = HelperError::of_path(self.files.folder.path(), what);
             let trouble = trouble.of_option("fetch_limit");
-            return Err(Stop::Trouble(trouble));
+            return Err(SessionEnd::Trouble(trouble));
         }
         let largest = bytes.iter().copied().max().unwrap_or(0);
         let left = room_of(&all, bytes).unwrap_or(self.room);
         if evicts && least_room(most_bytes(&all), largest) > left {
-            return Err(Stop::Trouble(too_little(&self.files, &all, left)));
+            return Err(SessionEnd::Trouble(too_little(&self.files, &all, left)));
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// What is to be done now; how long nothing will be then, unless something comes.
-    pub(super) fn work(&mut self) -> std::result::Result<Duration, Stop> {
+    pub(super) fn work(&mut self) -> std::result::Result<Duration, SessionEnd> {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
         };
@@ -211,7 +211,7 @@ impl Session {
         }
         let most = uses.most_bytes();
         let has_more = uses.has_more();
-        let needs = Needs {
+        let needs = RankDemand {
             most,
             room: self.room,
             distances: uses.distances().collect(),
@@ -245,7 +245,7 @@ impl Session {
         &mut self,
         look: Duration,
         distances: &[u64],
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<(), SessionEnd> {
         let DatasetFiles { folder, shards, .. } = &self.files;
         let is_needed = || {
             let mut now = shards.iter().zip(distances).filter(|(_, d)| **d == 0);
@@ -253,7 +253,7 @@ impl Session {
         };
         match self.watch.look(look, is_needed) {
             None => Ok(()),
-            Some(leader) => Err(Stop::Trouble(stands_still(
+            Some(leader) => Err(SessionEnd::Trouble(stands_still(
                 folder,
                 leader,
                 self.watch.limit(),
@@ -267,7 +267,7 @@ impl Session {
     }
 
     /// Why the leader gave up, where it did.
-    fn hear_of_trouble(&self) -> std::result::Result<(), Stop> {
+    fn hear_of_trouble(&self) -> std::result::Result<(), SessionEnd> {
         let path = self.files.folder.file(TROUBLE);
         let written = fs::metadata(&path).and_then(|meta| meta.modified());
         // An older one is of a run before this.
@@ -278,14 +278,14 @@ impl Session {
             return Ok(());
         };
         // One that is just being written is heard of the next time.
-        match from_bytes::<Trouble>(&text) {
-            Ok(trouble) => Err(Stop::Trouble(trouble)),
+        match from_bytes::<HelperError>(&text) {
+            Ok(trouble) => Err(SessionEnd::Trouble(trouble)),
             Err(_) => Ok(()),
         }
     }
 
     /// Lets the other ranks know. They end by the same reason, and not each by its own tries.
-    pub(super) fn tell_others(&self, trouble: &Trouble) {
+    pub(super) fn tell_others(&self, trouble: &HelperError) {
         if self.leader.is_some()
             && let Ok(text) = to_bytes(trouble)
         {
@@ -296,7 +296,7 @@ impl Session {
 }
 
 /// What to say of a fetcher that leads and stands still.
-fn stands_still(folder: &Folder, leader: LeaderProcess, limit: Duration) -> Trouble {
+fn stands_still(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
     let LeaderProcess { process, is_near } = leader;
     let (place, way) = match is_near {
         true => (
@@ -309,7 +309,7 @@ fn stands_still(folder: &Folder, leader: LeaderProcess, limit: Duration) -> Trou
             "let it go on or end it in its container".to_owned(),
         ),
     };
-    Trouble::of_path(
+    HelperError::of_path(
         folder.path(),
         format!(
             "process {process}{place} fetches for all runs of this folder, and has stood still \

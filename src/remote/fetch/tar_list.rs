@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::index::{Index, ScanReport, open_kept};
+use crate::data::index::{Index, ScanReport, open_stored};
 use crate::data::shard::manifest::shard_name;
 use crate::error::{self, Error, Result};
-use crate::remote::address::Address;
-use crate::remote::fetch::shard_room::total;
+use crate::remote::address::StoreAddress;
+use crate::remote::fetch::shard_space::total;
 use crate::sys::whole_file;
 
 /// The list's name in the folder.
@@ -44,13 +44,13 @@ pub(super) struct TarList {
     format: String,
     version: u32,
     /// The address that all of them lie under.
-    base: Address,
-    pub(super) shards: Vec<Tar>,
+    base: StoreAddress,
+    pub(super) shards: Vec<TarShard>,
 }
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tar {
+pub(super) struct TarShard {
     /// Its name under the address.
     pub(super) object: String,
     pub(super) bytes: u64,
@@ -60,7 +60,7 @@ pub(super) struct Tar {
 
 impl TarList {
     #[cfg_attr(not(feature = "stores"), allow(dead_code))]
-    pub(super) fn new(base: Address, shards: Vec<Tar>) -> Self {
+    pub(super) fn new(base: StoreAddress, shards: Vec<TarShard>) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -94,7 +94,7 @@ impl TarList {
     /// The names of their files here: those of the objects, as in a folder of the same tars; by
     /// their numbers where objects lie in several folders, or no file can be called so.
     pub(super) fn names(&self) -> Vec<String> {
-        let is_plain = |tar: &Tar| {
+        let is_plain = |tar: &TarShard| {
             let name = &tar.object;
             !name.contains(['/', '\0']) && !name.starts_with('.') && name.len() <= LONGEST_NAME
         };
@@ -118,7 +118,7 @@ impl TarList {
     }
 
     /// The address that all of them lie under.
-    pub(super) fn base(&self) -> &Address {
+    pub(super) fn base(&self) -> &StoreAddress {
         &self.base
     }
 
@@ -135,11 +135,16 @@ impl TarList {
         folder: &Path,
         name: &str,
     ) -> Result<Option<(Index, ScanReport)>> {
-        open_kept(&folder.join(name), folder, &self.files())
+        open_stored(&folder.join(name), folder, &self.files())
     }
 
     /// What to say where the shards at `address` have no index of this name in their folder.
-    pub(super) fn is_not_indexed(&self, address: &Address, folder: &Path, name: &str) -> Error {
+    pub(super) fn is_not_indexed(
+        &self,
+        address: &StoreAddress,
+        folder: &Path,
+        name: &str,
+    ) -> Error {
         let count = match self.shards.len() {
             1 => "1 tar shard".to_owned(),
             n => format!("{n} tar shards"),
@@ -204,13 +209,13 @@ mod tests {
     use super::*;
 
     fn list(objects: &[&str]) -> TarList {
-        let tar = |object: &&str| Tar {
+        let tar = |object: &&str| TarShard {
             object: (*object).to_owned(),
             bytes: 1024,
             state: format!("of {object}"),
         };
         TarList::new(
-            Address::parse("s3://bucket/sets").unwrap(),
+            StoreAddress::parse("s3://bucket/sets").unwrap(),
             objects.iter().map(tar).collect(),
         )
     }
@@ -234,7 +239,7 @@ mod tests {
             fs::write(folder.join(LIST), serde_json::to_vec(list).unwrap()).unwrap();
             folder
         };
-        let address = Address::parse("s3://bucket/sets").unwrap();
+        let address = StoreAddress::parse("s3://bucket/sets").unwrap();
         let before = list(&["a.tar", "b.tar", "c.tar"]);
         let mut now = before.clone();
         now.shards[1].state = "another".to_owned();

@@ -17,13 +17,13 @@ use tokio::net::UnixStream;
 
 use crate::error::{Error, Result};
 use crate::pool::coordinator::process::greet_consumer;
-use crate::remote::helper::messages::{LONGEST, Said, Trouble, from_bytes, to_bytes};
-use crate::remote::helper::progress::Reports;
+use crate::remote::helper::messages::{HelperError, HelperMessage, LONGEST, from_bytes, to_bytes};
+use crate::remote::helper::progress::ProgressReports;
 use crate::sys::memory;
 use crate::sys::process;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
+use crate::sys::socket::ReceiveOutcome;
 
 /// Between two looks whether the consumer lives, beside its socket, which mostly says it.
 const CONSUMER_LOOK: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ const CONSUMER_LOOK: Duration = Duration::from_millis(250);
 pub(crate) fn live(
     socket: OwnedFd,
     name: &CStr,
-    serve: impl AsyncFnOnce(&Line) -> Result<()>,
+    serve: impl AsyncFnOnce(&HelperConnection) -> Result<()>,
     farewell: impl AsyncFnOnce(),
     patience: Duration,
 ) -> i32 {
@@ -54,7 +54,7 @@ pub(crate) fn live(
             .build()
             .map_err(|e| Error::not_started("start a helper for a store", e))?;
         let ended = runtime.block_on(async {
-            let line = Line::new(socket)?;
+            let line = HelperConnection::new(socket)?;
             let ended = {
                 let (served, gone) = (pin!(serve(&line)), pin!(end_of(&consumer)));
                 match select(served, gone).await {
@@ -82,9 +82,9 @@ async fn end_of(consumer: &PidFd) -> Result<()> {
 }
 
 /// The socket to the consumer, read without waiting.
-pub(crate) struct Line(UnixStream);
+pub(crate) struct HelperConnection(UnixStream);
 
-impl Line {
+impl HelperConnection {
     fn new(socket: OwnedFd) -> Result<Self> {
         let failed = |e| Error::io("wait for the consumer", e);
         let socket = std::os::unix::net::UnixStream::from(socket);
@@ -93,25 +93,29 @@ impl Line {
     }
 
     pub(crate) fn reply(&self, reply: &impl Serialize) -> Result<()> {
-        socket::send(self.0.as_fd(), &to_bytes(&Said::Reply(reply))?, &[])
+        socket::send(
+            self.0.as_fd(),
+            &to_bytes(&HelperMessage::Reply(reply))?,
+            &[],
+        )
     }
 
     /// The last that it says.
-    pub(crate) fn give_up(&self, trouble: Trouble) -> Result<()> {
-        let said: Said<()> = Said::Trouble(trouble);
+    pub(crate) fn give_up(&self, trouble: HelperError) -> Result<()> {
+        let said: HelperMessage<()> = HelperMessage::Trouble(trouble);
         socket::send(self.0.as_fd(), &to_bytes(&said)?, &[])
     }
 
     /// Has the consumer warn its user; whether the consumer takes it.
     pub(crate) fn warn(&self, text: &str) -> Result<bool> {
-        let said: Said<()> = Said::Warning(text.to_owned());
+        let said: HelperMessage<()> = HelperMessage::Warning(text.to_owned());
         socket::offer(self.0.as_fd(), &to_bytes(&said)?, &[])
     }
 
     /// `work`, with a warning now and then while the store keeps it waiting.
     pub(crate) async fn reporting<T>(
         &self,
-        reports: &mut Reports,
+        reports: &mut ProgressReports,
         work: impl Future<Output = T>,
     ) -> Result<T> {
         let mut work = pin!(work);
@@ -135,17 +139,19 @@ impl Line {
         // The error that says that nothing is there has it wait for more.
         let received = self.0.try_io(Interest::READABLE, || {
             match socket::receive(self.0.as_fd(), &mut buffer, Duration::ZERO) {
-                Ok(Received::Timeout) => Err(io::ErrorKind::WouldBlock.into()),
+                Ok(ReceiveOutcome::Timeout) => Err(io::ErrorKind::WouldBlock.into()),
                 Ok(received) => Ok(received),
                 Err(e) => {
                     failed = Some(e);
-                    Ok(Received::Closed)
+                    Ok(ReceiveOutcome::Closed)
                 }
             }
         });
         match (received, failed) {
             (_, Some(e)) => Err(e),
-            (Ok(Received::Message(n, fds)), None) => Ok(Some((from_bytes(&buffer[..n])?, fds))),
+            (Ok(ReceiveOutcome::Message(n, fds)), None) => {
+                Ok(Some((from_bytes(&buffer[..n])?, fds)))
+            }
             (Ok(_), None) => Err(Error::protocol("the consumer is gone")),
             (Err(_), None) => Ok(None),
         }

@@ -19,17 +19,17 @@ const LONGEST_TEXT: usize = 4 << 10;
 
 /// A message of a helper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Said<T> {
+pub(crate) enum HelperMessage<T> {
     Reply(T),
     /// For the user, whatever was asked: that the store keeps it waiting, say.
     Warning(String),
     /// The helper ends, for this reason.
-    Trouble(Trouble),
+    Trouble(HelperError),
 }
 
 /// What a helper did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct TransferCounts {
     /// Shards that were fetched, or objects that were sent.
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Counts {
     pub(crate) retries: u64,
 }
 
-impl Add for Counts {
+impl Add for TransferCounts {
     type Output = Self;
 
     fn add(self, more: Self) -> Self {
@@ -54,7 +54,7 @@ impl Add for Counts {
 
 /// Why nothing more comes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Trouble {
+pub(crate) struct HelperError {
     /// The option that would have to be another one; else the data set is at fault.
     pub(crate) option: Option<String>,
     /// What it is about: an address, a folder.
@@ -62,7 +62,7 @@ pub(crate) struct Trouble {
     pub(crate) what: String,
 }
 
-impl Trouble {
+impl HelperError {
     #[cfg(feature = "stores")]
     pub(crate) fn new(about: impl Into<String>, what: impl Into<String>) -> Self {
         let cut = |mut text: String| {

@@ -14,12 +14,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::pool::coordinator::launch::launch_other;
-use crate::remote::helper::messages::{LONGEST, Said, from_bytes, name_of, to_bytes};
+use crate::pool::coordinator::launch::launch_helper;
+use crate::remote::helper::messages::{HelperMessage, LONGEST, from_bytes, name_of, to_bytes};
 use crate::sys::clock::RunningClock;
 use crate::sys::process::PidFd;
 use crate::sys::socket;
-use crate::sys::socket::Received;
+use crate::sys::socket::ReceiveOutcome;
 
 /// Between two looks whether it has ended, while an answer is awaited.
 const LOOK: Duration = Duration::from_millis(50);
@@ -73,7 +73,7 @@ impl HelperProcess {
             true => None,
             false => Some("stores"),
         };
-        let (socket, pid, pidfd) = launch_other(kind.command, executable, lacks)?;
+        let (socket, pid, pidfd) = launch_helper(kind.command, executable, lacks)?;
         Ok(Self {
             kind,
             socket,
@@ -125,13 +125,13 @@ impl HelperProcess {
         let mut buffer = vec![0; LONGEST];
         loop {
             match socket::receive(self.socket.as_fd(), &mut buffer, limit)? {
-                Received::Message(n, _) => match from_bytes(&buffer[..n])? {
-                    Said::Reply(reply) => return Ok(Some(reply)),
-                    Said::Warning(text) => tracing::warn!("{text}"),
-                    Said::Trouble(trouble) => return Err(trouble.into_error()),
+                ReceiveOutcome::Message(n, _) => match from_bytes(&buffer[..n])? {
+                    HelperMessage::Reply(reply) => return Ok(Some(reply)),
+                    HelperMessage::Warning(text) => tracing::warn!("{text}"),
+                    HelperMessage::Trouble(trouble) => return Err(trouble.into_error()),
                 },
-                Received::Timeout => return self.check_stopped(planned).map(|()| None),
-                Received::Closed => {
+                ReceiveOutcome::Timeout => return self.check_stopped(planned).map(|()| None),
+                ReceiveOutcome::Closed => {
                     let how = match self.pidfd.reap(true) {
                         Some(WaitStatus::Exited(_, status)) => format!("ended with {status}"),
                         Some(WaitStatus::Signaled(_, signal, _)) => {

@@ -14,18 +14,18 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 thread_local! {
     /// By their numbers, the oldest first.
-    static TRANSFERS: RefCell<BTreeMap<u64, State>> = const { RefCell::new(BTreeMap::new()) };
+    static TRANSFERS: RefCell<BTreeMap<u64, TransferState>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 #[derive(Debug)]
-struct State {
+struct TransferState {
     about: String,
     began: Instant,
     bytes: u64,
     of: Option<u64>,
 }
 
-impl State {
+impl TransferState {
     fn line(&self, now: Instant) -> String {
         let age = now.saturating_duration_since(self.began);
         let rate = self.bytes as f64 / age.as_secs_f64().max(0.001);
@@ -43,12 +43,12 @@ pub(crate) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration, rate
 
 /// A transfer that is under way until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Transfer(u64);
+pub(crate) struct TransferProgress(u64);
 
-impl Transfer {
+impl TransferProgress {
     /// `of`: its bytes, where they are known.
     pub(crate) fn begin(about: String, of: Option<u64>) -> Self {
-        let state = State {
+        let state = TransferState {
             about,
             began: Instant::now(),
             bytes: 0,
@@ -61,25 +61,25 @@ impl Transfer {
         })
     }
 
-    pub(crate) fn expects(&self, bytes: u64) {
+    pub(crate) fn set_size(&self, bytes: u64) {
         self.change(|state| state.of = Some(bytes));
     }
 
     /// So many bytes of it are there.
-    pub(crate) fn reaches(&self, bytes: u64) {
+    pub(crate) fn set_done(&self, bytes: u64) {
         self.change(|state| state.bytes = bytes);
     }
 
-    pub(crate) fn adds(&self, bytes: u64) {
+    pub(crate) fn add_done(&self, bytes: u64) {
         self.change(|state| state.bytes = state.bytes.saturating_add(bytes));
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut TransferState)) {
         TRANSFERS.with_borrow_mut(|all| all.get_mut(&self.0).map(change));
     }
 }
 
-impl Drop for Transfer {
+impl Drop for TransferProgress {
     fn drop(&mut self) {
         // The list may be gone where its thread ends.
         let _ = TRANSFERS.try_with(|all| all.borrow_mut().remove(&self.0));
@@ -89,7 +89,7 @@ impl Drop for Transfer {
 /// When slow transfers are reported: after 5 s of one, then ever more rarely. Those that take less
 /// are not, however many follow each other.
 #[derive(Debug)]
-pub(crate) struct Reports {
+pub(crate) struct ProgressReports {
     /// Between two lines.
     pause: Duration,
     /// Until the next look.
@@ -98,7 +98,7 @@ pub(crate) struct Reports {
     renews: bool,
 }
 
-impl Reports {
+impl ProgressReports {
     /// For requests that a user waits for, each by itself.
     pub(crate) fn of_each() -> Self {
         Self {
@@ -156,15 +156,15 @@ mod tests {
 
     #[test]
     fn the_oldest_transfer_is_reported_ever_more_rarely() {
-        let mut reports = Reports::of_each();
+        let mut reports = ProgressReports::of_each();
         assert_eq!(reports.next_look(), Duration::from_secs(5));
         let now = Instant::now() + Duration::from_secs(10);
         assert_eq!(reports.next_at(now), None);
-        let first = Transfer::begin("s3://b/index.fli".to_owned(), None);
-        let second = Transfer::begin("s3://b/other".to_owned(), Some(7));
-        first.expects(40 << 20);
-        first.adds(10 << 20);
-        first.adds(10 << 20);
+        let first = TransferProgress::begin("s3://b/index.fli".to_owned(), None);
+        let second = TransferProgress::begin("s3://b/other".to_owned(), Some(7));
+        first.set_size(40 << 20);
+        first.add_done(10 << 20);
+        first.add_done(10 << 20);
         let said = reports.next_at(now).unwrap();
         assert!(said.starts_with("waiting for s3://b/index.fli: "), "{said}");
         assert!(
@@ -178,7 +178,7 @@ mod tests {
         drop(first);
         assert!(reports.next_at(now).unwrap().contains("s3://b/other"));
         drop(second);
-        let third = Transfer::begin("s3://b/third".to_owned(), None);
+        let third = TransferProgress::begin("s3://b/third".to_owned(), None);
         let later = Instant::now() + Duration::from_secs(10);
         let mut pauses = Vec::new();
         for _ in 0..3 {
@@ -189,7 +189,7 @@ mod tests {
         // Another request is the first again; where there are many of one command, it is not.
         reports.begin();
         assert_eq!(reports.next_look(), FIRST);
-        let mut reports = Reports::of_all();
+        let mut reports = ProgressReports::of_all();
         reports.next_at(later);
         reports.begin();
         assert_eq!(reports.next_look(), FIRST * 2);
@@ -198,15 +198,15 @@ mod tests {
 
     #[test]
     fn short_transfers_that_follow_each_other_are_not_reported() {
-        let mut reports = Reports::of_each();
+        let mut reports = ProgressReports::of_each();
         for number in 0..3 {
-            let short = Transfer::begin(format!("s3://b/s-{number}.tar"), None);
+            let short = TransferProgress::begin(format!("s3://b/s-{number}.tar"), None);
             let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
             assert_eq!(reports.next_at(began + Duration::from_secs(1)), None);
             // It is looked at again when it is slow.
             assert_eq!(reports.next_look(), FIRST - Duration::from_secs(1));
         }
-        let slow = Transfer::begin("s3://b/slow.tar".to_owned(), None);
+        let slow = TransferProgress::begin("s3://b/slow.tar".to_owned(), None);
         let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
         let said = reports.next_at(began + FIRST).unwrap();
         assert!(

@@ -12,7 +12,7 @@ const MOST_DEATHS: u32 = 8;
 
 /// A helper, of one process after the other.
 #[derive(Debug)]
-pub(crate) struct Helper {
+pub(crate) struct HelperSupervisor {
     kind: &'static HelperKind,
     /// Where it is named.
     executable: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) fn has_died(e: &Error) -> bool {
     e.is_worker() || e.is_io()
 }
 
-impl Helper {
+impl HelperSupervisor {
     /// # Errors
     /// As [`HelperProcess::start`].
     pub(crate) fn start(kind: &'static HelperKind, executable: Option<PathBuf>) -> Result<Self> {
@@ -61,7 +61,7 @@ impl Helper {
     ///
     /// # Errors
     /// Processes that die one after the other; an error of one that lives.
-    pub(crate) fn or_again<T>(
+    pub(crate) fn retry_after_death<T>(
         &mut self,
         mut done: Result<T>,
         mut begin: impl FnMut(&HelperProcess) -> Result<T>,

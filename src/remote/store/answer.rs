@@ -8,13 +8,13 @@ const PASSING: [u16; 4] = [408, 409, 425, 429];
 
 /// An answer without an object.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct StoreAnswer {
     status: Option<u16>,
     /// The store's word for it, such as `NoSuchBucket`.
     code: String,
 }
 
-impl Answer {
+impl StoreAnswer {
     /// That of an error with its causes, as text.
     pub(crate) fn of(text: &str) -> Self {
         let behind = |mark: &str| Some(text.split_once(mark)?.1);
@@ -93,12 +93,12 @@ pub(crate) fn other_region(bucket: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(status: &str, code: &str) -> Answer {
+    fn of(status: &str, code: &str) -> StoreAnswer {
         let code = match code {
             "" => String::new(),
             code => format!("<?xml?><Error><Code>{code}</Code><Message>x</Message></Error>"),
         };
-        Answer::of(&format!(
+        StoreAnswer::of(&format!(
             "Generic S3 error: Error performing list request: Error performing GET http://h/b?x \
              in 1ms - Server returned non-2xx status code: {status}: {code}"
         ))
@@ -154,7 +154,10 @@ mod tests {
             assert!(said.contains(says), "{status} {code}: {said}");
         }
         let text = "Generic S3 error: - Received redirect without LOCATION, this normally";
-        assert!(Answer::of(text).is_final() && Answer::of(text).text("b").contains("AWS_REGION"));
+        assert!(
+            StoreAnswer::of(text).is_final()
+                && StoreAnswer::of(text).text("b").contains("AWS_REGION")
+        );
     }
 
     #[test]
@@ -170,7 +173,7 @@ mod tests {
             assert!(!of(status, code).is_final(), "{status} {code}");
         }
         let dns = "Generic HTTP error: HTTP error: dns error: failed to lookup address information";
-        assert!(!Answer::of(dns).is_final());
-        assert_eq!(Answer::of(""), Answer::default());
+        assert!(!StoreAnswer::of(dns).is_final());
+        assert_eq!(StoreAnswer::of(""), StoreAnswer::default());
     }
 }

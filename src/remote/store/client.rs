@@ -21,9 +21,9 @@ use object_store::{
     RetryConfig,
 };
 
-use crate::remote::address::Address;
-use crate::remote::helper::messages::Trouble;
-use crate::remote::store::answer::{Answer, other_region};
+use crate::remote::address::StoreAddress;
+use crate::remote::helper::messages::HelperError;
+use crate::remote::store::answer::{StoreAnswer, other_region};
 use crate::remote::store::connector::{LongAnswer, StoreConnector};
 use crate::remote::store::ranges;
 use crate::remote::store::ranges::LengthOfRanges;
@@ -50,7 +50,7 @@ pub(crate) struct Store {
     /// The same, where it lists names page by page.
     pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
-    address: Address,
+    address: StoreAddress,
 }
 
 impl fmt::Debug for Store {
@@ -61,11 +61,11 @@ impl fmt::Debug for Store {
 
 /// Why a request failed.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum StoreFailure {
     /// It may go well the next time.
-    Passing(String),
+    Transient(String),
     /// It will not.
-    Lasting(Trouble),
+    Permanent(HelperError),
 }
 
 /// The name of a setting of a store that no header can have, if there is one.
@@ -87,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     /// An address of a form that the store does not have; settings that cannot be.
-    pub(crate) fn open(address: &Address, allow_redirects: bool) -> Result<Self, Trouble> {
+    pub(crate) fn open(address: &StoreAddress, allow_redirects: bool) -> Result<Self, HelperError> {
         Self::with_limit(address, READ, StoreConnector { allow_redirects })
     }
 
@@ -95,7 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`]; a web server.
-    pub(crate) fn open_to_send(address: &Address) -> Result<Self, Trouble> {
+    pub(crate) fn open_to_send(address: &StoreAddress) -> Result<Self, HelperError> {
         let connector = StoreConnector {
             allow_redirects: false,
         };
@@ -104,17 +104,17 @@ impl Store {
         if store.parts.is_none() && !text.starts_with("file:") {
             let what = "is a web server, which takes no objects: give s3://, gs://, az:// or \
                         file://";
-            return Err(Trouble::new(text, what));
+            return Err(HelperError::new(text, what));
         }
         Ok(store)
     }
 
     fn with_limit(
-        address: &Address,
+        address: &StoreAddress,
         read: &str,
         connector: StoreConnector,
-    ) -> Result<Self, Trouble> {
-        let trouble = |what: String| Trouble::new(address.as_str(), what);
+    ) -> Result<Self, HelperError> {
+        let trouble = |what: String| HelperError::new(address.as_str(), what);
         if let Some(name) = broken_setting(std::env::vars_os()) {
             return Err(trouble(format!(
                 "the environment variable {name} holds a line break or another control \
@@ -183,7 +183,7 @@ impl Store {
             _ => {
                 return Err(trouble(format!(
                     "is of no store that is known: {}",
-                    Address::KINDS
+                    StoreAddress::KINDS
                 )));
             }
         };
@@ -204,12 +204,12 @@ impl Store {
     ///
     /// # Errors
     /// A name that no object has.
-    pub(crate) fn object(&self, below: &str) -> Result<Path, Trouble> {
+    pub(crate) fn object(&self, below: &str) -> Result<Path, HelperError> {
         let text = match self.prefix.as_ref() {
             "" => below.to_owned(),
             prefix => format!("{prefix}/{below}"),
         };
-        Path::parse(text).map_err(|e| Trouble::new(self.address.of(below), e.to_string()))
+        Path::parse(text).map_err(|e| HelperError::new(self.address.of(below), e.to_string()))
     }
 
     /// A page of the names under the address, without those in folders: the one that `mark`
@@ -236,21 +236,23 @@ impl Store {
         pages.list_paginated(prefix.as_deref(), options).await
     }
 
-    pub(crate) fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &StoreAddress {
         &self.address
     }
 
     /// The error of an object that is not there.
-    pub(crate) fn missing(&self, name: &str) -> Trouble {
+    pub(crate) fn missing(&self, name: &str) -> HelperError {
         let what = "is not there: check the address, or put it there again";
-        Trouble::new(self.address.of(name), what)
+        HelperError::new(self.address.of(name), what)
     }
 
     /// What an error means that came when `name` was sent.
-    pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> Failure {
+    pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> StoreFailure {
         let what = match error {
             _ if cause::<RefusedRedirect>(error).is_some() => return self.failure(name, error),
-            _ if Answer::of(&chain(error)).has_no_bucket() => return self.failure(name, error),
+            _ if StoreAnswer::of(&chain(error)).has_no_bucket() => {
+                return self.failure(name, error);
+            }
             StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
                 "the store refuses to take it: check the credentials in the environment, and what \
@@ -259,29 +261,29 @@ impl Store {
             _ => return self.failure(name, error),
         };
         let said = without_secrets(&chain(error));
-        Failure::Lasting(Trouble::new(
+        StoreFailure::Permanent(HelperError::new(
             self.address.of(name),
             format!("{what} ({said})"),
         ))
     }
 
     /// What an error of a request for `name` means.
-    pub(crate) fn failure(&self, name: &str, error: &StoreError) -> Failure {
+    pub(crate) fn failure(&self, name: &str, error: &StoreError) -> StoreFailure {
         let about = self.address.of(name);
-        let lasting = |what: String| Failure::Lasting(Trouble::new(&about, what));
+        let lasting = |what: String| StoreFailure::Permanent(HelperError::new(&about, what));
         if let Some(refused) = cause(error) {
             return lasting(self.redirect_text(refused));
         }
         if let Some(too_long) = cause::<LongAnswer>(error) {
             return lasting(format!("{too_long}: check the endpoint"));
         }
-        let answer = Answer::of(&chain(error));
+        let answer = StoreAnswer::of(&chain(error));
         let said = || without_secrets(&chain(error));
         let refused = || lasting(format!("{} ({})", answer.text(self.bucket()), said()));
         match error {
             StoreError::NotFound { .. } => match answer.has_no_bucket() {
                 true => refused(),
-                false => Failure::Lasting(self.missing(name)),
+                false => StoreFailure::Permanent(self.missing(name)),
             },
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => refused(),
             StoreError::Precondition { .. } => lasting(
@@ -294,15 +296,15 @@ impl Store {
             | StoreError::UnknownConfigurationKey { .. } => lasting(said()),
             _ if answer.is_final() => refused(),
             _ if ranges::has_no_length(error) => lasting(ranges::NO_LENGTH.to_owned()),
-            _ => Failure::Passing(said()),
+            _ => StoreFailure::Transient(said()),
         }
     }
 
     /// Why an object is not there, where its bucket is not.
-    pub(crate) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<Trouble> {
-        let has_none = Answer::of(&chain(error)).has_no_bucket();
+    pub(crate) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<HelperError> {
+        let has_none = StoreAnswer::of(&chain(error)).has_no_bucket();
         match self.failure(name, error) {
-            Failure::Lasting(trouble) if has_none => Some(trouble),
+            StoreFailure::Permanent(trouble) if has_none => Some(trouble),
             _ => None,
         }
     }
@@ -429,10 +431,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_opened_is_named() {
-        let address = Address::parse("gs://bucket/prefix");
+        let address = StoreAddress::parse("gs://bucket/prefix");
         // Without a network: nothing is asked for yet.
         assert!(address.is_ok());
-        let store = Store::open(&Address::parse("file:///data/cache").unwrap(), false).unwrap();
+        let store =
+            Store::open(&StoreAddress::parse("file:///data/cache").unwrap(), false).unwrap();
         assert_eq!(
             store.path("manifest.json").as_ref(),
             "data/cache/manifest.json"

@@ -9,6 +9,6 @@
 mod answer;
 pub(super) mod client;
 mod connector;
-pub(super) mod patience;
 pub(super) mod ranges;
 mod redirect;
+pub(super) mod retry_policy;

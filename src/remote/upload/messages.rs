@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::shard::manifest::Hash128;
-use crate::remote::address::Address;
-use crate::remote::helper::messages::Counts;
+use crate::data::shard::manifest::HexHash128;
+use crate::remote::address::StoreAddress;
+use crate::remote::helper::messages::TransferCounts;
 
 /// Most names of shards in one request, so that it fits into a packet.
 pub(crate) const MOST_NAMES: usize = 1000;
 
 /// To the sender. Names of shards are without extension.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum UploadRequest {
     /// Answered by [`Reply::Done`].
-    Open { address: Address },
+    Open { address: StoreAddress },
     /// The object `name` into the file `to`. Answered by [`Reply::Found`].
     Get { name: String, to: PathBuf },
     /// Whether there is an object `name`. Answered by [`Reply::Found`].
@@ -32,7 +32,7 @@ pub(crate) enum Request {
     /// `over`. Answered by [`Reply::Begun`].
     Begin {
         from: PathBuf,
-        over: Option<Hash128>,
+        over: Option<HexHash128>,
     },
     /// A shard of `folder`, which is whole there. Answered by [`Reply::Up`].
     Send {
@@ -47,7 +47,7 @@ pub(crate) enum Request {
         name: String,
         from: PathBuf,
         bytes: u64,
-        hash: Hash128,
+        hash: HexHash128,
     },
     /// These shards go. Answered by [`Reply::Done`].
     Remove { shards: Vec<String> },
@@ -55,14 +55,14 @@ pub(crate) enum Request {
     /// Answered by [`Reply::Ended`].
     End {
         folder: PathBuf,
-        over: Hash128,
+        over: HexHash128,
         replace: bool,
     },
 }
 
 /// To the consumer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum UploadReply {
     Done,
     Found(bool),
     /// Bytes of the tar of each shard that was asked for; none of one that is not whole there.
@@ -71,7 +71,7 @@ pub(crate) enum Reply {
     Begun(bool),
     Up {
         shard: String,
-        counts: Counts,
+        counts: TransferCounts,
     },
-    Ended(Counts),
+    Ended(TransferCounts),
 }

@@ -22,16 +22,16 @@ pub(crate) mod messages;
 mod object;
 #[cfg(feature = "stores")]
 mod parts;
-pub(crate) mod sender;
 #[cfg(feature = "stores")]
 mod serve;
 #[cfg(feature = "stores")]
 mod shard;
+pub(crate) mod uploader;
 
 /// What makes a helper a sender.
 #[cfg(all(feature = "codecs", feature = "stores"))]
-pub(crate) const SENDER: crate::pool::coordinator::own::Life =
-    crate::pool::coordinator::own::Life {
+pub(crate) const SENDER: crate::pool::coordinator::init::HelperEntry =
+    crate::pool::coordinator::init::HelperEntry {
         command: crate::pool::coordinator::messages::SENDER_COMMAND,
         live: serve::live,
     };

@@ -12,33 +12,33 @@ use object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutOptions, Put
 use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::manifest::{
-    CACHE_MANIFEST, CacheManifest, Hash128, Manifest, ShardManifest,
+    CACHE_MANIFEST, CacheManifest, HexHash128, Manifest, ShardManifest,
 };
 use crate::remote::fetch::download;
-use crate::remote::helper::messages::Counts;
-use crate::remote::helper::messages::Trouble;
+use crate::remote::helper::messages::HelperError;
+use crate::remote::helper::messages::TransferCounts;
 use crate::remote::store::client::Store;
-use crate::remote::store::patience::{PATIENCE, PATIENCE_AT_FIRST, Patience};
+use crate::remote::store::retry_policy::{PATIENCE, PATIENCE_AT_FIRST, RetryPolicy};
 use crate::remote::upload::parts;
-use crate::remote::upload::parts::{Open, PART, Whole};
-use crate::sys::replace::replace_by;
+use crate::remote::upload::parts::{OpenUpload, PART, UploadFile};
+use crate::sys::atomic_file::replace_by;
 use crate::sys::whole_file;
 
 /// The most that is read of a file of a stage: of a shard its manifest and its index.
 const MOST_STAGED: u64 = ShardManifest::MOST_BYTES;
 
 /// The objects of one cache.
-pub(super) struct Objects {
+pub(super) struct CacheObjects {
     store: Store,
-    open: Open,
+    open: OpenUpload,
     /// Whether the store has answered: from then on it is waited for.
     answered: Cell<bool>,
     sent: Cell<(u64, u64)>,
     retries: Cell<u64>,
 }
 
-impl Objects {
-    pub(super) fn new(store: Store, open: Open) -> Self {
+impl CacheObjects {
+    pub(super) fn new(store: Store, open: OpenUpload) -> Self {
         Self {
             store,
             open,
@@ -49,9 +49,9 @@ impl Objects {
     }
 
     /// What was sent since the last call.
-    pub(super) fn take_counts(&self) -> Counts {
+    pub(super) fn take_counts(&self) -> TransferCounts {
         let (objects, bytes) = self.sent.take();
-        Counts {
+        TransferCounts {
             objects,
             bytes,
             removed: 0,
@@ -60,11 +60,11 @@ impl Objects {
     }
 
     /// An error about an object.
-    pub(super) fn trouble(&self, name: &str, what: &str) -> Trouble {
-        Trouble::new(self.store.address().of(name), what)
+    pub(super) fn trouble(&self, name: &str, what: &str) -> HelperError {
+        HelperError::new(self.store.address().of(name), what)
     }
 
-    fn other_bytes(&self, name: &str) -> Trouble {
+    fn other_bytes(&self, name: &str) -> HelperError {
         self.trouble(
             name,
             "is there with other bytes, and is not replaced: name another address, or use `force` \
@@ -79,8 +79,8 @@ impl Objects {
         }
     }
 
-    fn patience(&self, name: &str) -> Patience {
-        Patience::sending(self.store.address().of(name), self.limit())
+    fn patience(&self, name: &str) -> RetryPolicy {
+        RetryPolicy::sending(self.store.address().of(name), self.limit())
     }
 
     /// Tries a request until it is done.
@@ -88,7 +88,7 @@ impl Objects {
         &self,
         name: &str,
         does: impl AsyncFnMut() -> Result<T, StoreError>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, HelperError> {
         let mut patience = self.patience(name);
         let failure = |e: &_| self.store.failure_to_send(name, e);
         let done = patience.tries(failure, does).await;
@@ -98,7 +98,7 @@ impl Objects {
     }
 
     /// A manifest; none where there is none.
-    pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, HelperError> {
         let most = match name == CACHE_MANIFEST {
             true => CacheManifest::MOST_BYTES,
             false => ShardManifest::MOST_BYTES,
@@ -109,17 +109,17 @@ impl Objects {
     }
 
     /// The same into a file; whether there is one.
-    pub(super) async fn get_into(&self, name: &str, to: &FilePath) -> Result<bool, Trouble> {
+    pub(super) async fn get_into(&self, name: &str, to: &FilePath) -> Result<bool, HelperError> {
         let Some(bytes) = self.get(name).await? else {
             return Ok(false);
         };
         let written = replace_by(to, &bytes);
-        written.map_err(|e| Trouble::of_path(to, e.to_string()))?;
+        written.map_err(|e| HelperError::of_path(to, e.to_string()))?;
         Ok(true)
     }
 
     /// Bytes of an object; none where there is none.
-    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, Trouble> {
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, HelperError> {
         let path = self.store.path(name);
         let found = self.tried(name, async || match self.store.objects.head(&path).await {
             Err(StoreError::NotFound { .. }) => Ok(None),
@@ -129,7 +129,7 @@ impl Objects {
     }
 
     /// Whether an object has these bytes, by their hash. Reads all of it.
-    async fn is(&self, name: &str, hash: Hash128) -> Result<bool, Trouble> {
+    async fn is(&self, name: &str, hash: HexHash128) -> Result<bool, HelperError> {
         let path = self.store.path(name);
         let mut patience = self.patience(name);
         loop {
@@ -141,7 +141,7 @@ impl Objects {
                     let mut pieces = found.into_stream();
                     loop {
                         match pieces.next().await {
-                            None => return Ok(Hash128(hasher.finish_128()) == hash),
+                            None => return Ok(HexHash128(hasher.finish_128()) == hash),
                             Some(Ok(piece)) => {
                                 hasher.write(&piece);
                                 reached += piece.len() as u64;
@@ -159,11 +159,11 @@ impl Objects {
     }
 
     /// Whether an object has these bytes; none where there is none.
-    async fn has(&self, name: &str, bytes: &[u8]) -> Result<Option<bool>, Trouble> {
+    async fn has(&self, name: &str, bytes: &[u8]) -> Result<Option<bool>, HelperError> {
         match self.size(name).await? {
             None => Ok(None),
             Some(there) if there != bytes.len() as u64 => Ok(Some(false)),
-            Some(_) => self.is(name, Hash128::of(bytes)).await.map(Some),
+            Some(_) => self.is(name, HexHash128::of(bytes)).await.map(Some),
         }
     }
 
@@ -172,7 +172,12 @@ impl Objects {
     ///
     /// # Errors
     /// Other bytes; what the store does not take.
-    pub(super) async fn put(&self, name: &str, bytes: &[u8], replace: bool) -> Result<(), Trouble> {
+    pub(super) async fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        replace: bool,
+    ) -> Result<(), HelperError> {
         match self.put_or_compare(name, bytes, replace).await? {
             true => Ok(()),
             false => Err(self.other_bytes(name)),
@@ -185,7 +190,7 @@ impl Objects {
         name: &str,
         bytes: &[u8],
         replace: bool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, HelperError> {
         let path = self.store.path(name);
         let payload = PutPayload::from(bytes.to_vec());
         let put = async |mode: PutMode| {
@@ -229,12 +234,12 @@ impl Objects {
     pub(super) async fn put_file(
         &self,
         name: &str,
-        whole: &Whole<'_>,
+        whole: &UploadFile<'_>,
         replace: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), HelperError> {
         if whole.bytes <= PART {
             let bytes = read(whole.path)?;
-            if Hash128::of(&bytes) != whole.hash {
+            if HexHash128::of(&bytes) != whole.hash {
                 return Err(whole.damaged());
             }
             return self.put(name, &bytes, replace).await;
@@ -254,7 +259,7 @@ impl Objects {
     }
 
     /// Removes an object, where there is one.
-    pub(super) async fn remove(&self, name: &str) -> Result<(), Trouble> {
+    pub(super) async fn remove(&self, name: &str) -> Result<(), HelperError> {
         let path = self.store.path(name);
         let removed = self.tried(name, async || {
             match self.store.objects.delete(&path).await {
@@ -272,7 +277,7 @@ impl Objects {
 }
 
 /// A file of this machine, as it is.
-pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, Trouble> {
+pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, HelperError> {
     whole_file::read(path, MOST_STAGED)
-        .map_err(|e| Trouble::of_path(path, format!("cannot be read: {e}")))
+        .map_err(|e| HelperError::of_path(path, format!("cannot be read: {e}")))
 }

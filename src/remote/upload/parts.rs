@@ -17,11 +17,11 @@ use object_store::path::Path;
 use object_store::{MultipartId, ObjectStoreExt, PutPayload};
 use twox_hash::xxhash3_128::Hasher;
 
-use crate::data::shard::manifest::Hash128;
-use crate::remote::helper::messages::Trouble;
-use crate::remote::helper::progress::Transfer;
-use crate::remote::store::client::{Failure, Store};
-use crate::remote::store::patience::{PATIENCE, Patience};
+use crate::data::shard::manifest::HexHash128;
+use crate::remote::helper::messages::HelperError;
+use crate::remote::helper::progress::TransferProgress;
+use crate::remote::store::client::{Store, StoreFailure};
+use crate::remote::store::retry_policy::{PATIENCE, RetryPolicy};
 
 /// Bytes of a part; more only where there would be too many of them.
 pub(super) const PART: u64 = 8 << 20;
@@ -33,13 +33,13 @@ const AT_A_TIME: usize = 4;
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 
 /// An upload that was begun.
-type Begun = (Arc<dyn MultipartStore>, Path, MultipartId);
+type MultipartUpload = (Arc<dyn MultipartStore>, Path, MultipartId);
 
 /// The upload that was begun and is not ended: one at a time.
 #[derive(Clone, Default)]
-pub(super) struct Open(Rc<RefCell<Option<Begun>>>);
+pub(super) struct OpenUpload(Rc<RefCell<Option<MultipartUpload>>>);
 
-impl Open {
+impl OpenUpload {
     /// Ends it without an object, where that is possible. One that does not end so is left to
     /// the bucket's rule for uploads that nobody ended.
     pub(super) async fn abort(&self) {
@@ -52,32 +52,32 @@ impl Open {
 }
 
 /// A file that is to become an object.
-pub(super) struct Whole<'a> {
+pub(super) struct UploadFile<'a> {
     pub(super) path: &'a FilePath,
     pub(super) bytes: u64,
-    pub(super) hash: Hash128,
+    pub(super) hash: HexHash128,
 }
 
-impl Whole<'_> {
+impl UploadFile<'_> {
     fn part(&self) -> u64 {
         self.bytes.div_ceil(MOST_PARTS).max(PART)
     }
 
-    fn failed(&self, what: &str) -> Trouble {
-        Trouble::of_path(self.path, what)
+    fn failed(&self, what: &str) -> HelperError {
+        HelperError::of_path(self.path, what)
     }
 
-    pub(super) fn damaged(&self) -> Trouble {
+    pub(super) fn damaged(&self) -> HelperError {
         self.failed(
             "its bytes are not those that its manifest names: remove this folder, and build again",
         )
     }
 
     /// Its parts, read one behind the other.
-    fn reader(&self) -> Result<Reader<'_>, Trouble> {
+    fn reader(&self) -> Result<PartReader<'_>, HelperError> {
         let opened = File::open(self.path);
         let file = opened.map_err(|e| self.failed(&format!("cannot be read: {e}")))?;
-        Ok(Reader {
+        Ok(PartReader {
             of: self,
             file,
             at: 0,
@@ -86,15 +86,15 @@ impl Whole<'_> {
     }
 }
 
-struct Reader<'a> {
-    of: &'a Whole<'a>,
+struct PartReader<'a> {
+    of: &'a UploadFile<'a>,
     file: File,
     at: u64,
     hasher: Hasher,
 }
 
-impl Reader<'_> {
-    fn next(&mut self) -> Result<PutPayload, Trouble> {
+impl PartReader<'_> {
+    fn next(&mut self) -> Result<PutPayload, HelperError> {
         let left = (self.of.bytes - self.at).min(self.of.part());
         let mut piece = vec![0; left as usize];
         let read = self.file.read_exact_at(&mut piece, self.at);
@@ -106,8 +106,8 @@ impl Reader<'_> {
 
     /// # Errors
     /// Bytes that are not those of the manifest.
-    fn check(&self) -> Result<(), Trouble> {
-        match Hash128(self.hasher.finish_128()) == self.of.hash {
+    fn check(&self) -> Result<(), HelperError> {
+        match HexHash128(self.hasher.finish_128()) == self.of.hash {
             true => Ok(()),
             false => Err(self.of.damaged()),
         }
@@ -120,12 +120,12 @@ impl Reader<'_> {
 /// What the store does not take; a file that is not what it should be.
 pub(super) async fn put(
     store: &Store,
-    open: &Open,
+    open: &OpenUpload,
     name: &str,
-    whole: &Whole<'_>,
+    whole: &UploadFile<'_>,
     retries: &Cell<u64>,
-) -> Result<(), Trouble> {
-    let sent = Transfer::begin(store.address().of(name), Some(whole.bytes));
+) -> Result<(), HelperError> {
+    let sent = TransferProgress::begin(store.address().of(name), Some(whole.bytes));
     let put = match &store.parts {
         Some(parts) => one_by_one(store, parts, open, name, whole, (retries, &sent)).await,
         None => in_turn(store, name, whole, (retries, &sent)).await,
@@ -142,8 +142,8 @@ async fn tried<T>(
     name: &str,
     retries: &Cell<u64>,
     does: impl AsyncFnMut() -> object_store::Result<T>,
-) -> Result<T, Trouble> {
-    let mut patience = Patience::sending(store.address().of(name), PATIENCE);
+) -> Result<T, HelperError> {
+    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
     let failure = |e: &_| store.failure_to_send(name, e);
     let done = patience.tries(failure, does).await;
     retries.set(retries.get() + patience.retries);
@@ -153,11 +153,11 @@ async fn tried<T>(
 async fn one_by_one(
     store: &Store,
     parts: &Arc<dyn MultipartStore>,
-    open: &Open,
+    open: &OpenUpload,
     name: &str,
-    whole: &Whole<'_>,
-    (retries, sent): (&Cell<u64>, &Transfer),
-) -> Result<(), Trouble> {
+    whole: &UploadFile<'_>,
+    (retries, sent): (&Cell<u64>, &TransferProgress),
+) -> Result<(), HelperError> {
     let path = store.path(name);
     let id = tried(store, name, retries, async || {
         parts.create_multipart(&path).await
@@ -176,7 +176,7 @@ async fn one_by_one(
                 parts.put_part(path, id, number, piece.clone()).await
             });
             let put = put.await?;
-            sent.adds(piece.content_length() as u64);
+            sent.add_done(piece.content_length() as u64);
             Ok(put)
         });
         sending.buffered(AT_A_TIME).try_collect().await?
@@ -203,11 +203,11 @@ async fn one_by_one(
 async fn in_turn(
     store: &Store,
     name: &str,
-    whole: &Whole<'_>,
-    (retries, sent): (&Cell<u64>, &Transfer),
-) -> Result<(), Trouble> {
+    whole: &UploadFile<'_>,
+    (retries, sent): (&Cell<u64>, &TransferProgress),
+) -> Result<(), HelperError> {
     let path = store.path(name);
-    let mut patience = Patience::sending(store.address().of(name), PATIENCE);
+    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
     loop {
         let mut reader = whole.reader()?;
         let mut upload = match store.objects.put_multipart(&path).await {
@@ -220,12 +220,12 @@ async fn in_turn(
         let put = async {
             while reader.at < whole.bytes {
                 let part = reader.next();
-                let part = part.map_err(Failure::Lasting)?;
+                let part = part.map_err(StoreFailure::Permanent)?;
                 let put = upload.put_part(part).await;
                 put.map_err(|e| store.failure_to_send(name, &e))?;
-                sent.reaches(reader.at);
+                sent.set_done(reader.at);
             }
-            reader.check().map_err(Failure::Lasting)?;
+            reader.check().map_err(StoreFailure::Permanent)?;
             let ended = upload.complete().await;
             ended.map_err(|e| store.failure_to_send(name, &e))
         };

@@ -13,13 +13,13 @@ use futures_util::future::{Either, select};
 
 use crate::error::{Error, Result};
 use crate::remote::helper::helper_loop;
-use crate::remote::helper::helper_loop::Line;
-use crate::remote::helper::messages::{Trouble, name_of};
-use crate::remote::helper::progress::Reports;
+use crate::remote::helper::helper_loop::HelperConnection;
+use crate::remote::helper::messages::{HelperError, name_of};
+use crate::remote::helper::progress::ProgressReports;
 use crate::remote::store::client::Store;
-use crate::remote::upload::messages::{Reply, Request};
-use crate::remote::upload::object::Objects;
-use crate::remote::upload::parts::{Open, Whole};
+use crate::remote::upload::messages::{UploadReply, UploadRequest};
+use crate::remote::upload::object::CacheObjects;
+use crate::remote::upload::parts::{OpenUpload, UploadFile};
 use crate::remote::upload::shard;
 
 /// How long a file that is being written in a folder as the store may take at the end: broken
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Lives as a sender on `socket`; the exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
-    let open = Open::default();
+    let open = OpenUpload::default();
     helper_loop::live(
         socket,
         c"featherload-se",
@@ -38,10 +38,10 @@ pub(super) fn live(socket: OwnedFd) -> i32 {
     )
 }
 
-async fn serve(line: &Line, open: &Open) -> Result<()> {
-    let mut objects: Option<Objects> = None;
-    let mut requests: VecDeque<Request> = VecDeque::new();
-    let mut reports = Reports::of_all();
+async fn serve(line: &HelperConnection, open: &OpenUpload) -> Result<()> {
+    let mut objects: Option<CacheObjects> = None;
+    let mut requests: VecDeque<UploadRequest> = VecDeque::new();
+    let mut reports = ProgressReports::of_all();
     loop {
         while let Some((request, _)) = line.receive()? {
             requests.push_back(request);
@@ -74,60 +74,65 @@ async fn serve(line: &Line, open: &Open) -> Result<()> {
 }
 
 async fn answer(
-    objects: &mut Option<Objects>,
-    open: &Open,
-    request: Request,
-) -> std::result::Result<Reply, Trouble> {
+    objects: &mut Option<CacheObjects>,
+    open: &OpenUpload,
+    request: UploadRequest,
+) -> std::result::Result<UploadReply, HelperError> {
     let objects = match (&request, objects) {
-        (Request::Open { address }, objects) => {
-            *objects = Some(Objects::new(Store::open_to_send(address)?, open.clone()));
-            return Ok(Reply::Done);
+        (UploadRequest::Open { address }, objects) => {
+            *objects = Some(CacheObjects::new(
+                Store::open_to_send(address)?,
+                open.clone(),
+            ));
+            return Ok(UploadReply::Done);
         }
         (_, Some(objects)) => objects,
         (request, None) => {
             let e = Error::protocol(format!("{} came out of turn", name_of(request)));
-            return Err(Trouble::new("the sender", e.to_string()));
+            return Err(HelperError::new("the sender", e.to_string()));
         }
     };
     Ok(match request {
-        Request::Open { .. } => Reply::Done,
-        Request::Get { name, to } => Reply::Found(objects.get_into(&name, &to).await?),
-        Request::Has { name } => Reply::Found(objects.size(&name).await?.is_some()),
-        Request::Look { folder, shards } => {
-            Reply::There(shard::look(objects, &folder, &shards).await?)
+        UploadRequest::Open { .. } => UploadReply::Done,
+        UploadRequest::Get { name, to } => UploadReply::Found(objects.get_into(&name, &to).await?),
+        UploadRequest::Has { name } => UploadReply::Found(objects.size(&name).await?.is_some()),
+        UploadRequest::Look { folder, shards } => {
+            UploadReply::There(shard::look(objects, &folder, &shards).await?)
         }
-        Request::Begin { from, over } => Reply::Begun(shard::begin(objects, &from, over).await?),
-        Request::Send {
+        UploadRequest::Begin { from, over } => {
+            UploadReply::Begun(shard::begin(objects, &from, over).await?)
+        }
+        UploadRequest::Send {
             folder,
             shard,
             replace,
         } => {
             shard::send(objects, &folder, &shard, replace).await?;
             let counts = objects.take_counts();
-            Reply::Up { shard, counts }
+            UploadReply::Up { shard, counts }
         }
-        Request::Put {
+        UploadRequest::Put {
             name,
             from,
             bytes,
             hash,
         } => {
             let path = &from;
-            let whole = Whole { path, bytes, hash };
+            let whole = UploadFile { path, bytes, hash };
             objects.put_file(&name, &whole, true).await?;
-            Reply::Ended(objects.take_counts())
+            UploadReply::Ended(objects.take_counts())
         }
-        Request::Remove { shards } => {
+        UploadRequest::Remove { shards } => {
             shard::remove(objects, &shards).await?;
-            Reply::Done
+            UploadReply::Done
         }
-        Request::End {
+        UploadRequest::End {
             folder,
             over,
             replace,
         } => {
             shard::end(objects, &folder, over, replace).await?;
-            Reply::Ended(objects.take_counts())
+            UploadReply::Ended(objects.take_counts())
         }
     })
 }

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::data::shard::manifest::{CACHE_INDEX, CACHE_MANIFEST, Hash128, Manifest, ShardManifest};
-use crate::remote::helper::messages::Trouble;
-use crate::remote::upload::object::{Objects, read};
-use crate::remote::upload::parts::Whole;
-use crate::sys::replace::replace_by;
+use crate::data::shard::manifest::{
+    CACHE_INDEX, CACHE_MANIFEST, HexHash128, Manifest, ShardManifest,
+};
+use crate::remote::helper::messages::HelperError;
+use crate::remote::upload::object::{CacheObjects, read};
+use crate::remote::upload::parts::UploadFile;
+use crate::sys::atomic_file::replace_by;
 
 /// Shards that are asked for at a time.
 const LOOKS: usize = 8;
@@ -24,10 +26,10 @@ fn names(shard: &str) -> [String; 3] {
 /// The bytes of the tar of each of these shards that is whole in the store, by its manifest, which
 /// comes into `folder`.
 pub(super) async fn look(
-    objects: &Objects,
+    objects: &CacheObjects,
     folder: &Path,
     shards: &[String],
-) -> Result<Vec<Option<u64>>, Trouble> {
+) -> Result<Vec<Option<u64>>, HelperError> {
     let looks = stream::iter(shards).map(|shard| async move {
         let [tar, _, json] = names(shard);
         let Some(bytes) = objects.get(&json).await? else {
@@ -42,7 +44,7 @@ pub(super) async fn look(
         }
         let to = folder.join(&json);
         let written = replace_by(&to, &bytes);
-        written.map_err(|e| Trouble::of_path(&to, e.to_string()))?;
+        written.map_err(|e| HelperError::of_path(&to, e.to_string()))?;
         Ok(Some(manifest.bytes))
     });
     looks.buffered(LOOKS).try_collect().await
@@ -51,14 +53,14 @@ pub(super) async fn look(
 /// Puts a manifest there that says that the cache is begun; false where another one is there than
 /// none, this one, and one of the hash `over`.
 pub(super) async fn begin(
-    objects: &Objects,
+    objects: &CacheObjects,
     from: &Path,
-    over: Option<Hash128>,
-) -> Result<bool, Trouble> {
+    over: Option<HexHash128>,
+) -> Result<bool, HelperError> {
     let bytes = read(from)?;
     let there = objects.get(CACHE_MANIFEST).await?;
     let is_to_go = match (&there, over) {
-        (Some(there), Some(over)) => Hash128::of(there) == over,
+        (Some(there), Some(over)) => HexHash128::of(there) == over,
         _ => false,
     };
     objects
@@ -69,18 +71,18 @@ pub(super) async fn begin(
 /// Puts a shard of `folder` there: tar, index, and then the manifest, which says that they are.
 /// One whose tar is not in the folder must be in the store.
 pub(super) async fn send(
-    objects: &Objects,
+    objects: &CacheObjects,
     folder: &Path,
     shard: &str,
     replace: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), HelperError> {
     let [tar, idx, json] = names(shard);
     let [tar_file, idx_file, json_file] = names(shard).map(|name| folder.join(name));
     let text = read(&json_file)?;
     let manifest = ShardManifest::from_bytes(&text)
-        .map_err(|damage| Trouble::of_path(&json_file, damage.to_string()))?;
+        .map_err(|damage| HelperError::of_path(&json_file, damage.to_string()))?;
     let idx_text = read(&idx_file)?;
-    let is_up = async || -> Result<bool, Trouble> {
+    let is_up = async || -> Result<bool, HelperError> {
         Ok(objects.size(&tar).await? == Some(manifest.bytes)
             && objects.size(&idx).await? == Some(idx_text.len() as u64))
     };
@@ -94,7 +96,7 @@ pub(super) async fn send(
     }
     match tar_file.metadata() {
         Ok(_) => {
-            let whole = Whole {
+            let whole = UploadFile {
                 path: &tar_file,
                 bytes: manifest.bytes,
                 hash: manifest.hash,
@@ -110,7 +112,7 @@ pub(super) async fn send(
         }
         Err(e) => {
             let what = format!("cannot be read: {e}");
-            return Err(Trouble::of_path(&tar_file, what));
+            return Err(HelperError::of_path(&tar_file, what));
         }
     }
     objects.put(&idx, &idx_text, replace).await?;
@@ -118,7 +120,7 @@ pub(super) async fn send(
 }
 
 /// Removes shards. What says that they are complete goes first.
-pub(super) async fn remove(objects: &Objects, shards: &[String]) -> Result<(), Trouble> {
+pub(super) async fn remove(objects: &CacheObjects, shards: &[String]) -> Result<(), HelperError> {
     for shard in shards {
         let [tar, idx, json] = names(shard);
         for name in [json, tar, idx] {
@@ -131,15 +133,15 @@ pub(super) async fn remove(objects: &Objects, shards: &[String]) -> Result<(), T
 /// Puts index and manifest there. The manifest takes the place of the one of the hash `over`,
 /// which says that the cache is begun.
 pub(super) async fn end(
-    objects: &Objects,
+    objects: &CacheObjects,
     folder: &Path,
-    over: Hash128,
+    over: HexHash128,
     replace: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), HelperError> {
     let path = folder.join(CACHE_INDEX);
-    let (bytes, hash) = Hash128::of_file(&path)
-        .map_err(|e| Trouble::of_path(&path, format!("cannot be read: {e}")))?;
-    let whole = Whole {
+    let (bytes, hash) = HexHash128::of_file(&path)
+        .map_err(|e| HelperError::of_path(&path, format!("cannot be read: {e}")))?;
+    let whole = UploadFile {
         path: &path,
         bytes,
         hash,
@@ -150,7 +152,7 @@ pub(super) async fn end(
     if there.as_ref() == Some(&manifest) {
         return Ok(());
     }
-    if there.is_none_or(|there| Hash128::of(&there) != over) {
+    if there.is_none_or(|there| HexHash128::of(&there) != over) {
         return Err(objects.trouble(
             CACHE_MANIFEST,
             "was written or removed by somebody else while the cache was built: build again, and \

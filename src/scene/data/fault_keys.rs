@@ -5,7 +5,7 @@
 
 use crate::camera::CameraFault;
 use crate::scene::data::bounds::shown_number;
-use crate::scene::data::keys::LensKeys;
+use crate::scene::data::transforms_keys::LensKeys;
 
 /// The fault of the frame `at` in words. They begin with the key; one that stands at the top alone
 /// has no frame in front.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::data::survey::{header_at, thread_count};
 use crate::error::{Error, Result};
-use crate::picture::Limits;
-use crate::scene::data::found::{Found, FoundFrame};
+use crate::picture::PictureLimits;
+use crate::scene::data::missing_files::UnreadImage;
 use crate::scene::data::options::{SceneFormat, SceneOptions};
-use crate::scene::data::unread::UnreadImage;
+use crate::scene::data::scene_description::{FrameDescription, SceneDescription};
 use crate::sys::threads::each;
 
 /// Over so many pixels a side nerfstudio looks for a folder of smaller images.
@@ -37,7 +37,7 @@ const INVERSE: [&str; 3] = ["sparse/0", "sparse", ""];
 
 /// The files of one frame.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct FrameFiles {
     pub(super) image: PathBuf,
     /// Width and height as stored: scenes are not turned by EXIF.
     pub(super) size: (u32, u32),
@@ -60,12 +60,12 @@ pub(super) struct Files {
 /// For each frame its files, or why there are none, and the folder that they are of:
 /// 1 or n of `images_n`.
 pub(super) fn find(
-    found: &Found,
+    found: &SceneDescription,
     options: &SceneOptions,
-) -> Result<(Vec<Result<Files, UnreadImage>>, u32)> {
-    let limits = Limits {
+) -> Result<(Vec<Result<FrameFiles, UnreadImage>>, u32)> {
+    let limits = PictureLimits {
         max_pixels: options.max_pixels,
-        ..Limits::default()
+        ..PictureLimits::default()
     };
     let factor = choose_factor(found, options, &limits)?;
     let finder = Finder {
@@ -96,8 +96,12 @@ pub(super) fn inverse_depths(root: &Path) -> Option<PathBuf> {
 }
 
 /// Which folder of images: as asked for, or as nerfstudio's parsers choose.
-fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Result<u32> {
-    let has_folder = |frame: &FoundFrame, factor: u32| {
+fn choose_factor(
+    found: &SceneDescription,
+    options: &SceneOptions,
+    limits: &PictureLimits,
+) -> Result<u32> {
+    let has_folder = |frame: &FrameDescription, factor: u32| {
         let mut smaller = candidates(&found.root, frame, factor).into_iter();
         smaller.any(|path| path.exists())
     };
@@ -132,9 +136,9 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
             Ok(1)
         }
         None => {
-            let size = |frame: &FoundFrame| {
+            let size = |frame: &FrameDescription| {
                 let header = header_at(&frame.original(), limits);
-                header.ok().map(|header| header.stored)
+                header.ok().map(|header| header.stored_size)
             };
             let mut sized = (found.frames.iter()).filter_map(|frame| Some((frame, size(frame)?)));
             let Some((frame, (w, h))) = sized.next() else {
@@ -157,7 +161,7 @@ fn choose_factor(found: &Found, options: &SceneOptions, limits: &Limits) -> Resu
 }
 
 /// The numbers n of folders `images_n` beside the originals, the smallest first.
-fn smaller_folders(found: &Found) -> Vec<u32> {
+fn smaller_folders(found: &SceneDescription) -> Vec<u32> {
     let folders: BTreeSet<&Path> = found.frames.iter().map(|f| f.folder.as_path()).collect();
     let numbers = folders.into_iter().flat_map(|folder| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -177,7 +181,7 @@ fn smaller_folders(found: &Found) -> Vec<u32> {
 }
 
 /// Whether the image of a frame is there, in its size or a smaller one.
-pub(super) fn is_anywhere(root: &Path, frame: &FoundFrame) -> bool {
+pub(super) fn is_anywhere(root: &Path, frame: &FrameDescription) -> bool {
     [1, 2, 4, 8].into_iter().any(|factor| {
         let mut files = candidates(root, frame, factor).into_iter();
         files.any(|path| path.exists())
@@ -195,7 +199,7 @@ fn sibling(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, Pat
 }
 
 /// Where the image of a frame may lie, best first.
-fn candidates(root: &Path, frame: &FoundFrame, factor: u32) -> Vec<PathBuf> {
+fn candidates(root: &Path, frame: &FrameDescription, factor: u32) -> Vec<PathBuf> {
     if factor == 1 {
         let path = frame.original();
         let mut all = vec![path.clone()];
@@ -231,7 +235,7 @@ fn with_more(path: &Path, extension: &str) -> PathBuf {
 type Folder = (PathBuf, bool);
 
 /// For each folder of images those of masks, or of depths, that belong to it.
-fn folders(found: &Found, kinds: &[&str], factor: u32) -> HashMap<PathBuf, Vec<Folder>> {
+fn folders(found: &SceneDescription, kinds: &[&str], factor: u32) -> HashMap<PathBuf, Vec<Folder>> {
     let mut all = HashMap::new();
     for frame in &found.frames {
         if all.contains_key(&frame.folder) {
@@ -260,11 +264,11 @@ struct Finder<'a> {
     find_masks: bool,
     find_depths: bool,
     factor: u32,
-    limits: Limits,
+    limits: PictureLimits,
 }
 
 impl Finder<'_> {
-    fn files(&self, frame: &FoundFrame) -> Result<Files, UnreadImage> {
+    fn files(&self, frame: &FrameDescription) -> Result<FrameFiles, UnreadImage> {
         let all = candidates(self.root, frame, self.factor);
         let unread = |path: &Path, reason: String| UnreadImage {
             name: frame.name.clone(),
@@ -282,9 +286,9 @@ impl Finder<'_> {
                     break;
                 }
             };
-            let mut files = Files {
+            let mut files = FrameFiles {
                 image: path,
-                size: header.stored,
+                size: header.stored_size,
                 is_turned: header.orientation.swaps_axes(),
                 mask: None,
                 mask_is_full_size: false,
@@ -348,12 +352,12 @@ impl Finder<'_> {
         path.is_file().then(|| (path.to_owned(), self.factor > 1))
     }
 
-    fn mask_by_name(&self, frame: &FoundFrame) -> Option<Folder> {
+    fn mask_by_name(&self, frame: &FrameDescription) -> Option<Folder> {
         by_name(self.masks.get(&frame.folder), &frame.path, &["png"])
     }
 
     /// instant-ngp's mask of what moves: beside the image that is read, or beside the original.
-    fn dynamic_mask(&self, frame: &FoundFrame, image: &Path) -> Option<Folder> {
+    fn dynamic_mask(&self, frame: &FrameDescription, image: &Path) -> Option<Folder> {
         if !self.find_masks {
             return None;
         }

@@ -68,31 +68,31 @@ fn not_finite<E: de::Error>() -> E {
 
 /// A number, also one in quotes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Number(pub(super) f64);
+pub(super) struct JsonNumber(pub(super) f64);
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for JsonNumber {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Either;
         impl Visitor<'_> for Either {
-            type Value = Number;
+            type Value = JsonNumber;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number")
             }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
-                Ok(Number(value))
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(value))
             }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
-                Ok(Number(value as f64))
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(value as f64))
             }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
-                Ok(Number(value as f64))
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<JsonNumber, E> {
+                Ok(JsonNumber(value as f64))
             }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Number, E> {
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<JsonNumber, E> {
                 if text.as_bytes().first() == Some(&MARK) {
                     return Err(not_finite());
                 }
                 match text.trim().parse::<f64>() {
-                    Ok(value) if value.is_finite() => Ok(Number(value)),
+                    Ok(value) if value.is_finite() => Ok(JsonNumber(value)),
                     _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
                 }
             }
@@ -103,9 +103,9 @@ impl<'de> Deserialize<'de> for Number {
 
 /// A text that is read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Text(pub(super) String);
+pub(super) struct JsonText(pub(super) String);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = String::deserialize(d)?;
         match text.as_bytes().first() {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_number_may_stand_in_quotes() {
-        let number = |json: &str| serde_json::from_str::<Number>(&quoted(json));
+        let number = |json: &str| serde_json::from_str::<JsonNumber>(&quoted(json));
         for (json, due) in [
             ("7", 7.0),
             ("-7.5", -7.5),

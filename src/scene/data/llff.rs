@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use crate::camera::Lens;
 use crate::error::{Error, Result};
 use crate::scene::data::bounds::shown_number;
-use crate::scene::data::declared::{Declared, Focal};
-use crate::scene::data::found::{Found, FoundFrame};
-use crate::scene::data::keys::unopened;
+use crate::scene::data::camera_description::{CameraDescription, FocalLength};
 use crate::scene::data::options::{SceneFormat, SceneOptions};
-use crate::scene::data::scene::Placement;
+use crate::scene::data::scene::WorldTransform;
+use crate::scene::data::scene_description::{FrameDescription, SceneDescription};
 use crate::scene::data::transforms::{check_matrix, from_opengl};
-use crate::sys::regular;
+use crate::scene::data::transforms_keys::unopened;
+use crate::sys::regular_file;
 
 pub(super) const FILE: &str = "poses_bounds.npy";
 
@@ -33,7 +33,7 @@ const MOST: usize = 1 << 20;
 /// Which files of the folder are images.
 const EXTENSIONS: [&str; 3] = ["jpg", "png", "jpeg"];
 
-pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
+pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let file = root.join(FILE);
     let rows = read(&file)?;
     let images = images(root, rows.len(), options)?;
@@ -58,9 +58,9 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
                 Err(error(number, format!("{value} is not a number of pixels")))
             }
         };
-        let declared = Declared {
+        let declared = CameraDescription {
             size: Some((side(width)?, side(height)?)),
-            focal: [Focal::Pixels(focal), Focal::AsOther],
+            focal: [FocalLength::Pixels(focal), FocalLength::AsOther],
             centre: [None; 2],
             lens: Lens::Pinhole,
         };
@@ -70,7 +70,7 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
         })?;
         let [near, far] = [row[15], row[16]];
         bounds = [bounds[0].min(near), bounds[1].max(far)];
-        frames.push(FoundFrame {
+        frames.push(FrameDescription {
             at: format!("row {number}"),
             number: 0,
             folder: folder.clone(),
@@ -87,7 +87,7 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
         });
     }
     let [near, far] = bounds;
-    Ok(Found {
+    Ok(SceneDescription {
         format: SceneFormat::Llff,
         root: root.to_owned(),
         base: folder,
@@ -95,7 +95,7 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<Found> {
         frames,
         before_orientation: None,
         orientation: None,
-        applied: Placement::default(),
+        applied: WorldTransform::default(),
         scale: (near > 0.0).then(|| 1.0 / (near * 0.75)),
         depth_unit: None,
         points: None,
@@ -144,7 +144,7 @@ fn is_image(name: &str) -> bool {
 
 /// The rows of the array.
 fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
-    let (mut file, _) = regular::open(path).map_err(|e| unopened(path, &e))?;
+    let (mut file, _) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
     let error = |what: String| Error::dataset(path, what);
     let header = header(&mut file).ok_or_else(|| error("not an array of NumPy's".into()))?;
     let is_f64 = match field(&header, "descr") {

@@ -25,39 +25,41 @@
 //! - `report`: a scene in numbers; `drawing`: as SVG.
 
 mod bounds;
-mod cloud;
+mod camera_description;
 mod colmap;
-mod declared;
-mod drawing;
+mod description_files;
 mod eigen;
 mod fault_keys;
-mod found;
+mod foreign_names;
 mod image_folders;
 mod images;
 mod json_values;
-mod keys;
-mod layouts;
 mod llff;
-mod names;
+mod missing_files;
 mod open;
 mod options;
-mod place;
 mod ply;
-mod points;
-mod report;
+mod point_cloud;
+mod rolling_shutter;
 mod scene;
-mod shutter;
+mod scene_description;
+mod scene_points;
+mod scene_summary;
+mod scene_svg;
 mod split;
 #[cfg(test)]
 mod tests;
 mod transforms;
-mod unread;
-mod ways;
+mod transforms_keys;
+mod unsupported_layouts;
+mod world_orientation;
 
 pub use colmap::ModelFolder;
-pub use drawing::scene_svg;
-pub use options::{Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy};
-pub use points::Points;
-pub use report::{CameraCount, SceneSummary};
-pub use scene::{Frame, Placement, Pose, RollingShutter, Scene, Split};
-pub use unread::{MissingFiles, UnreadImage};
+pub use missing_files::{MissingFiles, UnreadImage};
+pub use options::{
+    CenterMethod, ImageOrder, OrientationMethod, SceneFormat, SceneOptions, SplitBy,
+};
+pub use point_cloud::PointCloud;
+pub use scene::{Frame, Pose, RollingShutter, Scene, SceneSplit, WorldTransform};
+pub use scene_summary::{CameraCount, SceneSummary};
+pub use scene_svg::scene_svg;

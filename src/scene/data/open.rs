@@ -10,15 +10,15 @@ use std::path::Path;
 use crate::camera::{Camera, Lens};
 use crate::error::{Error, Result};
 use crate::scene::data::bounds;
-use crate::scene::data::found::Found;
-use crate::scene::data::images::{self, Files};
+use crate::scene::data::description_files::{self, DescriptionFile};
+use crate::scene::data::images::{self, FrameFiles};
+use crate::scene::data::missing_files::{MissingFiles, UnreadImage};
 use crate::scene::data::options::{
-    Center, ImageOrder, Orientation, SceneFormat, SceneOptions, SplitBy,
+    CenterMethod, ImageOrder, OrientationMethod, SceneFormat, SceneOptions, SplitBy,
 };
-use crate::scene::data::scene::{Frame, Placement, Pose, RollingShutter, Scene};
-use crate::scene::data::unread::{MissingFiles, UnreadImage};
-use crate::scene::data::ways::{self, Way};
-use crate::scene::data::{layouts, place, split};
+use crate::scene::data::scene::{Frame, Pose, RollingShutter, Scene, WorldTransform};
+use crate::scene::data::scene_description::SceneDescription;
+use crate::scene::data::{split, unsupported_layouts, world_orientation};
 
 impl Scene {
     /// Reads the scene at `path`: a folder with `transforms.json`, with
@@ -43,13 +43,15 @@ impl Scene {
     /// The format of the scene at `path`, by which files are there; none where it is no
     /// scene. Reads no file.
     pub fn detect(path: impl AsRef<Path>) -> Option<SceneFormat> {
-        ways::ways(path.as_ref()).first().map(Way::format)
+        description_files::find_descriptions(path.as_ref())
+            .first()
+            .map(DescriptionFile::format)
     }
 
     /// Of a folder whose cameras are in a form that is not read, such as OpenSfM's: which
     /// form, and what converts it.
     pub fn conversion(path: impl AsRef<Path>) -> Option<String> {
-        layouts::advice(path.as_ref())
+        unsupported_layouts::conversion_hint(path.as_ref())
     }
 }
 
@@ -61,7 +63,7 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
             _ => Error::dataset(path, e.to_string()),
         });
     }
-    let mut found = ways::read(path, options)?;
+    let mut found = description_files::read(path, options)?;
     sort(&mut found, options.image_order);
     let split_by = mark(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
@@ -84,7 +86,7 @@ fn check(options: &SceneOptions) -> Result<()> {
 }
 
 /// As [`ImageOrder`] has it.
-fn sort(found: &mut Found, order: Option<ImageOrder>) {
+fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
     let is_colmap = found.format == SceneFormat::Colmap;
     let order = order.unwrap_or(match is_colmap {
         true => ImageOrder::Name,
@@ -104,7 +106,7 @@ fn sort(found: &mut Found, order: Option<ImageOrder>) {
 }
 
 /// Marks every frame; says by what.
-fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
+fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
     let default = match found.format {
         _ if found.is_listed => SplitBy::Listed,
         SceneFormat::Colmap | SceneFormat::Llff => SplitBy::Interval(8),
@@ -131,36 +133,36 @@ fn mark(found: &mut Found, options: &SceneOptions) -> Result<SplitBy> {
 }
 
 /// From the file's world to the scene's.
-fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
+fn placement(found: &mut SceneDescription, options: &SceneOptions) -> Result<WorldTransform> {
     let format = found.format;
     let is_scaled = !matches!(format, SceneFormat::Blender | SceneFormat::InstantNgp);
     let keeps = !is_scaled || format == SceneFormat::Llff;
     let orientation = options.orientation.or(found.orientation);
     let orientation = orientation.unwrap_or(match keeps {
-        true => Orientation::None,
-        false => Orientation::Up,
+        true => OrientationMethod::None,
+        false => OrientationMethod::Up,
     });
     let center = options.center.unwrap_or(match keeps {
-        true => Center::None,
-        false => Center::Poses,
+        true => CenterMethod::None,
+        false => CenterMethod::Poses,
     });
-    let mut to_scene = Placement::default();
+    let mut to_scene = WorldTransform::default();
     if let Some(before) = found.before_orientation
-        && orientation != Orientation::None
+        && orientation != OrientationMethod::None
     {
         to_scene.transform = before;
     }
     let poses: Vec<_> = (found.frames.iter())
         .map(|frame| to_scene.pose(&frame.pose))
         .collect();
-    let oriented = Placement {
-        transform: place::transform(&poses, orientation, center)
+    let oriented = WorldTransform {
+        transform: world_orientation::orient_and_center(&poses, orientation, center)
             .map_err(|what| Error::option("orientation", what))?,
         scale: 1.0,
     };
-    to_scene.transform = oriented.behind(&to_scene.transform);
+    to_scene.transform = oriented.after(&to_scene.transform);
     if options.auto_scale.unwrap_or(is_scaled) {
-        let largest = place::largest(poses.iter().map(|pose| oriented.pose(pose)));
+        let largest = world_orientation::largest(poses.iter().map(|pose| oriented.pose(pose)));
         let scale = found.scale.unwrap_or(1.0 / largest);
         match bounds::check_scale(scale).is_ok() {
             true => to_scene.scale = scale,
@@ -180,10 +182,10 @@ fn placement(found: &mut Found, options: &SceneOptions) -> Result<Placement> {
 }
 
 fn assemble(
-    mut found: Found,
-    files: Vec<Result<Files, UnreadImage>>,
+    mut found: SceneDescription,
+    files: Vec<Result<FrameFiles, UnreadImage>>,
     factor: u32,
-    to_scene: Placement,
+    to_scene: WorldTransform,
     split_by: SplitBy,
     options: &SceneOptions,
 ) -> Result<Scene> {

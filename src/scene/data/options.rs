@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::options::cli::{self, one_of};
 #[cfg(feature = "cli")]
 use crate::options::units;
-use crate::picture::Limits;
+use crate::picture::PictureLimits;
 
 /// The forms in which scenes are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl fmt::Display for SceneFormat {
 /// How the world is turned, as nerfstudio's `orientation_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Orientation {
+pub enum OrientationMethod {
     /// The mean of the cameras' up vectors becomes +z.
     Up,
     /// The direction that is vertical in most images becomes +z.
@@ -78,7 +78,7 @@ pub enum Orientation {
 /// Where the origin lies, as nerfstudio's `center_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Center {
+pub enum CenterMethod {
     /// The mean of the camera centres.
     Poses,
     /// The point that the cameras look at.
@@ -173,12 +173,12 @@ pub struct SceneOptions {
 
     /// How the world is turned, as nerfstudio's parsers do (default: up; none for Blender,
     /// instant-ngp and LLFF).
-    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<Orientation>(&["up", "vertical", "pca", "none"]), help_heading = cli::SOURCE))]
-    pub orientation: Option<Orientation>,
+    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<OrientationMethod>(&["up", "vertical", "pca", "none"]), help_heading = cli::SOURCE))]
+    pub orientation: Option<OrientationMethod>,
 
     /// Where the world's origin lies (default: poses; none for Blender, instant-ngp and LLFF).
-    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<Center>(&["poses", "focus", "none"]), help_heading = cli::SOURCE))]
-    pub center: Option<Center>,
+    #[cfg_attr(feature = "cli", arg(long, value_name = "METHOD", value_parser = one_of::<CenterMethod>(&["poses", "focus", "none"]), help_heading = cli::SOURCE))]
+    pub center: Option<CenterMethod>,
 
     /// Whether camera centres are scaled into -1 to 1 (default: true; false for Blender and
     /// instant-ngp).
@@ -228,7 +228,7 @@ pub struct SceneOptions {
     pub max_json_bytes: u64,
 
     /// Most pixels that an image may have; a flag of the commands' own.
-    #[cfg_attr(feature = "cli", arg(skip = Limits::default().max_pixels))]
+    #[cfg_attr(feature = "cli", arg(skip = PictureLimits::default().max_pixels))]
     pub max_pixels: u64,
 }
 
@@ -248,7 +248,7 @@ impl Default for SceneOptions {
             depth_unit: None,
             strict: false,
             max_json_bytes: 256 << 20,
-            max_pixels: Limits::default().max_pixels,
+            max_pixels: PictureLimits::default().max_pixels,
         }
     }
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::scene::data::bounds::{self, quoted};
-use crate::scene::data::keys::unopened;
-use crate::scene::data::points::{MOST_POINTS, Points, check_memory};
-use crate::sys::regular;
+use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud, check_memory};
+use crate::scene::data::transforms_keys::unopened;
+use crate::sys::regular_file;
 
 /// The longest line of a header, and of an ascii point.
 const MOST_LINE: u64 = 4096;
@@ -104,8 +104,8 @@ struct Header {
     columns: usize,
 }
 
-pub(super) fn read(path: &Path) -> Result<Points> {
-    let (file, len) = regular::open(path).map_err(|e| unopened(path, &e))?;
+pub(super) fn read(path: &Path) -> Result<PointCloud> {
+    let (file, len) = regular_file::open(path).map_err(|e| unopened(path, &e))?;
     let mut file = BufReader::with_capacity(1 << 16, file);
     let mut used = 0;
     let header = header(path, &mut file, &mut used)?;
@@ -126,7 +126,7 @@ pub(super) fn read(path: &Path) -> Result<Points> {
         ));
     }
     check_memory(path, header.points)?;
-    let mut points = Points::default();
+    let mut points = PointCloud::default();
     let mut point = vec![0; header.stride];
     let mut values = Vec::with_capacity(header.columns);
     let mut line = Vec::new();

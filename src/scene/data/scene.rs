@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::camera::Camera;
 use crate::error::{Error, Result};
 use crate::scene::data::colmap::ModelFolder;
+use crate::scene::data::missing_files::MissingFiles;
 use crate::scene::data::options::SceneFormat;
-use crate::scene::data::points::PointsFile;
-use crate::scene::data::unread::MissingFiles;
+use crate::scene::data::point_cloud::PointsFile;
 
 /// The images of a scene, with camera and pose each.
 ///
@@ -29,10 +29,10 @@ pub struct Scene {
     pub cameras: Vec<Camera>,
     pub frames: Vec<Frame>,
     /// From the file's world to the scene's.
-    pub to_scene: Placement,
+    pub to_scene: WorldTransform,
     /// What was done to the world before the file was written, as it says
     /// (`applied_transform`, `applied_scale`).
-    pub applied: Placement,
+    pub applied: WorldTransform,
     /// What 1 in a depth's file means, in units of the world before
     /// [`applied`](Self::applied): times the scales of `applied` and `to_scene` it is a
     /// length of the scene's.
@@ -79,7 +79,7 @@ pub struct Frame {
     pub pose: Pose,
     /// 0 to 1, in scenes that move.
     pub time: Option<f64>,
-    pub split: Split,
+    pub split: SceneSplit,
     pub rolling_shutter: Option<RollingShutter>,
     /// Only pixels this near to the middle count, in pixels of the image; of fisheye
     /// images alone.
@@ -89,13 +89,13 @@ pub struct Frame {
 /// What a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Split {
+pub enum SceneSplit {
     Train,
     Eval,
     Test,
 }
 
-impl Split {
+impl SceneSplit {
     pub const ALL: [Self; 3] = [Self::Train, Self::Eval, Self::Test];
 
     /// The name that reports print and options take.
@@ -204,13 +204,13 @@ pub struct RollingShutter {
 
 /// From one world to another: `scale * (R x + t)`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct WorldTransform {
     /// R and t.
     pub transform: [[f64; 4]; 3],
     pub scale: f64,
 }
 
-impl Default for Placement {
+impl Default for WorldTransform {
     fn default() -> Self {
         Self {
             transform: [
@@ -223,7 +223,7 @@ impl Default for Placement {
     }
 }
 
-impl Placement {
+impl WorldTransform {
     /// Where a point lies afterwards.
     pub fn point(&self, x: [f64; 3]) -> [f64; 3] {
         self.transform
@@ -242,7 +242,7 @@ impl Placement {
     }
 
     /// This transform behind another one, both without scales, as 3 x 4.
-    pub(super) fn behind(&self, first: &[[f64; 4]; 3]) -> [[f64; 4]; 3] {
+    pub(super) fn after(&self, first: &[[f64; 4]; 3]) -> [[f64; 4]; 3] {
         self.transform.map(|row| {
             let mut product = [0, 1, 2, 3].map(|column| {
                 row[0] * first[0][column] + row[1] * first[1][column] + row[2] * first[2][column]
@@ -291,15 +291,15 @@ impl Scene {
 
     /// The numbers of the frames of a split, in their order. Where a scene has no frames
     /// for tests those for evaluation stand for them, as in nerfstudio.
-    pub fn frames_of(&self, split: Split) -> Vec<u32> {
-        let of = |wanted: Split| -> Vec<u32> {
+    pub fn frames_of(&self, split: SceneSplit) -> Vec<u32> {
+        let of = |wanted: SceneSplit| -> Vec<u32> {
             let numbered = (0u32..).zip(&self.frames);
             let chosen = numbered.filter(|(_, frame)| self.evaluates_all || frame.split == wanted);
             chosen.map(|(number, _)| number).collect()
         };
         let chosen = of(split);
-        if chosen.is_empty() && split == Split::Test {
-            return of(Split::Eval);
+        if chosen.is_empty() && split == SceneSplit::Test {
+            return of(SceneSplit::Eval);
         }
         chosen
     }
@@ -308,7 +308,7 @@ impl Scene {
     /// from the world before `applied_transform` to the scene's.
     pub fn dataparser_transforms(&self) -> ([[f64; 4]; 3], f64) {
         (
-            self.to_scene.behind(&self.applied.transform),
+            self.to_scene.after(&self.applied.transform),
             self.to_scene.scale * self.applied.scale,
         )
     }

@@ -5,22 +5,26 @@
 
 use std::path::Path;
 
-use crate::scene::data::found::FoundFrame;
 use crate::scene::data::options::SplitBy;
-use crate::scene::data::scene::Split;
+use crate::scene::data::scene::SceneSplit;
+use crate::scene::data::scene_description::FrameDescription;
 
 /// Marks the frames. Those of [`SplitBy::Listed`] are marked by now.
 ///
 /// # Errors
 /// A rule that these frames cannot be parted by, in words.
-pub(super) fn mark(frames: &mut [FoundFrame], by: SplitBy) -> Result<(), String> {
+pub(super) fn mark(frames: &mut [FrameDescription], by: SplitBy) -> Result<(), String> {
     if by == SplitBy::Listed {
         return Ok(());
     }
     let names: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
     let trains = trains(&names, by)?;
     for (frame, trains) in frames.iter_mut().zip(trains) {
-        frame.split = Some(if trains { Split::Train } else { Split::Eval });
+        frame.split = Some(if trains {
+            SceneSplit::Train
+        } else {
+            SceneSplit::Eval
+        });
     }
     Ok(())
 }

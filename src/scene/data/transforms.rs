@@ -11,14 +11,16 @@ use std::path::{Component, Path, PathBuf};
 use crate::camera::Lens;
 use crate::error::{Error, Result};
 use crate::scene::data::bounds::{self, quoted, shown_number};
-use crate::scene::data::declared::{Declared, Focal};
+use crate::scene::data::camera_description::{CameraDescription, FocalLength};
 use crate::scene::data::fault_keys;
-use crate::scene::data::found::{Found, FoundFrame, Repeated};
-use crate::scene::data::keys::{self, Document, FrameKeys, LensKeys, Matrix};
-use crate::scene::data::names;
-use crate::scene::data::options::{Orientation, SceneFormat, SceneOptions};
-use crate::scene::data::points::PointsFile;
-use crate::scene::data::scene::{Placement, Pose, RollingShutter, Split};
+use crate::scene::data::foreign_names;
+use crate::scene::data::options::{OrientationMethod, SceneFormat, SceneOptions};
+use crate::scene::data::point_cloud::PointsFile;
+use crate::scene::data::scene::{Pose, RollingShutter, SceneSplit, WorldTransform};
+use crate::scene::data::scene_description::{DuplicateImages, FrameDescription, SceneDescription};
+use crate::scene::data::transforms_keys::{
+    self, FrameKeys, LensKeys, TransformMatrix, TransformsFile,
+};
 
 /// Camera models of nerfstudio that are perspective lenses with its six coefficients.
 const PERSPECTIVE: &[&str] = &[
@@ -35,10 +37,10 @@ const OTHER_MODELS: &str = "OPENCV_FISHEYE, FISHEYE624, EQUIRECTANGULAR, ORTHOPH
 const MOST_TIMING: f64 = 1e6;
 
 /// The files of a Blender scene, and what their frames are for.
-pub(super) const BLENDER: [(&str, Split); 3] = [
-    ("transforms_train.json", Split::Train),
-    ("transforms_val.json", Split::Eval),
-    ("transforms_test.json", Split::Test),
+pub(super) const BLENDER: [(&str, SceneSplit); 3] = [
+    ("transforms_train.json", SceneSplit::Train),
+    ("transforms_val.json", SceneSplit::Eval),
+    ("transforms_test.json", SceneSplit::Test),
 ];
 
 /// A scene of one `transforms.json`. Without a format: instant-ngp's where no focal
@@ -47,8 +49,8 @@ pub(super) fn open(
     file: &Path,
     format: Option<SceneFormat>,
     options: &SceneOptions,
-) -> Result<Found> {
-    let document = keys::read(file, options.max_json_bytes)?;
+) -> Result<SceneDescription> {
+    let document = transforms_keys::read(file, options.max_json_bytes)?;
     let root = parent(file);
     let frames = document.frames.as_deref().unwrap_or_default();
     let has_pixels = |lens: &LensKeys| lens.has_any(&["fl_x", "fl_y"]);
@@ -66,8 +68,8 @@ pub(super) fn open(
 }
 
 /// A scene of `transforms_{train,val,test}.json`, as many of them as there are.
-pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<Found> {
-    let mut all: Option<Found> = None;
+pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneDescription> {
+    let mut all: Option<SceneDescription> = None;
     let mut missing = Vec::new();
     for (name, split) in BLENDER {
         let file = root.join(name);
@@ -75,7 +77,7 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<Found>
             missing.push(name);
             continue;
         }
-        let document = keys::read(&file, options.max_json_bytes)?;
+        let document = transforms_keys::read(&file, options.max_json_bytes)?;
         let mut reader = Reader::new(&file, root.to_owned(), SceneFormat::Blender, &document);
         let mut frames = reader.frames("frames", document.frames.as_deref(), root)?;
         for frame in &mut frames {
@@ -101,9 +103,9 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<Found>
 }
 
 /// A scene of ScanNet++. `dslr`: the folder of that name.
-pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<Found> {
+pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let file = dslr.join("nerfstudio/transforms.json");
-    let document = keys::read(&file, options.max_json_bytes)?;
+    let document = transforms_keys::read(&file, options.max_json_bytes)?;
     let images = dslr.join("resized_images");
     let mut reader = Reader::new(&file, dslr.to_owned(), SceneFormat::ScannetPp, &document);
     reader.masks = Some(dslr.join("resized_anon_masks"));
@@ -112,12 +114,12 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<Found>
     let test = document.test_frames.as_deref();
     let is_listed = test.is_some();
     for frame in &mut frames {
-        frame.split = is_listed.then_some(Split::Train);
+        frame.split = is_listed.then_some(SceneSplit::Train);
     }
     if test.is_some() {
         let mut test = reader.frames("test_frames", test, &images)?;
         for frame in &mut test {
-            frame.split = Some(Split::Eval);
+            frame.split = Some(SceneSplit::Eval);
         }
         frames.append(&mut test);
     }
@@ -126,24 +128,28 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<Found>
 
 /// Marks frames by `train_filenames` and its like; false where there is none of them.
 fn mark_listed(
-    frames: &mut [FoundFrame],
-    document: &Document,
+    frames: &mut [FrameDescription],
+    document: &TransformsFile,
     file: &Path,
     notes: &mut Vec<String>,
 ) -> Result<bool> {
     let lists = [
-        ("test_filenames", &document.test_filenames, Split::Test),
-        ("val_filenames", &document.val_filenames, Split::Eval),
-        ("train_filenames", &document.train_filenames, Split::Train),
+        ("test_filenames", &document.test_filenames, SceneSplit::Test),
+        ("val_filenames", &document.val_filenames, SceneSplit::Eval),
+        (
+            "train_filenames",
+            &document.train_filenames,
+            SceneSplit::Train,
+        ),
     ];
     if lists.iter().all(|(_, list, _)| list.is_none()) {
         return Ok(false);
     }
-    let numbers = names::by_name(frames);
+    let numbers = foreign_names::by_name(frames);
     let mut moved = 0;
     for (key, list, split) in lists {
         for name in list.as_deref().unwrap_or_default() {
-            let named = numbers.get(&names::key(name)).ok_or_else(|| {
+            let named = numbers.get(&foreign_names::key(name)).ok_or_else(|| {
                 Error::dataset(
                     file,
                     format!("{key} names {}, and no frame has that name", quoted(name)),
@@ -152,7 +158,7 @@ fn mark_listed(
             for number in named {
                 let before = frames[*number].split.replace(split);
                 moved += u64::from(before.is_some_and(|before| {
-                    before != split && [before, split].contains(&Split::Train)
+                    before != split && [before, split].contains(&SceneSplit::Train)
                 }));
             }
         }
@@ -170,7 +176,7 @@ struct Reader<'a> {
     file: &'a Path,
     root: PathBuf,
     format: SceneFormat,
-    document: &'a Document,
+    document: &'a TransformsFile,
     /// Where names of images start.
     base: PathBuf,
     /// Where the paths of masks start, if not at the root.
@@ -180,7 +186,12 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(file: &'a Path, root: PathBuf, format: SceneFormat, document: &'a Document) -> Self {
+    fn new(
+        file: &'a Path,
+        root: PathBuf,
+        format: SceneFormat,
+        document: &'a TransformsFile,
+    ) -> Self {
         Self {
             file,
             base: root.clone(),
@@ -195,11 +206,11 @@ impl<'a> Reader<'a> {
 
     fn found(
         mut self,
-        frames: Vec<FoundFrame>,
+        frames: Vec<FrameDescription>,
         is_listed: bool,
-        document: &Document,
-    ) -> Result<Found> {
-        let mut applied = Placement::default();
+        document: &TransformsFile,
+    ) -> Result<SceneDescription> {
+        let mut applied = WorldTransform::default();
         if let Some(matrix) = &document.applied_transform {
             check_matrix(&matrix.0).map_err(|e| self.error("applied_transform", &e))?;
             applied.transform = matrix.0;
@@ -219,10 +230,10 @@ impl<'a> Reader<'a> {
         }
         let orientation = match document.orientation_override.as_deref() {
             None => None,
-            Some("up") => Some(Orientation::Up),
-            Some("vertical") => Some(Orientation::Vertical),
-            Some("pca") => Some(Orientation::Pca),
-            Some("none") => Some(Orientation::None),
+            Some("up") => Some(OrientationMethod::Up),
+            Some("vertical") => Some(OrientationMethod::Vertical),
+            Some("pca") => Some(OrientationMethod::Pca),
+            Some("none") => Some(OrientationMethod::None),
             Some(other) => {
                 let what = format!(
                     "{} is unknown: use up, vertical, pca or none",
@@ -244,7 +255,7 @@ impl<'a> Reader<'a> {
         }
         let points = document.ply_file_path.as_ref();
         let points = points.filter(|path| !path.is_empty());
-        Ok(Found {
+        Ok(SceneDescription {
             format: self.format,
             file: self.file.to_owned(),
             points: points.map(|path| PointsFile::Ply(self.root.join(path))),
@@ -271,13 +282,13 @@ impl<'a> Reader<'a> {
         key: &str,
         frames: Option<&[FrameKeys]>,
         base: &Path,
-    ) -> Result<Vec<FoundFrame>> {
+    ) -> Result<Vec<FrameDescription>> {
         let frames = frames.ok_or_else(|| self.error(key, "missing"))?;
         if frames.is_empty() && key == "frames" {
             return Err(self.error(key, "no frames"));
         }
         let mut seen: HashSet<PathBuf> = HashSet::with_capacity(frames.len());
-        let mut repeated = Repeated::default();
+        let mut repeated = DuplicateImages::default();
         let mut found = Vec::with_capacity(frames.len());
         for (number, frame) in frames.iter().enumerate() {
             let at = format!("{key}[{number}]");
@@ -295,7 +306,12 @@ impl<'a> Reader<'a> {
     }
 
     /// One frame, or what is wrong with it, from the key on.
-    fn frame(&mut self, keys: &FrameKeys, at: &str, base: &Path) -> Result<FoundFrame, String> {
+    fn frame(
+        &mut self,
+        keys: &FrameKeys,
+        at: &str,
+        base: &Path,
+    ) -> Result<FrameDescription, String> {
         let file_path = keys.file_path.as_deref().unwrap_or_default();
         if file_path.is_empty() {
             return Err("file_path: missing".into());
@@ -305,7 +321,7 @@ impl<'a> Reader<'a> {
         }
         let name = plain(file_path);
         let (folder, path) = split_folder(base, Path::new(&name));
-        let pose = |key: &str, matrix: Option<&Matrix>| {
+        let pose = |key: &str, matrix: Option<&TransformMatrix>| {
             let matrix = matrix.ok_or_else(|| format!("{key}: missing"))?;
             check_matrix(&matrix.0).map_err(|what| format!("{key}: {what}"))?;
             Ok::<_, String>(from_opengl(&matrix.0))
@@ -346,7 +362,7 @@ impl<'a> Reader<'a> {
             Lens::Fisheye { .. } | Lens::Fisheye624 { .. } | Lens::ThinPrismFisheye { .. }
         );
         let radius = number(&keys.lens, top, "fisheye_crop_radius").filter(|_| is_fisheye);
-        Ok(FoundFrame {
+        Ok(FrameDescription {
             name,
             at: at.to_owned(),
             number: 0,
@@ -425,7 +441,7 @@ fn number(frame: &LensKeys, top: &LensKeys, key: &str) -> Option<f64> {
 }
 
 /// The camera of a frame, and whether it differs from the one at the top.
-fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String> {
+fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool), String> {
     let both = |key: &str| number(frame, top, key);
     let size = match (both("w"), both("h")) {
         (None, None) => None,
@@ -437,8 +453,12 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String
     let along = |pixels: &str, degrees: &str, radians: &str| {
         [frame, top].into_iter().find_map(|keys| {
             let fov = || keys.number(degrees).map(f64::to_radians);
-            let angle = || fov().or_else(|| keys.number(radians)).map(Focal::Angle);
-            keys.number(pixels).map(Focal::Pixels).or_else(angle)
+            let angle = || {
+                fov()
+                    .or_else(|| keys.number(radians))
+                    .map(FocalLength::Angle)
+            };
+            keys.number(pixels).map(FocalLength::Pixels).or_else(angle)
         })
     };
     let x = along("fl_x", "x_fov", "camera_angle_x");
@@ -447,12 +467,12 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(Declared, bool), String
         (None, None) if lens == Lens::Equirectangular => {
             // The whole sphere, as nerfstudio scales it.
             let (w, h) = size.ok_or("w, h: missing, and so are fl_x and fl_y")?;
-            [f64::from(w) / 2.0, f64::from(h)].map(Focal::Pixels)
+            [f64::from(w) / 2.0, f64::from(h)].map(FocalLength::Pixels)
         }
         (None, None) => return Err("fl_x: missing, and so are x_fov and camera_angle_x".into()),
-        (x, y) => [x, y].map(|focal| focal.unwrap_or(Focal::AsOther)),
+        (x, y) => [x, y].map(|focal| focal.unwrap_or(FocalLength::AsOther)),
     };
-    let declared = Declared {
+    let declared = CameraDescription {
         size,
         focal,
         centre: [both("cx"), both("cy")],

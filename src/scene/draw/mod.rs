@@ -16,31 +16,31 @@
 //!
 //! Never in here: pixels' colours, files, cameras.
 
-mod bits;
-mod build;
+mod mask_bits;
+mod table_builder;
 
-mod erode;
-mod form;
-mod numbers;
+mod erosion;
 mod pixel;
 mod random;
 mod region;
 mod sampler;
+mod step_numbers;
 mod table;
+mod table_format;
 #[cfg(test)]
 mod tests;
 mod view_order;
 
-pub(crate) use bits::{MaskBits, MaskView, mask_words};
-pub(crate) use build::RayTableBuilder;
-pub(crate) use erode::eroded;
-pub(crate) use numbers::StepNumbers;
-pub use pixel::Pixel;
+pub(crate) use erosion::erode;
+pub(crate) use mask_bits::{MaskBits, MaskView, mask_words};
+pub use pixel::ScenePixel;
 #[cfg(test)]
 pub(crate) use pixel::WrongMask;
-pub(crate) use region::{Disc, Region, Shape};
+pub(crate) use region::{CropDisc, PixelRegion, RegionShape};
 pub use sampler::RaySampler;
+pub(crate) use step_numbers::StepNumbers;
 #[cfg(test)]
 pub(crate) use table::RayStep;
 pub(crate) use table::RayTable;
+pub(crate) use table_builder::RayTableBuilder;
 pub(crate) use view_order::ViewOrder;

@@ -4,15 +4,15 @@
 //! no rejection. One call of the generator and two searches a unit, by images and by rows.
 //! Never in here: what a ray is made of from its pixel.
 
-use super::bits::MaskView;
-use super::form::{Image, Parts};
-use super::random::{Drawn, below};
+use super::mask_bits::MaskView;
+use super::random::{DrawPurpose, below};
 use super::sampler::RaySampler;
 use super::table::{RayStep, RayTable};
+use super::table_format::{ImageRecord, TableSections};
 
 /// One pixel of one image, all from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Pixel {
+pub struct ScenePixel {
     /// The image, by its number in the scene.
     pub image: u32,
     pub row: u32,
@@ -40,7 +40,7 @@ impl RayTable {
         step: &RayStep,
         ray: u64,
         mut mask: impl FnMut(u32) -> Option<MaskView<'m>>,
-    ) -> Result<Pixel, WrongMask> {
+    ) -> Result<ScenePixel, WrongMask> {
         let draws = self.draws(step);
         let per_unit = u64::from(self.sampler().rays_per_unit());
         let (unit, within) = match per_unit {
@@ -68,13 +68,13 @@ impl RayTable {
         step: &RayStep,
         ray: u64,
         mut mask: impl FnMut(u32) -> Option<MaskView<'m>>,
-        out: &mut [Pixel],
+        out: &mut [ScenePixel],
     ) -> Result<(), WrongMask> {
         let draws = self.draws(step);
         let per_unit = u64::from(self.sampler().rays_per_unit());
         match self.sampler() {
             RaySampler::Uniform | RaySampler::ByImage => {
-                if let Some(room) = self.alike {
+                if let Some(room) = self.common_size {
                     for (ray, pixel) in numbered(ray, out) {
                         *pixel = draws.in_alike(ray, room);
                     }
@@ -125,19 +125,19 @@ impl RayTable {
     pub(crate) fn image(&self, step: &RayStep, ray: u64) -> u32 {
         let unit = ray / u64::from(self.sampler().rays_per_unit());
         self.draws(step)
-            .image(step.key.words(unit, Drawn::Place)[0])
+            .image(step.key.words(unit, DrawPurpose::Place)[0])
     }
 
     /// The moment of a ray within the exposure of its image, 0 to below 1.
     pub(crate) fn moment(&self, step: &RayStep, ray: u64) -> f64 {
         // 53 bits are what an f64 holds.
-        (step.key.words(ray, Drawn::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
+        (step.key.words(ray, DrawPurpose::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn draws<'a>(&'a self, step: &'a RayStep) -> Draws<'a> {
         let parts = self.parts();
         let last = (step.images as usize).checked_sub(1);
-        let even = self.even || self.sampler() == RaySampler::ByImage;
+        let even = self.images_equal || self.sampler() == RaySampler::ByImage;
         Draws {
             step,
             parts,
@@ -152,14 +152,14 @@ impl RayTable {
 }
 
 /// The rays from `ray` on, each with where its pixel goes.
-fn numbered(ray: u64, out: &mut [Pixel]) -> impl Iterator<Item = (u64, &mut Pixel)> {
+fn numbered(ray: u64, out: &mut [ScenePixel]) -> impl Iterator<Item = (u64, &mut ScenePixel)> {
     (0u64..)
         .zip(out)
         .map(move |(i, pixel)| (ray.wrapping_add(i), pixel))
 }
 
-fn in_patch(first: Pixel, y: u32, x: u32, dilation: u32) -> Pixel {
-    Pixel {
+fn in_patch(first: ScenePixel, y: u32, x: u32, dilation: u32) -> ScenePixel {
+    ScenePixel {
         row: first.row + y * dilation,
         col: first.col + x * dilation,
         ..first
@@ -169,7 +169,7 @@ fn in_patch(first: Pixel, y: u32, x: u32, dilation: u32) -> Pixel {
 /// The table and the step, at hand.
 struct Draws<'a> {
     step: &'a RayStep,
-    parts: Parts<'a>,
+    parts: TableSections<'a>,
     extent: u32,
     /// Images to draw from where those are even, else units.
     total: u64,
@@ -192,12 +192,12 @@ impl Draws<'_> {
 
     /// The pixel of a unit of one ray, where all images are whole and of one size.
     #[inline]
-    fn in_alike(&self, unit: u64, (width, height): (u32, u32)) -> Pixel {
-        let [which, place] = self.step.key.words(unit, Drawn::Place);
+    fn in_alike(&self, unit: u64, (width, height): (u32, u32)) -> ScenePixel {
+        let [which, place] = self.step.key.words(unit, DrawPurpose::Place);
         let (drawn, _) = below(which, u64::from(self.step.images));
         let (row, rest) = below(place, u64::from(height));
         let (col, _) = below(rest, u64::from(width));
-        Pixel {
+        ScenePixel {
             image: self
                 .parts
                 .order
@@ -214,15 +214,15 @@ impl Draws<'_> {
         &self,
         unit: u64,
         mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
-    ) -> Result<Pixel, WrongMask> {
-        let [which, place] = self.step.key.words(unit, Drawn::Place);
+    ) -> Result<ScenePixel, WrongMask> {
+        let [which, place] = self.step.key.words(unit, DrawPurpose::Place);
         let number = self.image(which);
         let wrong = WrongMask { image: number };
         let image = self.parts.images.get(number as usize).ok_or(wrong)?;
         let (width, height) = image.room(self.extent);
         if image.is_whole() {
             let (row, rest) = below(place, u64::from(height));
-            return Ok(Pixel {
+            return Ok(ScenePixel {
                 image: number,
                 row: row as u32,
                 col: below(rest, u64::from(width)).0 as u32,
@@ -237,7 +237,7 @@ impl Draws<'_> {
             // A disc's rows are counted in the table: not to be believed past its columns.
             false => columns.clone().nth(n as usize).ok_or(wrong)?,
         };
-        Ok(Pixel {
+        Ok(ScenePixel {
             image: number,
             row,
             col,
@@ -245,7 +245,7 @@ impl Draws<'_> {
     }
 
     /// The row that a random word picks, and which of its units, from 0.
-    fn row(&self, image: &Image, height: u32, word: u64) -> (u32, u32) {
+    fn row(&self, image: &ImageRecord, height: u32, word: u64) -> (u32, u32) {
         let counts = self.parts.counts_of(image, height);
         let weights = self.parts.weights_of(image, height);
         if !image.is_sphere() {
@@ -271,11 +271,11 @@ impl Draws<'_> {
     fn partner<'m>(
         &self,
         unit: u64,
-        first: Pixel,
+        first: ScenePixel,
         radius: u32,
         mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
-    ) -> Result<Pixel, WrongMask> {
-        let [word, _] = self.step.key.words(unit, Drawn::Partner);
+    ) -> Result<ScenePixel, WrongMask> {
+        let [word, _] = self.step.key.words(unit, DrawPurpose::Partner);
         let wrong = WrongMask { image: first.image };
         let image = self.parts.images.get(first.image as usize).ok_or(wrong)?;
         let (width, height) = image.size();
@@ -331,7 +331,7 @@ impl Draws<'_> {
             pair = found(n);
         }
         let (row, col) = pair.ok_or(wrong)?;
-        Ok(Pixel { row, col, ..first })
+        Ok(ScenePixel { row, col, ..first })
     }
 }
 
@@ -344,7 +344,7 @@ fn before<T: Copy + Default>(sums: &[T], row: usize) -> T {
 /// The mask of an image, of its size.
 fn mask_of<'m>(
     number: u32,
-    image: &Image,
+    image: &ImageRecord,
     mask: &mut impl FnMut(u32) -> Option<MaskView<'m>>,
 ) -> Result<MaskView<'m>, WrongMask> {
     mask(number)
@@ -355,7 +355,7 @@ fn mask_of<'m>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::draw::{MaskBits, RayTableBuilder, Region, Shape};
+    use crate::scene::draw::{MaskBits, PixelRegion, RayTableBuilder, RegionShape};
 
     /// Rows without a pixel stand first, last and between: no word leads to one, and the
     /// words of a row begin and end where its share does.
@@ -370,9 +370,9 @@ mod tests {
             [0; 3],
         ];
         let mask = MaskBits::from_pixels(rows.as_flattened(), 3, 6).unwrap();
-        for shape in [Shape::Whole, Shape::Sphere] {
+        for shape in [RegionShape::Whole, RegionShape::Sphere] {
             let mut builder = RayTableBuilder::new(RaySampler::Uniform, 1, 0).unwrap();
-            let region = Region {
+            let region = PixelRegion {
                 shape,
                 mask: Some(mask.view()),
             };

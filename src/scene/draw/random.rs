@@ -9,7 +9,7 @@ use crate::plan::random::philox4x32_10;
 /// draws and never change.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
-pub(super) enum Drawn {
+pub(super) enum DrawPurpose {
     /// The image, and the place in it.
     Place = 0,
     /// The second pixel of a pair.
@@ -39,7 +39,7 @@ impl StepKey {
 
     /// Two words, each of 64 random bits.
     #[inline]
-    pub(super) fn words(self, unit: u64, drawn: Drawn) -> [u64; 2] {
+    pub(super) fn words(self, unit: u64, drawn: DrawPurpose) -> [u64; 2] {
         let counter = [0, drawn as u32, unit as u32, (unit >> 32) as u32];
         let [a, b, c, d] = philox4x32_10(counter, self.0);
         let word = |high, low| u64::from(high) << 32 | u64::from(low);
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_number_in_two_parts_is_the_whole_number() {
         for i in 0..100_000 {
-            let [word, sizes] = StepKey::new(1, 2, 3).words(i, Drawn::Place);
+            let [word, sizes] = StepKey::new(1, 2, 3).words(i, DrawPurpose::Place);
             let (a, b) = (
                 1 + (sizes as u32 >> (i % 32)),
                 1 + ((sizes >> 32) as u32 >> (i % 31)),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn keys_and_parts_give_other_words() {
-        let of = |seed, step, rank| StepKey::new(seed, step, rank).words(5, Drawn::Place);
+        let of = |seed, step, rank| StepKey::new(seed, step, rank).words(5, DrawPurpose::Place);
         let all = [
             of(1, 2, 3),
             of(2, 1, 3),
@@ -94,8 +94,8 @@ mod tests {
             of(1, 3, 3),
             of(1, 2, 4),
             of(1 << 32, 2, 3),
-            StepKey::new(1, 2, 3).words(5, Drawn::Partner),
-            StepKey::new(1, 2, 3).words(5 << 32, Drawn::Place),
+            StepKey::new(1, 2, 3).words(5, DrawPurpose::Partner),
+            StepKey::new(1, 2, 3).words(5 << 32, DrawPurpose::Place),
         ];
         let mut words: Vec<u64> = all.into_iter().flatten().collect();
         words.sort_unstable();

@@ -6,23 +6,23 @@
 use std::f64::consts::PI;
 use std::ops::Range;
 
-use super::bits::MaskView;
+use super::mask_bits::MaskView;
 use crate::error::{Error, Result};
 
 /// What of one image may be sampled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Region<'a> {
-    pub(crate) shape: Shape,
+pub(crate) struct PixelRegion<'a> {
+    pub(crate) shape: RegionShape,
     /// Only what is in here too. For patches: the places that have room for one, as
     /// [`eroded`](super::eroded) gives them.
     pub(crate) mask: Option<MaskView<'a>>,
 }
 
-impl<'a> Region<'a> {
+impl<'a> PixelRegion<'a> {
     /// Every pixel.
     #[cfg(test)]
     pub(crate) const WHOLE: Self = Self {
-        shape: Shape::Whole,
+        shape: RegionShape::Whole,
         mask: None,
     };
 
@@ -38,11 +38,11 @@ impl<'a> Region<'a> {
 
 /// What may be sampled by the kind of lens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Shape {
+pub(crate) enum RegionShape {
     /// Every pixel.
     Whole,
     /// Pixels whose centre is in a disc about the middle of the image.
-    Disc(Disc),
+    Disc(CropDisc),
     /// Every pixel of an equirectangular image, by the solid angle that it covers: a row
     /// is as likely as the sine of its polar angle.
     Sphere,
@@ -50,7 +50,7 @@ pub(crate) enum Shape {
 
 /// A disc about the middle of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Disc {
+pub(crate) struct CropDisc {
     /// Square of the diameter, rounded down: in half pixels squared distances are whole.
     pub(super) limit: u64,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Disc {
 /// A diameter beyond that of every image.
 const MAX_LIMIT: u64 = 1 << 62;
 
-impl Disc {
+impl CropDisc {
     /// A disc of a radius in pixels: nerfstudio's `fisheye_crop_radius`. Its middle is the
     /// image's, (width / 2, height / 2). nerfstudio rounds that down, half a pixel off
     /// for odd sizes.
@@ -97,7 +97,7 @@ impl Disc {
 /// Sines are whole multiples of 2^-31: the largest is 2^31.
 pub(super) const SINE: u64 = 1 << 31;
 
-impl Shape {
+impl RegionShape {
     /// Columns of a row at which a unit may stand by the shape alone. `extent` is how far
     /// a unit's last row and column are from its first.
     pub(super) fn columns(self, size: (u32, u32), extent: u32, row: u32) -> Range<u32> {
@@ -141,7 +141,7 @@ mod tests {
     fn a_disc_has_the_pixels_whose_centres_are_within_its_radius() {
         for (width, height) in [(1u32, 1u32), (7, 5), (8, 6), (64, 63), (33, 90), (90, 33)] {
             for radius in [0.4, 0.5, 1.0, 2.5, 16.0, 31.5, 33.3, 47.9, 48.0, 1e3, 1e300] {
-                let shape = Shape::Disc(Disc::new(radius).unwrap());
+                let shape = RegionShape::Disc(CropDisc::new(radius).unwrap());
                 for row in 0..height {
                     let columns = shape.columns((width, height), 0, row);
                     let inside = |col: u32| {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_patch_in_a_disc_has_all_its_corners_in_it() {
-        let (size, disc) = ((41, 37), Shape::Disc(Disc::new(17.0).unwrap()));
+        let (size, disc) = ((41, 37), RegionShape::Disc(CropDisc::new(17.0).unwrap()));
         let inside = |row, col| disc.columns(size, 0, row).contains(&col);
         for extent in [0u32, 1, 4, 9, 20, 30, 40] {
             for (row, col) in (0..size.1).flat_map(|r| (0..size.0).map(move |c| (r, c))) {
@@ -173,14 +173,14 @@ mod tests {
     #[test]
     fn a_radius_that_is_none_is_refused() {
         for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Disc::new(wrong).unwrap_err().is_config());
+            assert!(CropDisc::new(wrong).unwrap_err().is_config());
         }
     }
 
     #[test]
     fn rows_of_a_sphere_weigh_their_sine() {
         for height in [1, 2, 3, 64, 65, 4096, u32::MAX] {
-            let weight = |row| Shape::Sphere.row_weight(height, 0, row);
+            let weight = |row| RegionShape::Sphere.row_weight(height, 0, row);
             let rows = [0, 1, 2, height / 4, height / 2, height - 1];
             for row in rows.into_iter().filter(|&r| r < height) {
                 let angle = PI * (f64::from(row) + 0.5) / f64::from(height);
@@ -193,18 +193,18 @@ mod tests {
             }
         }
         // A patch of 3 rows counts by the one in its middle.
-        let middle = Shape::Sphere.row_weight(100, 0, 11);
-        assert_eq!(Shape::Sphere.row_weight(100, 2, 10), middle);
-        assert_eq!(Shape::Whole.row_weight(100, 2, 10), 1);
+        let middle = RegionShape::Sphere.row_weight(100, 0, 11);
+        assert_eq!(RegionShape::Sphere.row_weight(100, 2, 10), middle);
+        assert_eq!(RegionShape::Whole.row_weight(100, 2, 10), 1);
     }
 
     #[test]
     fn numbers_out_of_range_give_nothing() {
         for shape in [
-            Shape::Whole,
-            Shape::Sphere,
-            Shape::Disc(Disc { limit: u64::MAX }),
-            Shape::Disc(Disc { limit: 0 }),
+            RegionShape::Whole,
+            RegionShape::Sphere,
+            RegionShape::Disc(CropDisc { limit: u64::MAX }),
+            RegionShape::Disc(CropDisc { limit: 0 }),
         ] {
             for row in [0, 5, 6, u32::MAX] {
                 for extent in [6, u32::MAX] {

@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(test)]
 use twox_hash::XxHash3_128;
 
-use super::form::{self, Header, Parts};
 use super::random::StepKey;
 use super::sampler::RaySampler;
+use super::table_format::{self, RayTableHeader, TableSections};
 use crate::error::{Error, Result};
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// Sizes of images, how many units each has, and the order in which they join.
 ///
@@ -22,12 +22,12 @@ use crate::sys::sealed::SealedBytes;
 #[derive(Debug)]
 pub(crate) struct RayTable {
     sealed: SealedBytes,
-    header: Header,
+    header: RayTableHeader,
     sampler: RaySampler,
     /// Units of each image that has one, where all have as many.
-    pub(super) even: bool,
+    pub(super) images_equal: bool,
     /// Room of each image that has a unit, where all are whole and alike.
-    pub(super) alike: Option<(u32, u32)>,
+    pub(super) common_size: Option<(u32, u32)>,
 }
 
 /// One step of one rank: what [`RayTable::pixel`] needs to know of it.
@@ -40,7 +40,7 @@ pub(crate) struct RayStep {
 
 impl RayTable {
     /// Seals the parts of a table, one behind the other.
-    pub(super) fn seal(header: &Header, parts: &Parts<'_>) -> Result<Self> {
+    pub(super) fn seal(header: &RayTableHeader, parts: &TableSections<'_>) -> Result<Self> {
         let parts = [
             bytemuck::bytes_of(header),
             bytemuck::cast_slice(parts.sums),
@@ -62,14 +62,14 @@ impl RayTable {
     }
 
     fn open(sealed: SealedBytes) -> Result<Self> {
-        let header = form::header(sealed.bytes()).ok_or_else(|| {
+        let header = table_format::header(sealed.bytes()).ok_or_else(|| {
             Error::protocol(format!(
                 "the received {} bytes are no table of rays",
                 sealed.bytes().len()
             ))
         })?;
-        let parts = Parts::cut(&header, sealed.bytes());
-        let sampler = form::checked(&header, &parts)?;
+        let parts = TableSections::cut(&header, sealed.bytes());
+        let sampler = table_format::check_table(&header, &parts)?;
         let first = parts.sums.first().copied().unwrap_or_default();
         // No overflow: the first is the smallest where all differences are above 0.
         let even = (1u64..)
@@ -84,8 +84,8 @@ impl RayTable {
             sealed,
             header,
             sampler,
-            even,
-            alike,
+            images_equal: even,
+            common_size: alike,
         })
     }
 
@@ -117,14 +117,14 @@ impl RayTable {
         self.parts()
             .images
             .get(image as usize)
-            .map(form::Image::size)
+            .map(table_format::ImageRecord::size)
     }
 
     /// True for an image that is drawn from through its mask.
     #[cfg(test)]
     pub(crate) fn is_masked(&self, image: u32) -> bool {
         let image = self.parts().images.get(image as usize);
-        image.is_some_and(form::Image::is_masked)
+        image.is_some_and(table_format::ImageRecord::is_masked)
     }
 
     /// All images, in the order in which they join. Those with nothing to sample stand
@@ -175,8 +175,8 @@ impl RayTable {
         self.sealed.bytes()
     }
 
-    pub(super) fn parts(&self) -> Parts<'_> {
-        Parts::cut(&self.header, self.sealed.bytes())
+    pub(super) fn parts(&self) -> TableSections<'_> {
+        TableSections::cut(&self.header, self.sealed.bytes())
     }
 }
 

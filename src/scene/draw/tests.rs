@@ -10,7 +10,7 @@ mod stream;
 use super::*;
 use crate::plan::PositionRandom;
 
-fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), Region<'_>)]) -> RayTable {
+fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'_>)]) -> RayTable {
     let mut builder = RayTableBuilder::new(sampler, 11, joining).unwrap();
     for (size, region) in images {
         builder.add(*size, region).unwrap();
@@ -18,8 +18,11 @@ fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), Region<'_>)])
     builder.finish().unwrap()
 }
 
-fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), Region<'static>)> {
-    sizes.iter().map(|&size| (size, Region::WHOLE)).collect()
+fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), PixelRegion<'static>)> {
+    sizes
+        .iter()
+        .map(|&size| (size, PixelRegion::WHOLE))
+        .collect()
 }
 
 fn no_mask<'a>(image: u32) -> Option<MaskView<'a>> {
@@ -32,10 +35,10 @@ fn drawn<'m>(
     steps: u64,
     rays: usize,
     mask: impl Fn(u32) -> Option<MaskView<'m>>,
-) -> Vec<Pixel> {
+) -> Vec<ScenePixel> {
     let mut all = Vec::new();
     for step in 0..steps {
-        let mut pixels = vec![Pixel::default(); rays];
+        let mut pixels = vec![ScenePixel::default(); rays];
         table
             .fill(&table.step(step, 0), 0, &mask, &mut pixels)
             .unwrap();
@@ -54,22 +57,22 @@ fn random_mask(size: (u32, u32), in_of_ten: u64, seed: u64) -> MaskBits {
 
 #[test]
 fn the_bytes_of_a_table_are_known_before_any_mask_is() {
-    let (disc, size) = (Shape::Disc(Disc::new(9.0).unwrap()), (40, 30));
+    let (disc, size) = (RegionShape::Disc(CropDisc::new(9.0).unwrap()), (40, 30));
     let masks = [random_mask(size, 5, 1), random_mask(size, 0, 2)];
     let images = |last| {
         [
-            (Shape::Whole, None),
-            (Shape::Sphere, None),
-            (Shape::Sphere, None),
+            (RegionShape::Whole, None),
+            (RegionShape::Sphere, None),
+            (RegionShape::Sphere, None),
             (disc, None),
             (disc, Some(&masks[0])),
-            (Shape::Whole, Some(last)),
+            (RegionShape::Whole, Some(last)),
         ]
     };
-    let made = |images: [(Shape, Option<&MaskBits>); 6]| {
+    let made = |images: [(RegionShape, Option<&MaskBits>); 6]| {
         let images = images.map(|(shape, mask)| {
             let mask = mask.map(MaskBits::view);
-            (size, Region { shape, mask })
+            (size, PixelRegion { shape, mask })
         });
         table(RaySampler::Uniform, 0, &images).bytes()
     };

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::plan::{Permutation, Rank};
+use crate::plan::{KeyedPermutation, Rank};
 
 /// The images of a split, epoch by epoch and without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ impl ViewOrder {
         let (epoch, turn) = (step / self.len(), step % self.len());
         let position = turn * u64::from(self.rank.world) + u64::from(self.rank.rank);
         match self.shuffles {
-            true => Permutation::new(self.images, self.seed, epoch).at(position),
+            true => KeyedPermutation::new(self.images, self.seed, epoch).at(position),
             false => position,
         }
     }

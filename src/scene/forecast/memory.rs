@@ -10,11 +10,12 @@ use serde::Serialize;
 
 use crate::data::index::lossy_option;
 use crate::error::{self, Error, Result};
-use crate::forecast::memory::{
-    CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, crew, largest, what_would_fit,
+use crate::forecast::run_memory::{
+    CONSUMER, COORDINATOR, DRIVER, LargestSample, MemoryLimit, advice_text, largest_that_fits,
+    workers_text,
 };
-use crate::pool::ring::{Layout, Shape};
-use crate::scene::forecast::files::{ImageFiles, MaskFiles};
+use crate::pool::ring::{RingLayout, RingShape};
+use crate::scene::forecast::decode_bytes::{ImageDecodeBytes, MaskDecodeBytes};
 
 /// PSS of a worker beside what it decodes and what it knows of the images: code and data of
 /// the executable, the heap, what decoders work with.
@@ -33,7 +34,7 @@ const PINNED: u64 = 8 << 20;
 /// What a run over the images of a scene will take, and whether that fits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct SceneForecast {
+pub struct SceneMemoryPlan {
     /// Images of the split.
     pub images: u64,
     /// Those with a mask.
@@ -41,7 +42,7 @@ pub struct SceneForecast {
     /// Those with depths.
     pub depths: u64,
     pub memory: SceneMemory,
-    pub store: StoreForecast,
+    pub store: ImageStorePlan,
     /// The lowest limit that there is; a run that does not fit it is refused.
     pub limit: Option<MemoryLimit>,
     /// The image that takes the most to decode.
@@ -110,7 +111,7 @@ pub struct SceneWorkerMemory {
 /// Where decoded images lie, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct StoreForecast {
+pub struct ImageStorePlan {
     pub bytes: u64,
     pub in_file: bool,
     /// Where the file goes. As JSON with a replacement for bytes that are no UTF-8.
@@ -168,15 +169,15 @@ impl SceneDeviceMemory {
 
 /// What a forecast is made from.
 #[derive(Debug)]
-pub(crate) struct SceneIngredients {
+pub(crate) struct SceneMemoryInputs {
     pub(crate) workers: u32,
-    pub(crate) shape: Shape,
+    pub(crate) shape: RingShape,
     pub(crate) images: u64,
     pub(crate) depths: u64,
     /// Of all images, and of the largest.
     pub(crate) store: (u64, u64),
-    pub(crate) files: ImageFiles,
-    pub(crate) masks: MaskIngredients,
+    pub(crate) files: ImageDecodeBytes,
+    pub(crate) masks: MaskMemoryInputs,
     /// Straightening, floats: each worker for itself.
     pub(crate) view_bytes: u64,
     pub(crate) maps_bytes: u64,
@@ -189,15 +190,15 @@ pub(crate) struct SceneIngredients {
 
 /// The same of masks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MaskIngredients {
+pub(crate) struct MaskMemoryInputs {
     pub(crate) masks: u64,
     /// Bits of all.
     pub(crate) bytes: u64,
-    pub(crate) files: MaskFiles,
+    pub(crate) files: MaskDecodeBytes,
     /// Pixels of a mask, beside its decoder.
     pub(crate) worker_bytes: u64,
     /// The ring that they are read through; none where none is read.
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<RingShape>,
     /// Pixels in the consumer, while discs are made masks.
     pub(crate) disc_bytes: u64,
 }
@@ -214,7 +215,7 @@ impl SceneLimit {
     /// The lowest of what was asked for and what there is.
     pub(crate) fn lowest(asked: Option<u64>) -> Self {
         Self {
-            limit: MemoryLimit::lowest(asked),
+            limit: MemoryLimit::lowest_of(asked),
             is_asked: asked.is_some(),
         }
     }
@@ -230,7 +231,7 @@ impl SceneLimit {
     }
 }
 
-impl SceneIngredients {
+impl SceneMemoryInputs {
     /// Whether images lie in memory, and what the run takes then. `folder` is that of a
     /// file, if one is needed.
     ///
@@ -239,11 +240,11 @@ impl SceneIngredients {
     ///
     /// # Errors
     /// Numbers of which no ring can be made.
-    pub(crate) fn within(
+    pub(crate) fn plan_within(
         self,
         limit: SceneLimit,
         folder: impl FnOnce() -> PathBuf,
-    ) -> Result<(SceneForecast, Option<Error>)> {
+    ) -> Result<(SceneMemoryPlan, Option<Error>)> {
         let in_memory = self.memory(false)?;
         let needed = in_memory.running_bytes;
         let room = limit.room();
@@ -265,18 +266,18 @@ impl SceneIngredients {
                 let fits = if in_file { "more than" } else { "within" };
                 format!(
                     "with images in memory the run takes {}, {fits} {}: {whose}{by}",
-                    error::needed(needed),
-                    error::room(room)
+                    error::size_rounded_up(needed),
+                    error::size_rounded_down(room)
                 )
             }
             _ => "there is no limit".to_owned(),
         };
-        let forecast = SceneForecast {
+        let forecast = SceneMemoryPlan {
             images: self.images,
             masks: self.masks.masks,
             depths: self.depths,
             memory,
-            store: StoreForecast {
+            store: ImageStorePlan {
                 bytes: self.store.0,
                 in_file,
                 folder: in_file.then(folder),
@@ -388,8 +389,8 @@ impl SceneIngredients {
 
     fn refusal(&self, limit: MemoryLimit, memory: &SceneMemory) -> Error {
         let mut fits = Vec::new();
-        let fewer = largest(self.workers, |n| self.fits(n, self.shape.slots, limit));
-        fits.extend(fewer.map(crew));
+        let fewer = largest_that_fits(self.workers, |n| self.fits(n, self.shape.slots, limit));
+        fits.extend(fewer.map(workers_text));
         // On a device the ring holds no batches.
         let is_ring = self.device.is_none();
         if is_ring && self.shape.slots > 1 && self.fits(self.workers, 1, limit) {
@@ -405,10 +406,10 @@ impl SceneIngredients {
             format!(
                 "the run needs {} {what} and {} allows {}: {}. The ring takes {}, {}each of {} workers \
                  {}, the rest {}",
-                error::needed(memory.total_bytes),
+                error::size_rounded_up(memory.total_bytes),
                 limit.by,
-                error::room(limit.bytes),
-                what_would_fit(&fits),
+                error::size_rounded_down(limit.bytes),
+                advice_text(&fits),
                 error::size(memory.ring_bytes),
                 match memory.masks_bytes {
                     0 => String::new(),
@@ -422,17 +423,17 @@ impl SceneIngredients {
     }
 
     fn fits(&self, workers: u32, slots: u32, limit: MemoryLimit) -> bool {
-        let with = |shape: Shape| Shape {
+        let with = |shape: RingShape| RingShape {
             lanes: workers.max(1),
             ..shape
         };
         let other = Self {
             workers,
-            shape: Shape {
+            shape: RingShape {
                 slots,
                 ..with(self.shape)
             },
-            masks: MaskIngredients {
+            masks: MaskMemoryInputs {
                 shape: self.masks.shape.map(with),
                 ..self.masks
             },
@@ -445,8 +446,8 @@ impl SceneIngredients {
 }
 
 /// Bytes of a ring. Without workers the batches themselves, of which two live at a time.
-fn ring(workers: u32, shape: Shape) -> Result<u64> {
-    let bytes = Layout::new(shape)?.total_bytes() as u64;
+fn ring(workers: u32, shape: RingShape) -> Result<u64> {
+    let bytes = RingLayout::new(shape)?.total_bytes() as u64;
     Ok(match workers {
         0 => shape.slot_bytes.saturating_mul(2),
         _ => bytes,
@@ -456,14 +457,14 @@ fn ring(workers: u32, shape: Shape) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::jobs::pictures::jpeg_decoding::LargestJpeg;
+    use crate::scene::jobs::device_images::jpeg_decoding::LargestJpeg;
 
     const MIB: u64 = 1 << 20;
 
-    fn ingredients(workers: u32) -> SceneIngredients {
-        SceneIngredients {
+    fn ingredients(workers: u32) -> SceneMemoryInputs {
+        SceneMemoryInputs {
             workers,
-            shape: Shape {
+            shape: RingShape {
                 slots: 4,
                 rows: 1,
                 slot_bytes: MIB,
@@ -472,7 +473,7 @@ mod tests {
             images: 100,
             depths: 0,
             store: (1000 * MIB, 10 * MIB),
-            files: ImageFiles {
+            files: ImageDecodeBytes {
                 decode_bytes: 20 * MIB,
                 alpha_bytes: 0,
                 depth_bytes: 0,
@@ -480,7 +481,7 @@ mod tests {
                 largest: None,
                 jpegs: LargestJpeg::default(),
             },
-            masks: MaskIngredients::default(),
+            masks: MaskMemoryInputs::default(),
             view_bytes: 0,
             maps_bytes: 0,
             table_bytes: 0,
@@ -499,8 +500,8 @@ mod tests {
         }
     }
 
-    fn plan(of: SceneIngredients, limit: SceneLimit) -> Result<SceneForecast> {
-        match of.within(limit, || PathBuf::from("/files"))? {
+    fn plan(of: SceneMemoryInputs, limit: SceneLimit) -> Result<SceneMemoryPlan> {
+        match of.plan_within(limit, || PathBuf::from("/files"))? {
             (_, Some(refusal)) => Err(refusal),
             (forecast, None) => Ok(forecast),
         }
@@ -523,7 +524,7 @@ mod tests {
             assert!(plan(ingredients(workers), asked(least)).is_ok());
             let refused = plan(ingredients(workers), asked(least - 1)).unwrap_err();
             let text = refused.to_string();
-            let needs = format!("needs {} with", error::needed(least));
+            let needs = format!("needs {} with", error::size_rounded_up(least));
             assert!(text.contains(&needs), "{text}");
             // No more than are needed to make it fit.
             assert_eq!(text.contains("3 workers,"), workers > 1, "{text}");
@@ -552,12 +553,12 @@ mod tests {
     fn masks_that_take_more_than_the_run_count() {
         let mut few = ingredients(4);
         few.store = (10 * MIB, 10 * MIB);
-        few.masks = MaskIngredients {
+        few.masks = MaskMemoryInputs {
             masks: 1,
             bytes: MIB,
             worker_bytes: 40 * MIB,
             shape: Some(few.shape),
-            ..MaskIngredients::default()
+            ..MaskMemoryInputs::default()
         };
         let found = plan(few, asked(1 << 40)).unwrap().memory;
         assert!(found.reading_masks_bytes > found.running_bytes);
@@ -566,9 +567,9 @@ mod tests {
 
     #[test]
     fn each_part_is_in_the_total() {
-        let total = |of: SceneIngredients| of.memory(false).unwrap().total_bytes;
+        let total = |of: SceneMemoryInputs| of.memory(false).unwrap().total_bytes;
         let (before, more) = (total(ingredients(3)), 7 * MIB);
-        let mut each: [SceneIngredients; 9] = std::array::from_fn(|_| ingredients(3));
+        let mut each: [SceneMemoryInputs; 9] = std::array::from_fn(|_| ingredients(3));
         each[0].store.0 += more;
         each[1].files.decode_bytes += more;
         each[2].files.alpha_bytes += more;

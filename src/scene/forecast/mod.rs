@@ -5,9 +5,11 @@
 //! - `memory`: what `build` decides by, and what a plan prints;
 //! - `files`: what the headers of images, depths and masks say.
 
-mod files;
+mod decode_bytes;
 mod memory;
 
-pub(crate) use files::{ImageFiles, MaskFiles};
-pub(crate) use memory::{MaskIngredients, SceneIngredients, SceneLimit};
-pub use memory::{SceneDeviceMemory, SceneForecast, SceneMemory, SceneWorkerMemory, StoreForecast};
+pub(crate) use decode_bytes::{ImageDecodeBytes, MaskDecodeBytes};
+pub use memory::{
+    ImageStorePlan, SceneDeviceMemory, SceneMemory, SceneMemoryPlan, SceneWorkerMemory,
+};
+pub(crate) use memory::{MaskMemoryInputs, SceneLimit, SceneMemoryInputs};

@@ -8,9 +8,9 @@
 //! A kind has its spec, its rows, a worker side and a consumer side, as those of images have
 //! (`jobs`). Never in here: how processes live, which process may claim a row.
 
+pub(crate) mod device_images;
 pub(crate) mod kinds;
 pub(crate) mod masks;
-pub(crate) mod pictures;
 pub(crate) mod rays;
 pub(crate) mod shared;
 pub(crate) mod views;

@@ -14,13 +14,13 @@ use crate::device::Device;
 use crate::error::Result;
 #[cfg(feature = "cli")]
 use crate::options::cli::{self, one_of};
-use crate::options::rank::given_rank;
+use crate::options::rank::read_rank;
 #[cfg(feature = "cli")]
 use crate::options::units;
 use crate::options::units::read_seconds;
-use crate::picture::Background;
+use crate::picture::BackgroundColor;
 use crate::pool::sandbox::Sandbox;
-use crate::scene::data::Split;
+use crate::scene::data::SceneSplit;
 use crate::scene::draw::RaySampler;
 use crate::scene::run::rays::RayKind;
 use crate::scene::run::views::ViewKind;
@@ -44,8 +44,8 @@ macro_rules! run_options {
                 start: u64,
 
                 /// Which frames are used (default: train).
-                #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Split>(&Split::ALL.map(Split::name)), help_heading = cli::SOURCE))]
-                split: Split,
+                #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<SceneSplit>(&SceneSplit::ALL.map(SceneSplit::name)), help_heading = cli::SOURCE))]
+                split: SceneSplit,
 
                 /// Leave masks out: rays are drawn from masked pixels too, and views have no mask.
                 #[cfg_attr(feature = "cli", arg(long = "no-masks", action = clap::ArgAction::SetFalse, help_heading = cli::RECIPE))]
@@ -62,7 +62,7 @@ macro_rules! run_options {
 
                 /// Colour behind transparent pixels.
                 #[cfg_attr(feature = "cli", arg(skip))]
-                background: Background,
+                background: BackgroundColor,
 
                 /// Read images at 1/N of their width and height (default: 1).
                 #[cfg_attr(feature = "cli", arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = cli::RECIPE))]
@@ -166,7 +166,7 @@ macro_rules! run_options {
             /// One of `rank` and `world_size` alone.
             pub fn builder(self, scene: impl Into<SceneSource>) -> Result<SceneBuilder<$kind>> {
                 let mut builder = SceneRun::<$kind>::builder(scene);
-                if let Some(rank) = given_rank(self.rank, self.world_size)? {
+                if let Some(rank) = read_rank(self.rank, self.world_size)? {
                     builder = builder.rank(rank);
                 }
                 $(

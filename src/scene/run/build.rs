@@ -6,17 +6,17 @@
 use std::time::Instant;
 
 use crate::error::{self, Result};
-use crate::scene::jobs::pictures::on_device::DeviceRun;
-use crate::scene::jobs::pictures::spec::PicturesSpec;
+use crate::scene::jobs::device_images::image_uploads::DeviceRun;
+use crate::scene::jobs::device_images::spec::DeviceImagesSpec;
 use crate::scene::jobs::shared::spec::StoreMemory;
-use crate::scene::jobs::shared::worker_run::WorkerRun;
+use crate::scene::jobs::shared::ticket_run::TicketRun;
 use crate::scene::run::builder::SceneBuilder;
-use crate::scene::run::chosen::ReadScene;
 use crate::scene::run::kind::SceneKind;
-use crate::scene::run::memory::accepted;
-use crate::scene::run::prepared::Prepared;
-use crate::scene::run::scene_run::{Maker, SceneRun};
+use crate::scene::run::memory::accept;
+use crate::scene::run::run_plan::RunPlan;
+use crate::scene::run::scene_run::{SceneBatchMaker, SceneRun};
 use crate::scene::run::source::SceneSource;
+use crate::scene::run::split_frames::SceneInputs;
 use crate::scene::run::state::{SceneFacts, fingerprint};
 use crate::sys::cpu::CpuLevel;
 
@@ -38,14 +38,14 @@ impl<K: SceneKind> SceneBuilder<K> {
         CpuLevel::detect()?;
         self.check()?;
         let crews = self.run.launch()?;
-        let (scene, mut chosen) = self.run.choose(self.source.take())?;
+        let (scene, mut chosen) = self.run.open_split(self.source.take())?;
         let index = chosen.index()?;
-        let Prepared {
+        let RunPlan {
             plan,
             shape,
-            forecast,
+            memory_plan: forecast,
             device,
-        } = accepted(self.prepared(&chosen, &index)?)?;
+        } = accept(self.prepare(&chosen, &index)?)?;
         let run = &self.run;
         let (ready, words) = run.read_masks(&chosen, crews)?;
         let words = K::masks(&mut chosen, words)?;
@@ -59,25 +59,25 @@ impl<K: SceneKind> SceneBuilder<K> {
             images: chosen.images.len() as u64,
             scene: fingerprint(&chosen, &words)?,
         };
-        let (store, store_spec) = run.store(&chosen, &forecast)?;
+        let (store, store_spec) = run.open_store(&chosen, &forecast)?;
         let images = std::mem::take(&mut chosen.images);
-        let read = ReadScene {
-            chosen,
+        let read = SceneInputs {
+            split: chosen,
             words,
             store: store_spec,
             root: scene.root.clone(),
         };
-        let (state, kind, setup) = K::begin(&self.kind, plan, read, facts)?;
+        let (state, kind, setup) = K::prepare_batches(&self.kind, plan, read, facts)?;
         let memory = StoreMemory {
             index: &index,
             frames: &frames,
-            pictures: &store.pictures,
+            store: &store.images,
         };
         let no_room = |needed: u64, free: u64| {
             format!(
                 "the ring needs {} and {} are available: lower {}",
-                error::needed(needed),
-                error::room(free),
+                error::size_rounded_up(needed),
+                error::size_rounded_down(free),
                 K::LOWER[0]
             )
         };
@@ -86,24 +86,24 @@ impl<K: SceneKind> SceneBuilder<K> {
                 let (order, first) = K::order(&setup, memory, step)?;
                 let engine = ready.start(&order, shape, first, no_room)?;
                 let steps = K::workers(setup);
-                Maker::Workers(Box::new(WorkerRun::new(engine, index, steps)))
+                SceneBatchMaker::Workers(Box::new(TicketRun::new(engine, index, steps)))
             }
             Some((ordinal, bytes)) => {
-                let pictures = PicturesSpec {
+                let pictures = DeviceImagesSpec {
                     store: store_spec,
                     jpegs: bytes.jpegs,
                 };
-                let first = PicturesSpec::place(kind.first_image(step), false);
+                let first = DeviceImagesSpec::place(kind.first_image(step), false);
                 let engine = ready.start(&pictures.order(memory)?, shape, first, no_room)?;
                 let run = DeviceRun {
                     ordinal,
-                    pictures: &store.pictures,
+                    store: &store.images,
                     engine,
                     index,
                     bytes,
                     hold_timeout: run.crew.hold_timeout,
                 };
-                Maker::Device(Box::new(K::kernel(setup, run, step)?))
+                SceneBatchMaker::Device(Box::new(K::kernel(setup, run, step)?))
             }
         };
         Ok(SceneRun {
@@ -113,7 +113,7 @@ impl<K: SceneKind> SceneBuilder<K> {
             scene,
             images,
             store,
-            began: state,
+            start_state: state,
             startup: began.elapsed(),
         })
     }

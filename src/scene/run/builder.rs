@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::device::Device;
-use crate::picture::Background;
-use crate::pool::coordinator::launch::Launch;
+use crate::picture::BackgroundColor;
+use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
-use crate::scene::data::Split;
+use crate::scene::data::SceneSplit;
 use crate::scene::run::kind::SceneKind;
 use crate::scene::run::options::RunOptions;
 use crate::scene::run::source::SceneSource;
@@ -53,7 +53,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// Which frames are used. Default [`Split::Train`].
-    pub fn split(mut self, split: Split) -> Self {
+    pub fn split(mut self, split: SceneSplit) -> Self {
         self.run.split = split;
         self
     }
@@ -86,7 +86,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// What shows through where an image is transparent. Default white.
-    pub fn background(mut self, background: Background) -> Self {
+    pub fn background(mut self, background: BackgroundColor) -> Self {
         self.run.background = background;
         self
     }
@@ -129,7 +129,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// How the coordinator is started. Default [`Launch::Exec`].
-    pub fn launch(mut self, launch: Launch) -> Self {
+    pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.run.crew.launch = launch;
         self
     }
@@ -194,8 +194,8 @@ impl<K: SceneKind> SceneBuilder<K> {
 }
 
 #[cfg(feature = "internals")]
-impl<K: SceneKind> crate::pool::crew::Drilled for SceneBuilder<K> {
-    fn crew(&mut self) -> &mut crate::pool::crew::Crew {
+impl<K: SceneKind> crate::pool::worker_options::DrillBuilder for SceneBuilder<K> {
+    fn worker_options(&mut self) -> &mut crate::pool::worker_options::WorkerOptions {
         &mut self.run.crew
     }
 }

@@ -9,17 +9,17 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::pool::job::JobOrder;
-use crate::pool::place::BatchPlace;
-use crate::pool::report::PoolReport;
-use crate::scene::jobs::pictures::on_device::DeviceRun;
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::job::JobRequest;
+use crate::pool::pool_report::PoolReport;
+use crate::scene::jobs::device_images::image_uploads::DeviceRun;
 use crate::scene::jobs::shared::batch::SceneArrays;
 use crate::scene::jobs::shared::kernel_run::{KernelRun, KernelSteps};
 use crate::scene::jobs::shared::spec::StoreMemory;
-use crate::scene::jobs::shared::worker_run::WorkerSteps;
-use crate::scene::run::chosen::{Chosen, ReadScene};
-use crate::scene::run::memory::Beside;
+use crate::scene::jobs::shared::ticket_run::StepTickets;
+use crate::scene::run::memory::RunSizes;
 use crate::scene::run::options::RunOptions;
+use crate::scene::run::split_frames::{SceneInputs, SplitFrames};
 use crate::scene::run::state::{SceneFacts, SceneState};
 
 /// A kind of run over the images of a scene, and what it keeps for as long as the run is. Only
@@ -48,7 +48,7 @@ pub trait SceneKind: Debug + Sized {
     /// The part of the report that other kinds do not have.
     type Work: Debug + Clone + Serialize;
     #[doc(hidden)]
-    type Workers: WorkerSteps<Arrays = Self::Arrays, Request = Self::Request>;
+    type Workers: StepTickets<Arrays = Self::Arrays, Request = Self::Request>;
     #[doc(hidden)]
     type Kernel: KernelSteps<Arrays = Self::Arrays, Request = Self::Request>;
 
@@ -70,14 +70,14 @@ pub trait SceneKind: Debug + Sized {
     fn plan(
         run: &RunOptions,
         options: &Self::Options,
-        chosen: &Chosen,
-    ) -> Result<(Self::Plan, Beside)>;
+        chosen: &SplitFrames,
+    ) -> Result<(Self::Plan, RunSizes)>;
 
     /// The masks of the frames that have one, in order. `words` are those that were read.
     ///
     /// # Errors
     /// Masks that are none.
-    fn masks(_chosen: &mut Chosen, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
+    fn masks(_chosen: &mut SplitFrames, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
         Ok(words)
     }
 
@@ -86,10 +86,10 @@ pub trait SceneKind: Debug + Sized {
     ///
     /// # Errors
     /// Nothing to make batches of; a system that refuses.
-    fn begin(
+    fn prepare_batches(
         options: &Self::Options,
         plan: Self::Plan,
-        read: ReadScene,
+        read: SceneInputs,
         facts: SceneFacts,
     ) -> Result<(Self::State, Self, Self::Setup)>;
 
@@ -101,7 +101,7 @@ pub trait SceneKind: Debug + Sized {
         setup: &'a Self::Setup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, BatchPlace)>;
+    ) -> Result<(JobRequest<'a>, BatchRequest)>;
 
     /// Batches by workers, which were started.
     fn workers(setup: Self::Setup) -> Self::Workers;

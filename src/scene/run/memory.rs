@@ -6,19 +6,19 @@
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::pool::ring::Shape;
+use crate::pool::ring::RingShape;
 use crate::scene::draw::mask_words;
-use crate::scene::forecast::{ImageFiles, MaskFiles};
-use crate::scene::forecast::{MaskIngredients, SceneIngredients, SceneLimit};
-use crate::scene::forecast::{SceneDeviceMemory, SceneForecast};
-use crate::scene::jobs::pictures::device_bytes::DeviceBytes;
-use crate::scene::run::chosen::Chosen;
+use crate::scene::forecast::{ImageDecodeBytes, MaskDecodeBytes};
+use crate::scene::forecast::{MaskMemoryInputs, SceneLimit, SceneMemoryInputs};
+use crate::scene::forecast::{SceneDeviceMemory, SceneMemoryPlan};
+use crate::scene::jobs::device_images::device_bytes::SceneDeviceBytes;
 use crate::scene::run::options::RunOptions;
+use crate::scene::run::split_frames::SplitFrames;
 use crate::scene::store::{check_folder, default_folder};
 
 /// What a run takes beside its store and what decoding takes; bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct RunSizes {
     /// The largest batch.
     pub(crate) batch: u64,
     /// Each worker for itself.
@@ -36,13 +36,13 @@ pub(crate) struct Beside {
 
 /// What follows from options and frames, and why the run does not begin, where it does not
 /// fit.
-pub(crate) type Judged<T> = (T, Option<Error>);
+pub(crate) type WithRefusal<T> = (T, Option<Error>);
 
 /// What fits.
 ///
 /// # Errors
 /// The refusal of what does not.
-pub(crate) fn accepted<T>((judged, refusal): Judged<T>) -> Result<T> {
+pub(crate) fn accept<T>((judged, refusal): WithRefusal<T>) -> Result<T> {
     match refusal {
         Some(refusal) => Err(refusal),
         None => Ok(judged),
@@ -51,7 +51,9 @@ pub(crate) fn accepted<T>((judged, refusal): Judged<T>) -> Result<T> {
 
 /// Whether the folder of a store in a file has room for it, which `build` looks at when it
 /// makes the file: the refusal where it has none, or lies in memory.
-pub(crate) fn with_room((forecast, refusal): Judged<SceneForecast>) -> Judged<SceneForecast> {
+pub(crate) fn check_store_folder(
+    (forecast, refusal): WithRefusal<SceneMemoryPlan>,
+) -> WithRefusal<SceneMemoryPlan> {
     let no_room = || {
         let folder = forecast.store.folder.as_ref()?;
         check_folder(folder, forecast.store.bytes).err()
@@ -65,8 +67,12 @@ impl RunOptions {
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub(crate) fn files(&self, chosen: &Chosen, index: &Index) -> Result<ImageFiles> {
-        ImageFiles::of(index, &chosen.frames, self.background, &self.limits)
+    pub(crate) fn image_decode_bytes(
+        &self,
+        chosen: &SplitFrames,
+        index: &Index,
+    ) -> Result<ImageDecodeBytes> {
+        ImageDecodeBytes::of(index, &chosen.frames, self.background, &self.limits)
     }
 
     /// What the run takes, and where its images lie. `index` is that of `chosen`; `shape`
@@ -74,17 +80,17 @@ impl RunOptions {
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub(crate) fn account(
+    pub(crate) fn memory_plan(
         &self,
-        chosen: &Chosen,
+        chosen: &SplitFrames,
         index: &Index,
-        files: ImageFiles,
-        (shape, beside): (Shape, &Beside),
-        device: Option<DeviceBytes>,
-    ) -> Result<Judged<SceneForecast>> {
+        files: ImageDecodeBytes,
+        (shape, beside): (RingShape, &RunSizes),
+        device: Option<SceneDeviceBytes>,
+    ) -> Result<WithRefusal<SceneMemoryPlan>> {
         let frames = &chosen.frames;
         let deep = (frames.frames.iter()).filter(|frame| frame.has_depth);
-        let ingredients = SceneIngredients {
+        let ingredients = SceneMemoryInputs {
             workers: self.crew.count()?,
             shape,
             images: frames.frames.len() as u64,
@@ -109,20 +115,20 @@ impl RunOptions {
         };
         let folder = || self.store_folder.clone().unwrap_or_else(default_folder);
         let limit = SceneLimit::lowest(self.memory_limit);
-        let (forecast, refusal) = ingredients.within(limit, folder)?;
+        let (forecast, refusal) = ingredients.plan_within(limit, folder)?;
         let in_file = forecast.store.in_file;
         let device = device.and_then(|bytes| bytes.refusal(in_file));
         Ok((forecast, refusal.or(device)))
     }
 
-    fn mask_ingredients(&self, chosen: &Chosen, discs: bool) -> Result<MaskIngredients> {
+    fn mask_ingredients(&self, chosen: &SplitFrames, discs: bool) -> Result<MaskMemoryInputs> {
         let workers = self.crew.count()?;
         let spec = chosen.masks_spec(self.limits);
         let files = match spec.masks.is_empty() {
-            true => MaskFiles::default(),
-            false => MaskFiles::of(&chosen.index_of_masks()?, &spec)?,
+            true => MaskDecodeBytes::default(),
+            false => MaskDecodeBytes::of(&chosen.index_of_masks()?, &spec)?,
         };
-        let mut found = MaskIngredients {
+        let mut found = MaskMemoryInputs {
             masks: spec.masks.len() as u64,
             bytes: spec.all_bytes(),
             files,

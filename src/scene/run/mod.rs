@@ -15,28 +15,28 @@
 
 mod build;
 mod builder;
-mod chosen;
 mod kind;
 mod memory;
 mod options;
-mod prepared;
 pub mod rays;
 mod report;
+mod run_plan;
+mod run_store;
 mod scene_run;
 mod source;
+mod split_frames;
 mod start;
 mod state;
-mod store;
 pub mod views;
 
 pub use builder::SceneBuilder;
-pub(crate) use chosen::{Chosen, ReadScene};
 pub use kind::SceneKind;
-pub(crate) use memory::Beside;
+pub(crate) use memory::RunSizes;
 pub(crate) use options::RunOptions;
 pub use report::SceneReport;
 pub(crate) use report::{decode_seconds, seconds};
 pub use scene_run::SceneRun;
 pub use source::SceneSource;
+pub(crate) use split_frames::{SceneInputs, SplitFrames};
 pub(crate) use state::SceneFacts;
 pub use state::SceneState;

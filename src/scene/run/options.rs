@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::device::Device;
-use crate::picture::{Background, Limits};
-use crate::pool::crew::Crew;
-use crate::scene::data::Split;
+use crate::picture::{BackgroundColor, PictureLimits};
+use crate::pool::worker_options::WorkerOptions;
+use crate::scene::data::SceneSplit;
 
 /// Which images, how they are decoded and held, and by whom; where batches are made.
 #[derive(Debug)]
 pub struct RunOptions {
-    pub(crate) split: Split,
+    pub(crate) split: SceneSplit,
     pub(crate) downscale: u32,
     pub(crate) masks: bool,
     /// None = those that the scene's file names; true = also those that are found by name.
     pub(crate) depths: Option<bool>,
     pub(crate) alpha: bool,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundColor,
     pub(crate) seed: u64,
     pub(crate) first_step: u64,
-    pub(crate) crew: Crew,
+    pub(crate) crew: WorkerOptions,
     /// Slots of the ring, or batches on the device.
     pub(crate) depth: Option<u32>,
     pub(crate) memory_limit: Option<u64>,
     pub(crate) store_folder: Option<PathBuf>,
     pub(crate) shares: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PictureLimits,
     pub(crate) device: Device,
     pub(crate) gpu_memory_limit: Option<u64>,
 }
@@ -41,23 +41,23 @@ impl RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
-            split: Split::Train,
+            split: SceneSplit::Train,
             downscale: 1,
             masks: true,
             depths: None,
             alpha: false,
-            background: Background::default(),
+            background: BackgroundColor::default(),
             seed: 0,
             first_step: 0,
-            crew: Crew {
+            crew: WorkerOptions {
                 row_limit: Self::DEFAULT_ROW_LIMIT,
-                ..Crew::default()
+                ..WorkerOptions::default()
             },
             depth: None,
             memory_limit: None,
             store_folder: None,
             shares: true,
-            limits: Limits::default(),
+            limits: PictureLimits::default(),
             device: Device::Cpu,
             gpu_memory_limit: None,
         }

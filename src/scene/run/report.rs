@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::device::DeviceMemory;
 use crate::jobs::stages;
-use crate::pool::report::PoolReport;
-use crate::pool::sandbox::Sandboxed;
-use crate::pool::worker::meter::Stage;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::sandbox::SandboxStatus;
+use crate::pool::worker::meter::JobStage;
 use crate::scene::data::MissingFiles;
 
 /// What happened so far. `work` is what this kind of run reports alone.
@@ -33,7 +33,7 @@ pub struct SceneReport<W> {
     /// Lines of coordinator and workers that were dropped, because nobody read stderr.
     pub stderr_lost: u64,
     /// What workers were kept to.
-    pub sandboxed: Sandboxed,
+    pub sandboxed: SandboxStatus,
     #[serde(flatten)]
     pub work: W,
     /// Seconds that this process waited for batches.
@@ -48,7 +48,7 @@ pub struct SceneReport<W> {
 }
 
 /// Seconds of a stage, all workers together.
-pub(crate) fn seconds(pool: &PoolReport, stage: Stage) -> f64 {
+pub(crate) fn seconds(pool: &PoolReport, stage: JobStage) -> f64 {
     stage.seconds(&pool.stage_ns)
 }
 

@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::scene::data::Scene;
 use crate::scene::jobs::shared::batch::SceneBatch;
 use crate::scene::jobs::shared::kernel_run::KernelRun;
-use crate::scene::jobs::shared::worker_run::WorkerRun;
+use crate::scene::jobs::shared::ticket_run::TicketRun;
 use crate::scene::run::kind::SceneKind;
 use crate::scene::run::report::SceneReport;
+use crate::scene::run::run_store::RunStore;
 use crate::scene::run::state::{SceneState, check_first_step};
-use crate::scene::run::store::HeldStore;
-use crate::scene::store::Holding;
+use crate::scene::store::StoreBacking;
 
 /// A run over the images of a scene: [`Rays`](crate::rays::Rays) or
 /// [`Views`](crate::views::Views). Each step is a batch.
@@ -23,22 +23,22 @@ use crate::scene::store::Holding;
 /// same for any number of workers, whoever dies, and a run goes on by its step alone.
 #[derive(Debug)]
 pub struct SceneRun<K: SceneKind> {
-    pub(super) maker: Maker<K>,
+    pub(super) maker: SceneBatchMaker<K>,
     /// The step of the next batch.
     pub(super) step: u64,
     pub(crate) kind: K,
     pub(super) scene: Scene,
     pub(super) images: Vec<PathBuf>,
-    pub(super) store: HeldStore,
+    pub(super) store: RunStore,
     /// Where the run began.
-    pub(super) began: K::State,
+    pub(super) start_state: K::State,
     pub(super) startup: Duration,
 }
 
 /// Makes the batches.
 #[derive(Debug)]
-pub(super) enum Maker<K: SceneKind> {
-    Workers(Box<WorkerRun<K::Workers>>),
+pub(super) enum SceneBatchMaker<K: SceneKind> {
+    Workers(Box<TicketRun<K::Workers>>),
     Device(Box<KernelRun<K::Kernel>>),
 }
 
@@ -55,10 +55,10 @@ impl<K: SceneKind> SceneRun<K> {
     ) -> Result<Option<SceneBatch<K::Arrays>>> {
         check_first_step(self.step)?;
         self.kind.check_request(request)?;
-        let (step, pictures) = (self.step, &self.store.pictures);
+        let (step, pictures) = (self.step, &self.store.images);
         let batch = match &mut self.maker {
-            Maker::Workers(run) => run.next_within(step, request, limit)?,
-            Maker::Device(run) => run.next_within(step, pictures, request, limit)?,
+            SceneBatchMaker::Workers(run) => run.next_within(step, request, limit)?,
+            SceneBatchMaker::Device(run) => run.next_within(step, pictures, request, limit)?,
         };
         self.step += u64::from(batch.is_some());
         Ok(batch)
@@ -66,10 +66,10 @@ impl<K: SceneKind> SceneRun<K> {
 
     /// Images that steps need and that are decoded.
     fn decoded(&self) -> usize {
-        let (images, pictures) = (self.kind.images(), &self.store.pictures);
+        let (images, pictures) = (self.kind.images(), &self.store.images);
         match &self.maker {
-            Maker::Workers(_) => pictures.count(&images),
-            Maker::Device(run) => run.pictures.count(&images, pictures),
+            SceneBatchMaker::Workers(_) => pictures.count_present(&images),
+            SceneBatchMaker::Device(run) => run.images.count(&images, pictures),
         }
     }
 
@@ -92,15 +92,15 @@ impl<K: SceneKind> SceneRun<K> {
         }
         self.step = step;
         match &mut self.maker {
-            Maker::Workers(run) => run.engine.cancel(),
-            Maker::Device(run) => run.go_to(step),
+            SceneBatchMaker::Workers(run) => run.engine.cancel(),
+            SceneBatchMaker::Device(run) => run.go_to(step),
         }
     }
 
     /// Where the run stands, with what a step's batch depends on.
     #[must_use]
     pub fn state(&self) -> K::State {
-        self.began.at(self.step)
+        self.start_state.at(self.step)
     }
 
     /// Goes on where `state` stands.
@@ -109,7 +109,7 @@ impl<K: SceneKind> SceneRun<K> {
     /// A state of other batches: of another scene, seed, split or size, or with other options
     /// that they depend on.
     pub fn resume(&mut self, state: &K::State) -> Result<()> {
-        state.check_resumable(&self.began)?;
+        state.check_resumable(&self.start_state)?;
         check_first_step(state.step())?;
         self.go_to(state.step());
         Ok(())
@@ -119,8 +119,8 @@ impl<K: SceneKind> SceneRun<K> {
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            Maker::Workers(run) => run.engine.depth(),
-            Maker::Device(run) => Some(run.depth()),
+            SceneBatchMaker::Workers(run) => run.engine.depth(),
+            SceneBatchMaker::Device(run) => Some(run.depth()),
         }
     }
 
@@ -142,9 +142,9 @@ impl<K: SceneKind> SceneRun<K> {
     /// When the coordinator, or the device, does not answer.
     pub fn report(&self) -> Result<SceneReport<K::Work>> {
         let (pool, decoded_on_device, device) = match &self.maker {
-            Maker::Workers(run) => (run.engine.report()?, 0, None),
-            Maker::Device(run) => {
-                let pictures = &run.pictures;
+            SceneBatchMaker::Workers(run) => (run.engine.report()?, 0, None),
+            SceneBatchMaker::Device(run) => {
+                let pictures = &run.images;
                 (pictures.report()?, pictures.decoded(), Some(run.memory()?))
             }
         };
@@ -153,8 +153,8 @@ impl<K: SceneKind> SceneRun<K> {
             decoded: self.decoded() as u64,
             decoded_on_device,
             missing: self.scene.missing.clone(),
-            store_bytes: self.store.pictures.places().bytes(),
-            in_file: self.store.pictures.holding() == Holding::File,
+            store_bytes: self.store.images.layout().bytes(),
+            in_file: self.store.images.backing() == StoreBacking::File,
             ring_bytes: pool.processes.ring_bytes,
             worker_deaths: pool.processes.worker_deaths,
             stderr_lost: pool.processes.stderr_lost,

@@ -5,25 +5,25 @@
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::pool::crew::LaunchedCrew;
+use crate::pool::worker_options::LaunchedWorkers;
 use crate::scene::data::Scene;
-use crate::scene::forecast::SceneForecast;
+use crate::scene::forecast::SceneMemoryPlan;
 use crate::scene::jobs::kinds::KINDS;
 use crate::scene::jobs::masks;
 use crate::scene::jobs::shared::spec::StoreSpec;
-use crate::scene::run::chosen::{Chosen, Wanted};
 use crate::scene::run::options::RunOptions;
+use crate::scene::run::run_store::RunStore;
 use crate::scene::run::source::SceneSource;
-use crate::scene::run::store::HeldStore;
+use crate::scene::run::split_frames::{ImageExtras, SplitFrames};
 use crate::scene::store;
-use crate::scene::store::{Holding, Pictures, default_folder};
+use crate::scene::store::{ImageStore, StoreBacking, default_folder};
 
 /// Coordinators that wait for their jobs.
 #[derive(Debug)]
-pub(crate) struct Crews {
-    run: LaunchedCrew,
+pub(crate) struct RunCoordinators {
+    run: LaunchedWorkers,
     /// Of the job that reads masks.
-    masks: Option<LaunchedCrew>,
+    masks: Option<LaunchedWorkers>,
 }
 
 impl RunOptions {
@@ -32,30 +32,30 @@ impl RunOptions {
     ///
     /// # Errors
     /// A system that refuses, a helper that is missing.
-    pub(crate) fn launch(&self) -> Result<Crews> {
+    pub(crate) fn launch(&self) -> Result<RunCoordinators> {
         let run = self.crew.clone().launch(KINDS)?;
         let masks = match self.masks {
             true => Some(self.crew.clone().launch(KINDS)?),
             false => None,
         };
-        Ok(Crews { run, masks })
+        Ok(RunCoordinators { run, masks })
     }
 
     /// Reads the scene, and chooses its frames.
     ///
     /// # Errors
     /// A scene that cannot be read; nothing to choose.
-    pub(crate) fn choose(&self, source: SceneSource) -> Result<(Scene, Chosen)> {
+    pub(crate) fn open_split(&self, source: SceneSource) -> Result<(Scene, SplitFrames)> {
         let scene = source.open(self.limits.max_pixels)?;
         for line in scene.missing.lines() {
             tracing::warn!("{}: {line}", scene.root.display());
         }
-        let wanted = Wanted {
+        let wanted = ImageExtras {
             masks: self.masks,
             depths: self.depths,
             alpha: self.alpha,
         };
-        let chosen = Chosen::new(&scene, self.split, self.downscale, wanted)?;
+        let chosen = SplitFrames::new(&scene, self.split, self.downscale, wanted)?;
         Ok((scene, chosen))
     }
 
@@ -65,9 +65,9 @@ impl RunOptions {
     /// Masks that cannot be read.
     pub(crate) fn read_masks(
         &self,
-        chosen: &Chosen,
-        crews: Crews,
-    ) -> Result<(LaunchedCrew, Vec<Vec<u64>>)> {
+        chosen: &SplitFrames,
+        crews: RunCoordinators,
+    ) -> Result<(LaunchedWorkers, Vec<Vec<u64>>)> {
         let words = match crews.masks.filter(|_| !chosen.masks.is_empty()) {
             Some(crew) => {
                 let spec = chosen.masks_spec(self.limits);
@@ -83,40 +83,46 @@ impl RunOptions {
     ///
     /// # Errors
     /// No room for a file; an image that has gone.
-    pub(crate) fn store(
+    pub(crate) fn open_store(
         &self,
-        chosen: &Chosen,
-        forecast: &SceneForecast,
-    ) -> Result<(HeldStore, StoreSpec)> {
+        chosen: &SplitFrames,
+        forecast: &SceneMemoryPlan,
+    ) -> Result<(RunStore, StoreSpec)> {
         let holding = match forecast.store.in_file {
-            true => Holding::File,
-            false => Holding::Memory,
+            true => StoreBacking::File,
+            false => StoreBacking::Memory,
         };
         let folder = match holding {
-            Holding::File => self.store_folder.clone().unwrap_or_else(default_folder),
-            Holding::Memory => PathBuf::new(),
+            StoreBacking::File => self.store_folder.clone().unwrap_or_else(default_folder),
+            StoreBacking::Memory => PathBuf::new(),
         };
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
-        let create = || Pictures::create(places.clone(), holding, &folder, key);
+        let create = || ImageStore::create(places.clone(), holding, &folder, key);
         // With a limit a store in memory that breaks it is not joined, nor one in a file where
         // a device reads images in it.
         let limited = self.memory_limit.is_some();
         let reads = forecast
             .device
             .is_some_and(|device| device.host_image_bytes > 0);
-        let suits = |found: Holding| found == holding || !(limited || reads);
+        let suits = |found: StoreBacking| found == holding || !(limited || reads);
         let (pictures, presence) = match self.shares {
-            true => store::meet(key, places, suits, create)?,
+            true => store::open_or_create(key, places, suits, create)?,
             false => (create()?, None),
         };
         let spec = StoreSpec {
             background: self.background,
             limits: self.limits,
             // That of who made the store.
-            holding: pictures.holding(),
+            holding: pictures.backing(),
             key,
         };
-        Ok((HeldStore { presence, pictures }, spec))
+        Ok((
+            RunStore {
+                offer: presence,
+                images: pictures,
+            },
+            spec,
+        ))
     }
 }

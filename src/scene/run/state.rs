@@ -10,8 +10,8 @@ use twox_hash::XxHash3_128;
 
 use crate::camera::Camera;
 use crate::error::{Error, Result};
-use crate::scene::data::{Pose, RollingShutter, Split};
-use crate::scene::run::chosen::Chosen;
+use crate::scene::data::{Pose, RollingShutter, SceneSplit};
+use crate::scene::run::split_frames::SplitFrames;
 
 /// The last step that a run may begin at: there are steps behind it for every trainer.
 const LAST_STEP: u64 = 1 << 62;
@@ -35,7 +35,7 @@ pub(crate) fn check_first_step(step: u64) -> Result<()> {
 pub struct SceneFacts {
     pub(crate) step: u64,
     pub(crate) seed: u64,
-    pub(crate) split: Split,
+    pub(crate) split: SceneSplit,
     pub(crate) downscale: u32,
     /// Images of the split.
     pub(crate) images: u64,
@@ -95,7 +95,7 @@ macro_rules! scene_state {
             pub step: u64,
             pub seed: u64,
             $($(#[$meta])* pub $own: $value,)*
-            pub split: $crate::scene::data::Split,
+            pub split: $crate::scene::data::SceneSplit,
             pub downscale: u32,
             $($(#[$late_meta])* pub $late: $late_value,)*
             /// Images of the split.
@@ -173,7 +173,7 @@ struct Facts<'a> {
 }
 
 /// Tells a scene from others by what its rays and views are made of.
-pub(crate) fn fingerprint(chosen: &Chosen, masks: &[Vec<u64>]) -> Result<String> {
+pub(crate) fn fingerprint(chosen: &SplitFrames, masks: &[Vec<u64>]) -> Result<String> {
     let mut hash = XxHash3_128::new();
     for (image, frame) in chosen.frames.frames.iter().enumerate() {
         let facts = Facts {

@@ -14,15 +14,15 @@ use nix::sys::statfs::statfs;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
-use crate::sys::shared::SharedMemory;
-use crate::sys::storage::{self, Bytes};
+use crate::sys::shared_memory::SharedMemory;
+use crate::sys::storage::{self, StorageKind};
 
 /// By which the memory is told apart from other memory of a process.
 pub(crate) const MEMFD_NAME: &str = "featherload-store";
 
 /// Where the bytes are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Holding {
+pub(crate) enum StoreBacking {
     /// A memfd. Takes memory as pictures come.
     Memory,
     /// A file without a name. What is read stays in the page cache while there is room.
@@ -31,7 +31,7 @@ pub(crate) enum Holding {
 
 /// Bytes that several processes read and write.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum StoreContent {
     Memory(SharedMemory),
     File(File),
 }
@@ -39,22 +39,22 @@ pub(super) enum Content {
 /// What is kept of the buffer that goes between a picture and the file.
 const KEEP: usize = 64 << 20;
 
-impl Content {
+impl StoreContent {
     /// Room for `bytes`, of which none is taken yet.
     ///
     /// # Errors
     /// A system that refuses; a folder that cannot be written to.
-    pub(super) fn create(holding: Holding, bytes: u64, folder: &Path) -> Result<Self> {
+    pub(super) fn create(holding: StoreBacking, bytes: u64, folder: &Path) -> Result<Self> {
         match holding {
-            Holding::Memory => {
+            StoreBacking::Memory => {
                 let len = mapped_bytes(bytes)?;
                 SharedMemory::create(MEMFD_NAME, len).map(Self::Memory)
             }
-            Holding::File => {
+            StoreBacking::File => {
                 let failed = |e: std::io::Error| Error::io_at("make a file in", folder, e);
                 let file = tempfile::tempfile_in(folder).map_err(failed)?;
                 check_folder(folder, bytes)?;
-                if storage::bytes_in(folder).map_err(failed)? == Bytes::Unknown {
+                if storage::storage_kind(folder).map_err(failed)? == StorageKind::Unknown {
                     tracing::warn!(
                         "{} is on FUSE: whether its program keeps files in memory is not known, \
                          and memory_limit does not count that; a store_folder on a disk avoids it",
@@ -71,10 +71,10 @@ impl Content {
     ///
     /// # Errors
     /// Another length.
-    pub(super) fn open(holding: Holding, fd: OwnedFd, bytes: u64) -> Result<Self> {
+    pub(super) fn open(holding: StoreBacking, fd: OwnedFd, bytes: u64) -> Result<Self> {
         match holding {
-            Holding::Memory => SharedMemory::open(fd, mapped_bytes(bytes)?).map(Self::Memory),
-            Holding::File => {
+            StoreBacking::Memory => SharedMemory::open(fd, mapped_bytes(bytes)?).map(Self::Memory),
+            StoreBacking::File => {
                 let file = File::from(fd);
                 let found = file.metadata();
                 let found = found.map_err(|e| Error::io("look at the file of the store", e))?;
@@ -89,10 +89,10 @@ impl Content {
         }
     }
 
-    pub(super) fn holding(&self) -> Holding {
+    pub(super) fn backing(&self) -> StoreBacking {
         match self {
-            Self::Memory(_) => Holding::Memory,
-            Self::File(_) => Holding::File,
+            Self::Memory(_) => StoreBacking::Memory,
+            Self::File(_) => StoreBacking::File,
         }
     }
 
@@ -137,7 +137,7 @@ impl Content {
     }
 
     /// The memory, mapped once more; none where it is a file.
-    pub(super) fn map_again(&self, bytes: u64) -> Result<Option<SharedMemory>> {
+    pub(super) fn map_copy(&self, bytes: u64) -> Result<Option<SharedMemory>> {
         match self {
             Self::Memory(memory) => {
                 let fd = memory.as_fd().try_clone_to_owned();
@@ -213,7 +213,7 @@ impl Content {
     }
 }
 
-impl AsFd for Content {
+impl AsFd for StoreContent {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Memory(memory) => memory.as_fd(),
@@ -264,7 +264,7 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
     };
     let failed = |e: std::io::Error| Error::io_at("look at the disk of", folder, e);
     let kind = statfs(folder).map_err(|e| failed(e.into()))?;
-    if storage::bytes_in(folder).map_err(failed)? == Bytes::InMemory {
+    if storage::storage_kind(folder).map_err(failed)? == StorageKind::InMemory {
         return Err(wrong(
             "lies in memory, and the images do not fit there".into(),
         ));
@@ -273,8 +273,8 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
     if free < bytes {
         return Err(wrong(format!(
             "has {} free, and the images take {}",
-            error::room(free),
-            error::needed(bytes)
+            error::size_rounded_down(free),
+            error::size_rounded_up(bytes)
         )));
     }
     Ok(())
@@ -303,8 +303,8 @@ fn no_disk(e: std::io::Error) -> SampleFault {
 /// unless that lies in memory.
 pub(crate) fn default_folder() -> PathBuf {
     let folder = std::env::temp_dir();
-    match storage::bytes_in(&folder) {
-        Ok(Bytes::InMemory) => PathBuf::from("/var/tmp"),
+    match storage::storage_kind(&folder) {
+        Ok(StorageKind::InMemory) => PathBuf::from("/var/tmp"),
         _ => folder,
     }
 }

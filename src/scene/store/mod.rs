@@ -10,11 +10,11 @@
 //! - `meeting`: how processes of a machine find the same store.
 
 mod content;
-mod meeting;
-mod pictures;
-mod places;
+mod layout;
+mod rendezvous;
+mod store;
 
-pub(crate) use content::{Holding, MEMFD_NAME, check_folder, default_folder};
-pub(crate) use meeting::{Presence, meet};
-pub(crate) use pictures::{Patience, Pictures};
-pub(crate) use places::Places;
+pub(crate) use content::{MEMFD_NAME, StoreBacking, check_folder, default_folder};
+pub(crate) use layout::StoreLayout;
+pub(crate) use rendezvous::{StoreOffer, open_or_create};
+pub(crate) use store::{ImageStore, WaitMode};

@@ -50,7 +50,7 @@ fn refused(e: seccompiler::BackendError) -> Error {
 
 /// What the list lets through of what a process has.
 #[derive(Debug, Clone)]
-pub(crate) struct Own<'a> {
+pub(crate) struct AllowedResources<'a> {
     /// Its number.
     pub(crate) process: u32,
     /// Descriptors that it may write and lock.
@@ -64,7 +64,7 @@ pub(crate) struct Own<'a> {
 ///
 /// # Errors
 /// A kernel that refuses.
-pub(crate) fn enter(own: &Own<'_>, refused_call: &'static AtomicU64) -> Result<()> {
+pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64) -> Result<()> {
     let program = program(own)?;
     install_handler(refused_call)?;
     // SAFETY: takes numbers; from here on an exec gives no more rights.
@@ -104,10 +104,10 @@ fn done(operation: &str, answer: i64) -> Result<()> {
 
 /// A list under construction: for each call the rules of which one must hold; no rule means
 /// that the call is allowed whatever its arguments are.
-type List = BTreeMap<i64, Vec<SeccompRule>>;
+type CallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The list, as the kernel runs it.
-fn program(own: &Own<'_>) -> Result<BpfProgram> {
+fn program(own: &AllowedResources<'_>) -> Result<BpfProgram> {
     let list = list(own).map_err(refused)?;
     SeccompFilter::new(list, SeccompAction::Trap, SeccompAction::Allow, target()?)
         .and_then(TryInto::try_into)
@@ -124,7 +124,7 @@ fn arg(
 }
 
 #[rustfmt::skip] // One call a line, each with its reason.
-fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
+fn list(own: &AllowedResources<'_>) -> Result<CallRules, seccompiler::BackendError> {
     let all = |conditions| SeccompRule::new(conditions);
     let any_of = |at, values: &[i32]| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
         values.iter().map(|v| all(vec![arg(at, Eq, *v as u32 as u64)?])).collect()
@@ -135,7 +135,7 @@ fn list(own: &Own<'_>) -> Result<List, seccompiler::BackendError> {
     let moves = || arg(3, Eq, libc::MREMAP_MAYMOVE as u64);
     let shared = |kind: i32| arg(3, MaskedEq(libc::MAP_TYPE as u64), kind as u64);
 
-    let mut list = List::from([
+    let mut list = CallRules::from([
         // A sample: opened to be read, examined, mapped, closed. `files` says which ones.
         (libc::SYS_openat, vec![all(vec![without(2, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
         // As musl does it.
@@ -238,7 +238,7 @@ fn install_handler(refused_call: &'static AtomicU64) -> Result<()> {
 
 /// The part of `siginfo_t` that the kernel fills for SIGSYS (`include/uapi/asm-generic/siginfo.h`).
 #[repr(C)]
-struct Refused {
+struct SigsysInfo {
     signal: [libc::c_int; 3],
     address: *mut c_void,
     call: libc::c_int,
@@ -256,7 +256,7 @@ extern "C" fn die_of_refused(
         // and for SIGSYS these are its first ones. The word is a `&'static`, by
         // `install_handler`.
         unsafe {
-            let call = (*info.cast::<Refused>()).call;
+            let call = (*info.cast::<SigsysInfo>()).call;
             (*word).store(u64::from(call as u32) + 1, Ordering::Release);
         }
     }
@@ -301,8 +301,8 @@ pub(crate) fn name(call: i64) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn own(files: &[RawFd]) -> Own<'_> {
-        Own {
+    fn own(files: &[RawFd]) -> AllowedResources<'_> {
+        AllowedResources {
             process: 1,
             files,
             shared: 4096..8192,
@@ -323,9 +323,9 @@ mod tests {
 
     #[test]
     fn the_calls_number_lies_where_the_kernel_writes_it() {
-        assert_eq!(std::mem::offset_of!(Refused, address), 16);
-        assert_eq!(std::mem::offset_of!(Refused, call), 24);
-        assert!(size_of::<Refused>() <= size_of::<libc::siginfo_t>());
+        assert_eq!(std::mem::offset_of!(SigsysInfo, address), 16);
+        assert_eq!(std::mem::offset_of!(SigsysInfo, call), 24);
+        assert!(size_of::<SigsysInfo>() <= size_of::<libc::siginfo_t>());
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use featherload::index::{Delimiter, FolderOptions, ListLabels, ListOptions};
-use featherload::paddle::{Environment, Options, Training};
+use featherload::index::{FolderOptions, ListDelimiter, ListLabels, ListOptions};
+use featherload::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use featherload::{Index, OnError, Result, Source};
 
 use crate::common::photos;
@@ -17,10 +17,10 @@ use crate::common::photos;
 const REPEATS: usize = 16;
 const ROWS: u32 = 4;
 
-fn options() -> Options {
-    Options {
+fn options() -> ConfigOptions {
+    ConfigOptions {
         skip_unknown_ops: false,
-        environment: Environment::default(),
+        environment: LauncherEnvironment::default(),
         usable_cpus: 2,
     }
 }
@@ -57,7 +57,7 @@ fn write_boxes(folder: &Path, names: &[&Path]) {
 }
 
 /// A list of the photographs in the form that the config's data set has.
-fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
+fn list(photos: &Path, training: &TrainingConfig, file: PathBuf) -> Source {
     let (index, _) = Index::folder(photos, &FolderOptions::default()).unwrap();
     let names: Vec<&Path> = (0..index.len()).map(|id| index.relative_path(id)).collect();
     assert!(names.len() >= 60, "{}", photos.display());
@@ -71,8 +71,8 @@ fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
     }
     let classes = training.class_num.unwrap_or(64).clamp(1, 64) as usize;
     let between = match options.delimiter {
-        Delimiter::Blanks => ' ',
-        Delimiter::Byte(byte) => char::from(byte),
+        ListDelimiter::Blanks => ' ',
+        ListDelimiter::Byte(byte) => char::from(byte),
     };
     let mut text = String::new();
     for _ in 0..REPEATS {
@@ -97,7 +97,7 @@ fn list(photos: &Path, training: &Training, file: PathBuf) -> Source {
 }
 
 /// Compiles, plans, and gives one batch.
-fn one_batch(photos: &Path, training: &Training, scratch: &Path) -> Result<()> {
+fn one_batch(photos: &Path, training: &TrainingConfig, scratch: &Path) -> Result<()> {
     let file = scratch.join("list.txt");
     let builder = |source| -> Result<_> {
         Ok(training
@@ -106,7 +106,7 @@ fn one_batch(photos: &Path, training: &Training, scratch: &Path) -> Result<()> {
             .num_workers(0)
             .on_error(OnError::Stop))
     };
-    builder(list(photos, training, file.clone()))?.forecast(0)?;
+    builder(list(photos, training, file.clone()))?.memory_plan(0)?;
     let mut loader = builder(list(photos, training, file))?.build()?;
     let mut epoch = loader.epoch();
     let batch = epoch.next().expect("an epoch has a batch")?;
@@ -124,7 +124,7 @@ fn all_configs_of_paddleclas_give_batches() {
     assert_eq!(configs.len(), 252, "{}", data.display());
     let scratch = tempfile::tempdir().unwrap();
     for config in &configs {
-        let ended = Training::read(config, "train", &options())
+        let ended = TrainingConfig::read(config, "train", &options())
             .and_then(|training| one_batch(&photos, &training, scratch.path()));
         if let Err(e) = ended {
             panic!("{}: {e}", config.display());
@@ -142,7 +142,7 @@ fn every_tree_is_read_or_refused_with_its_line() {
     let (mut read, mut absent) = (0, 0);
     for config in configs(photos.parent().unwrap()) {
         for mode in ["train", "eval", "Eval.Query", "eval.gallery"] {
-            match Training::read(&config, mode, &options()) {
+            match TrainingConfig::read(&config, mode, &options()) {
                 Ok(training) => {
                     read += 1;
                     assert!(training.recipe.ops.len() >= 3, "{}", config.display());

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::OnError;
-use featherload::paddle::{Environment, Options, Training};
+use featherload::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use featherload::tests_support::unpack_goldens;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -56,13 +56,13 @@ fn config(ops: &[Map<String, Value>]) -> String {
     )
 }
 
-fn read(config: &str, scratch: &Path) -> featherload::Result<Training> {
-    let options = Options {
+fn read(config: &str, scratch: &Path) -> featherload::Result<TrainingConfig> {
+    let options = ConfigOptions {
         skip_unknown_ops: false,
-        environment: Environment::default(),
+        environment: LauncherEnvironment::default(),
         usable_cpus: 2,
     };
-    Training::from_text(config, scratch.join("c.yaml"), "train", &options)
+    TrainingConfig::from_text(config, scratch.join("c.yaml"), "train", &options)
 }
 
 /// So many rows of the picture: height, width, and elements of each, RGB. The goldens

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use featherload::cache::{BuildOptions, BuildPart, BuildPhase, Encoding, OnBadSample};
+use featherload::cache::{BuildOptions, BuildPart, BuildPhase, CacheEncoding, OnBadSample};
 use featherload::{Loader, Source};
 
 use super::scene::{all_members, assert_same, built, files, text};
@@ -60,8 +60,8 @@ fn with_bad_ones() -> tempfile::TempDir {
 fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
     let src = with_bad_ones();
     let mut random = Random(3);
-    let jpeg = Encoding::Jpeg { quality: 90 };
-    for (encode, shuffle) in [(jpeg, None), (Encoding::Raw, Some(5)), (jpeg, Some(6))] {
+    let jpeg = CacheEncoding::Jpeg { quality: 90 };
+    for (encode, shuffle) in [(jpeg, None), (CacheEncoding::Raw, Some(5)), (jpeg, Some(6))] {
         let options = BuildOptions {
             encode,
             shuffle,

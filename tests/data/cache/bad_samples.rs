@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use featherload::cache::{self, BuildOptions, BuildPhase, Builder, OnBadSample};
+use featherload::cache::{self, BuildOptions, BuildPhase, CacheBuilder, OnBadSample};
 use featherload::index::{Index, KeepIndex, ShardOptions};
 use featherload::{Error, Source};
 
@@ -254,7 +254,7 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
     fs::write(&tar, bytes).unwrap();
     let to = dir.path().join("cache");
     let make = |options| {
-        Builder::new(of_tar(&tar), &to, options)
+        CacheBuilder::new(of_tar(&tar), &to, options)
             .helper(FEATHERLOAD)
             .num_workers(2)
             .build()
@@ -304,7 +304,7 @@ fn what_the_source_lost_stays_known_where_a_build_goes_on_by_a_saved_index() {
         ..copy()
     };
     let make = |source, to: &Path| {
-        Builder::new(source, to, options)
+        CacheBuilder::new(source, to, options)
             .helper(FEATHERLOAD)
             .num_workers(0)
     };
@@ -354,7 +354,7 @@ fn reasons_are_the_same_with_and_without_workers() {
             on_error: OnBadSample::Skip,
             ..copy()
         };
-        let report = Builder::new(of_tar(&tar), &to, options)
+        let report = CacheBuilder::new(of_tar(&tar), &to, options)
             .helper(FEATHERLOAD)
             .num_workers(workers)
             .build()

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use featherload::cache::{BuildOptions, CacheResize};
 use featherload::index::{Index, Label};
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::recipe::{Decode, Resize};
-use featherload::{DecodeMode, Dtype, MemoryLayout, Recipe, Source};
+use featherload::{DataType, DecodeMode, MemoryLayout, Recipe, Source};
 
 use super::scene::{all_members, assert_same, build, built, copy, files, jpeg, raw};
 use crate::common::{Picture, builder, data};
@@ -171,7 +171,11 @@ fn raw_pixels_are_the_loaders_and_begin_at_blocks_of_the_file() {
     });
     clear.save(src.path().join("class1/clear.png")).unwrap();
     let dst = tempfile::tempdir().unwrap();
-    let nhwc = |recipe: Recipe| recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    let nhwc = |recipe: Recipe| {
+        recipe
+            .with_dtype(DataType::U8)
+            .with_layout(MemoryLayout::Nhwc)
+    };
     let exact = nhwc(
         Recipe::new("exact")
             .then(Decode::default())

@@ -87,7 +87,10 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     assert!(!e.is_usage(), "{e}");
     let text = e.to_string();
     assert!(text.contains("the cache needs "), "{text}");
-    assert!(text.contains(&error::needed(report.needed_bytes)), "{text}");
+    assert!(
+        text.contains(&error::size_rounded_up(report.needed_bytes)),
+        "{text}"
+    );
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     let output = command(src.path(), disk.path()).output().unwrap();
     let said = self::text(&output);

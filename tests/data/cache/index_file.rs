@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use featherload::cache::{self, BuildReport, Builder, FindingKind};
+use featherload::cache::{self, BuildReport, CacheBuilder, FindingKind};
 use featherload::index::Label;
 use featherload::{Error, Index, Source};
 use nix::sys::stat::Mode;
@@ -15,7 +15,7 @@ use super::scene::{assert_same, files};
 use super::small::{built, flip, small, source, told, verified};
 
 fn build_again(source: &Path, folder: &Path, force: bool) -> BuildReport {
-    let again = Builder::new(Source::detect(source).unwrap(), folder, small());
+    let again = CacheBuilder::new(Source::detect(source).unwrap(), folder, small());
     again.num_workers(0).force(force).build().unwrap()
 }
 

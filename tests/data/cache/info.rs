@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::Source;
-use featherload::cache::{self, BuildOptions, Builder};
+use featherload::cache::{self, BuildOptions, CacheBuilder};
 
 use super::scene::{assert_same, files, text};
 use super::small::{built, flip, names, object, run, small, source};
@@ -119,7 +119,7 @@ fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
         for words in [folder, shard, words, "cache verify", "cache build"] {
             assert!(text(&out).contains(words), "{words}: {}", text(&out));
         }
-        let again = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
+        let again = CacheBuilder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
         assert!(again.num_workers(0).build().unwrap().complete);
         assert_same(&whole, &files(dir.path()), words);
         assert_eq!(cache::info(dir.path()).unwrap().samples, 41);
@@ -138,7 +138,7 @@ fn of_a_link_whose_target_is_away_the_build_and_info_say_the_same() {
         let out = run(&["info"], dir.path());
         assert_eq!(out.status.code(), Some(2), "{}", text(&out));
         let detected = Source::detect(source.path()).unwrap();
-        let build = Builder::new(detected, dir.path(), small())
+        let build = CacheBuilder::new(detected, dir.path(), small())
             .num_workers(0)
             .build();
         let e = build.unwrap_err();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use featherload::cache::{BuildOptions, BuildPhase, BuildReport, Builder, OnBadSample};
+use featherload::cache::{BuildOptions, BuildPhase, BuildReport, CacheBuilder, OnBadSample};
 use featherload::index::{KeepIndex, ShardOptions};
 use featherload::{Error, FaultKind, Result, Source};
 use nix::sys::signal::Signal;
@@ -28,7 +28,7 @@ fn skip() -> BuildOptions {
 
 /// Builds in this process, and does `meanwhile` behind the reading of headers, in
 /// front of the first sample.
-fn with(builder: Builder, meanwhile: impl FnOnce()) -> Result<BuildReport> {
+fn with(builder: CacheBuilder, meanwhile: impl FnOnce()) -> Result<BuildReport> {
     let mut meanwhile = Some(meanwhile);
     builder.num_workers(0).build_watched(&mut |p| {
         if p.phase == BuildPhase::Writing
@@ -47,12 +47,12 @@ fn shards(dir: &Path) -> Vec<PathBuf> {
     tars
 }
 
-fn of_shards(tars: &[PathBuf], to: &Path) -> Builder {
+fn of_shards(tars: &[PathBuf], to: &Path) -> CacheBuilder {
     let options = ShardOptions {
         keep: KeepIndex::Nowhere,
         ..ShardOptions::default()
     };
-    Builder::new(Source::Shards(tars.to_vec(), options), to, skip())
+    CacheBuilder::new(Source::Shards(tars.to_vec(), options), to, skip())
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_file_that_goes_while_the_cache_is_built_is_not_left_out_for_good() {
     let to = dir.path().join("cache");
     let pictures = || built(src.path(), &to, skip());
     let of_tars = || of_shards(&tars, &to);
-    type Make<'a> = &'a dyn Fn() -> Builder;
+    type Make<'a> = &'a dyn Fn() -> CacheBuilder;
     let cases: [(&str, PathBuf, u64, Make<'_>); 2] = [
         ("a file", src.path().join("class1/002.jpg"), 12, &pictures),
         ("a shard", tars[1].clone(), 18, &of_tars),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use featherload::Source;
-use featherload::cache::{BuildOptions, Builder, CacheResize, OnBadSample};
+use featherload::cache::{BuildOptions, CacheBuilder, CacheResize, OnBadSample};
 use featherload::index::ListOptions;
 
 use super::scene::{all_members, assert_same, build, built, copy, files, jpeg, raw};
@@ -243,7 +243,7 @@ fn a_cache_is_never_built_into_its_source_whatever_both_are_called() {
         .flat_map(|s| places.iter().map(move |p| (s, p)))
     {
         for force in [false, true] {
-            let builder = Builder::new(Source::detect(source).unwrap(), place, copy())
+            let builder = CacheBuilder::new(Source::detect(source).unwrap(), place, copy())
                 .force(force)
                 .num_workers(0)
                 .helper(FEATHERLOAD);
@@ -280,7 +280,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
         format!("file://{}", class.display()),
     ] {
         let source = Source::List(list.clone(), options.clone());
-        let builder = Builder::new(source, &place, copy())
+        let builder = CacheBuilder::new(source, &place, copy())
             .num_workers(0)
             .helper(FEATHERLOAD);
         let e = builder.build().unwrap_err();
@@ -299,7 +299,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
     let before = files(&tars);
     for force in [false, true] {
         let source = Source::detect(&linked).unwrap();
-        let builder = Builder::new(source, &tars, copy())
+        let builder = CacheBuilder::new(source, &tars, copy())
             .num_workers(0)
             .force(force);
         let e = builder.build().unwrap_err();
@@ -324,7 +324,7 @@ fn a_cache_is_not_built_beside_the_files_of_a_list_or_of_shards() {
             format!("file://{}", tars.display()),
         ] {
             let source = format!("file://{}{names}", links.display());
-            let builder = Builder::new(Source::detect(source).unwrap(), &place, copy());
+            let builder = CacheBuilder::new(Source::detect(source).unwrap(), &place, copy());
             let e = builder.num_workers(0).force(true).build().unwrap_err();
             assert!(
                 e.is_usage() && e.to_string().contains("where shards of the source lie"),

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use featherload::Source;
-use featherload::cache::{BuildOptions, BuildReport, Builder, Encoding};
+use featherload::cache::{BuildOptions, BuildReport, CacheBuilder, CacheEncoding};
 
 use crate::common::{FEATHERLOAD, Picture};
 
@@ -34,8 +34,8 @@ pub fn assert_same(a: &Files, b: &Files, what: &str) {
     }
 }
 
-pub fn built(src: &Path, dst: &Path, options: BuildOptions) -> Builder {
-    Builder::new(Source::detect(src).unwrap(), dst, options)
+pub fn built(src: &Path, dst: &Path, options: BuildOptions) -> CacheBuilder {
+    CacheBuilder::new(Source::detect(src).unwrap(), dst, options)
         .helper(FEATHERLOAD)
         .num_workers(2)
 }
@@ -48,7 +48,7 @@ pub fn build(src: &Path, dst: &Path, options: BuildOptions) -> BuildReport {
 
 pub fn jpeg(quality: u8) -> BuildOptions {
     BuildOptions {
-        encode: Encoding::Jpeg { quality },
+        encode: CacheEncoding::Jpeg { quality },
         shard_size: Some(100_000),
         ..BuildOptions::default()
     }
@@ -56,7 +56,7 @@ pub fn jpeg(quality: u8) -> BuildOptions {
 
 pub fn raw() -> BuildOptions {
     BuildOptions {
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         shard_size: Some(600_000),
         ..BuildOptions::default()
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use featherload::Source;
 use featherload::cache::{
-    self, BuildOptions, Builder, Finding, FindingKind, VerifyOptions, VerifyReport,
+    self, BuildOptions, CacheBuilder, FindingKind, VerifyFinding, VerifyOptions, VerifyReport,
 };
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub fn source() -> tempfile::TempDir {
 
 pub fn built(source: &Path, options: BuildOptions) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let built = Builder::new(Source::detect(source).unwrap(), dir.path(), options)
+    let built = CacheBuilder::new(Source::detect(source).unwrap(), dir.path(), options)
         .num_workers(0)
         .build()
         .unwrap();
@@ -57,8 +57,8 @@ pub fn verified(folder: &Path, workers: usize) -> VerifyReport {
 }
 
 /// File, kind, and which sample.
-pub fn told(findings: &[Finding]) -> Vec<(String, FindingKind, Option<u64>)> {
-    let told = |f: &Finding| {
+pub fn told(findings: &[VerifyFinding]) -> Vec<(String, FindingKind, Option<u64>)> {
+    let told = |f: &VerifyFinding| {
         let id = f.sample.as_ref().and_then(|s| s.id);
         (f.file.display().to_string(), f.kind, id)
     };

@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use featherload::cache::{self, BuildOptions, Encoding, FindingKind, VerifyOptions};
+use featherload::cache::{self, BuildOptions, CacheEncoding, FindingKind, VerifyOptions};
 
 use super::small::{SAMPLES, built, flip, names, small, source, told, verified};
 use crate::common::Random;
@@ -80,7 +80,7 @@ fn units(folder: &Path) -> Vec<Unit> {
 fn one_flipped_bit_is_named_wherever_it_is() {
     let source = source();
     let raw = BuildOptions {
-        encode: Encoding::Raw,
+        encode: CacheEncoding::Raw,
         shard_size: Some(100 << 10),
         ..BuildOptions::default()
     };

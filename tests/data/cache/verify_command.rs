@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use featherload::Source;
-use featherload::cache::{self, Builder, Finding, FindingKind};
+use featherload::cache::{self, CacheBuilder, FindingKind, VerifyFinding};
 use serde_json::Value;
 
 use super::scene::text;
@@ -103,7 +103,8 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     assert_eq!((found.len(), found[0].kind), (1, FindingKind::Missing));
     // Of a shard that lost its manifest the cache's knows the length, at least.
     fs::remove_file(&files[2]).unwrap();
-    let missing = |findings: &[Finding]| findings.iter().all(|f| f.kind == FindingKind::Missing);
+    let missing =
+        |findings: &[VerifyFinding]| findings.iter().all(|f| f.kind == FindingKind::Missing);
     let found = verified(&tar, 1).findings;
     assert!(found.len() == 2 && missing(&found), "{found:?}");
     assert_eq!(run(&["verify"], &tar).status.code(), Some(1));
@@ -375,7 +376,7 @@ fn a_tar_of_any_name_is_gone_through() {
 fn of_a_build_that_goes_on_the_complete_shards_are_checked() {
     let source = source();
     let dir = tempfile::tempdir().unwrap();
-    let builder = Builder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
+    let builder = CacheBuilder::new(Source::detect(source.path()).unwrap(), dir.path(), small());
     let ended = builder
         .num_workers(0)
         .build_watched(&mut |progress| match progress.shards {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::index::ParquetOptions;
-use featherload::survey::Survey;
+use featherload::survey::HeaderSurvey;
 
 use super::scene::{image, int64, open, plain, refused, texts, ways, write};
 
@@ -27,7 +27,7 @@ fn look(path: &Path) {
     if let Ok(index) = open(path) {
         let len = fs::metadata(path).unwrap().len();
         assert!(index.len() <= len);
-        Survey::of(&index).unwrap();
+        HeaderSurvey::of(&index).unwrap();
     }
 }
 

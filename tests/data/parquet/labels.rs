@@ -1,7 +1,7 @@
 //! Which columns are read, and what labels come of them.
 
 use featherload::Index;
-use featherload::index::{Classes, Label, ParquetLabels, ParquetOptions};
+use featherload::index::{ClassList, Label, ParquetLabels, ParquetOptions};
 use parquet::file::metadata::KeyValue;
 
 use super::scene::{
@@ -86,7 +86,7 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     assert_eq!(index.classes().iter().collect::<Vec<_>>(), zoo);
     assert_eq!(classes(&index), [2, 0, 1]);
     let table = ParquetOptions {
-        classes: Some(Classes::new(["ant", "bee", "cat", "wolf"]).unwrap()),
+        classes: Some(ClassList::new(["ant", "bee", "cat", "wolf"]).unwrap()),
         ..ParquetOptions::default()
     };
     let index = open_with(&path, &table).unwrap();

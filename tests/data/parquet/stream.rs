@@ -97,7 +97,7 @@ fn a_forecast_has_the_page_that_a_worker_holds() {
             properties,
         );
         let builder = over(Source::detect(&path).unwrap()).num_workers(2);
-        builder.forecast(0).unwrap().memory
+        builder.memory_plan(0).unwrap().memory
     };
     let snappy = plain().set_compression(parquet::basic::Compression::SNAPPY);
     let (in_place, packed) = (memory(plain()), memory(snappy));

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::slice;
 use std::time::{Duration, SystemTime};
 
-use featherload::index::{Classes, KeepIndex, Label, ShardLabels, ShardOptions};
-use featherload::{Index, Labels, Source};
+use featherload::index::{ClassList, KeepIndex, Label, ShardLabels, ShardOptions};
+use featherload::{BatchLabels, Index, Source};
 
 use super::scene::{
     classes, featherload, json_of, labelled, options, over, shard, shards_of, text,
@@ -35,9 +35,9 @@ fn labels_come_from_json_as_classes_and_as_vectors() {
     };
     let by_name = batch("/of/name");
     let ids: Vec<i64> = by_name.ids().iter().map(|id| *id as i64 / 2).collect();
-    assert_eq!(by_name.labels(), &Labels::Classes(ids));
+    assert_eq!(by_name.labels(), &BatchLabels::Classes(ids));
     let by_number = batch("/of/v");
-    let Labels::Vectors { width, values } = by_number.labels() else {
+    let BatchLabels::Vectors { width, values } = by_number.labels() else {
         panic!("vectors are due");
     };
     let want = by_number
@@ -60,14 +60,14 @@ fn a_class_table_numbers_the_names_of_all_shards_alike() {
             ("1.txt", "7"),
         ],
     );
-    let table = Classes::new(["zebra", "cat", "ant", "dog"]).unwrap();
+    let table = ClassList::new(["zebra", "cat", "ant", "dog"]).unwrap();
     let json = ShardLabels::Json {
         field: "json".into(),
         pointer: "/of".into(),
     };
     // One folder: what is kept without the table is not taken for it.
     let keep = KeepIndex::In(dir.path().join("kept"));
-    let read = |labels: &ShardLabels, classes: Option<Classes>| {
+    let read = |labels: &ShardLabels, classes: Option<ClassList>| {
         let options = ShardOptions {
             image_field: None,
             labels: labels.clone(),
@@ -84,7 +84,7 @@ fn a_class_table_numbers_the_names_of_all_shards_alike() {
             assert_eq!(index.classes(), &table);
         }
     }
-    let lacking = Classes::new(["zebra", "dog"]).unwrap();
+    let lacking = ClassList::new(["zebra", "dog"]).unwrap();
     let e = read(&ShardLabels::Auto, Some(lacking)).unwrap_err();
     assert!(e.is_usage());
     let e = e.to_string();

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use featherload::index::{KeepIndex, ShardOptions};
-use featherload::{Index, Launch, Loader, OnError, RowStatus, Source};
+use featherload::{Index, LaunchMethod, Loader, OnError, RowStatus, Source};
 
 use crate::common::{FEATHERLOAD, data};
 
@@ -48,7 +48,7 @@ fn scene(folder: &Path) -> (Vec<PathBuf>, Index, PathBuf) {
 fn statuses(source: Source, workers: usize) -> (Vec<RowStatus>, Vec<String>) {
     let mut loader = Loader::builder(source)
         .helper(FEATHERLOAD)
-        .launch(Launch::Exec)
+        .launch(LaunchMethod::Exec)
         .sampler(featherload::Sampler::Sequential)
         .batch_size(8)
         .on_error(OnError::Skip)

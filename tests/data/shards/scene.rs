@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use featherload::index::{KeepIndex, Label, ShardOptions};
-use featherload::{Index, Launch, Loader, LoaderBuilder, Source};
+use featherload::{Index, LaunchMethod, Loader, LoaderBuilder, Source};
 use serde_json::Value;
 
 use crate::common::FEATHERLOAD;
@@ -76,7 +76,7 @@ pub fn options() -> ShardOptions {
 pub fn over(source: Source) -> LoaderBuilder {
     Loader::builder(source)
         .helper(FEATHERLOAD)
-        .launch(Launch::Exec)
+        .launch(LaunchMethod::Exec)
         .batch_size(8)
         .seed(11)
 }

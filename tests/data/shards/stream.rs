@@ -108,7 +108,7 @@ fn a_forecast_has_mapped_shards_apart() {
     let all = all.sum::<u64>();
     let forecast = |source: Source, workers| {
         let builder = over(source).num_workers(workers);
-        builder.forecast(0).unwrap().memory
+        builder.memory_plan(0).unwrap().memory
     };
     let of_shards = |workers| forecast(Source::Shards(shards.clone(), options()), workers);
     let files = forecast(Source::detect(folder.path()).unwrap(), 2);

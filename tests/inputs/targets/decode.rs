@@ -7,12 +7,13 @@
 //! process began must agree on the verdict and on every byte.
 
 use featherload::recipe::{
-    Alpha, AugMix, AutoAugment, Background, BoundedResizedCrop, CenterCrop, ColorJitter,
-    ColorSpace, ConvertColor, CropWithPadding, Cutout, Decode, DecodeMode, Dtype, GaussianBlur,
-    MemoryLayout, Normalize, Pad, PadTo, RandomErasing, RandomHorizontalFlip, RandomResizedCrop,
-    RandomRotate90, RandomRotation, Recipe, Resize, Span, TimmAugment, TrivialAugment, Upright,
+    AlphaMode, AugMix, AutoAugment, BackgroundColor, BoundedResizedCrop, CenterCrop, ColorJitter,
+    ColorSpace, ConvertColor, CropWithPadding, Cutout, DataType, Decode, DecodeMode, GaussianBlur,
+    MemoryLayout, Normalize, OrientationMode, Pad, PadTo, RandomErasing, RandomHorizontalFlip,
+    RandomResizedCrop, RandomRotate90, RandomRotation, Recipe, Resize, Span, TimmAugment,
+    TrivialAugment,
 };
-use featherload::tests_support::Decoder;
+use featherload::tests_support::RowDecoder;
 
 use super::Target;
 
@@ -39,38 +40,38 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 ratio: Span(shape, shape),
                 ..crop((29, 37))
             };
-            (base().then(whole), full, 255, Dtype::U8, nhwc, large)
+            (base().then(whole), full, 255, DataType::U8, nhwc, large)
         }
         1 => {
             let ops = base().then(crop((12, 20))).then(flip());
             let ops = ops.then(Normalize::imagenet());
-            (ops, scaled, 255, Dtype::F16, nchw, large)
+            (ops, scaled, 255, DataType::F16, nchw, large)
         }
         2 => {
             let ops = base().then(crop((7, 5))).then(flip());
-            (ops, scaled, 0, Dtype::U8, nchw, large)
+            (ops, scaled, 0, DataType::U8, nchw, large)
         }
         3 => {
             let ops = base().then(Resize::shorter(64)).then(CenterCrop::new(64));
             let ops = ops.then(Normalize::imagenet());
-            (ops, full, 128, Dtype::F32, nchw, large)
+            (ops, full, 128, DataType::F32, nchw, large)
         }
         4 => {
             let ops = base()
                 .then(Resize::shorter(9))
                 .then(CenterCrop::new((8, 9)));
-            (ops, scaled, 255, Dtype::U8, nhwc, large)
+            (ops, scaled, 255, DataType::U8, nhwc, large)
         }
         5 => {
             let ops = base().then(crop((33, 1))).then(Normalize::imagenet());
-            (ops, full, 1, Dtype::F32, nhwc, small)
+            (ops, full, 1, DataType::F32, nhwc, small)
         }
         6 => {
             let ops = base().then(Resize::shorter(2)).then(CenterCrop::new(1));
-            (ops, full, 255, Dtype::U8, nhwc, small)
+            (ops, full, 255, DataType::U8, nhwc, small)
         }
         // Rows of the pictures' own size.
-        7 => (base(), full, 200, Dtype::U8, nhwc, large),
+        7 => (base(), full, 200, DataType::U8, nhwc, large),
         // Every kind of step on pixels, in bytes and in floats.
         8 => {
             let jitter = ColorJitter {
@@ -88,14 +89,14 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(RandomRotate90::default())
                 .then(crop((9, 14)))
                 .then(RandomErasing::default());
-            (ops, full, 9, Dtype::U8, nhwc, large)
+            (ops, full, 9, DataType::U8, nhwc, large)
         }
         9 => {
             let ops = base()
                 .then(ConvertColor::new(ColorSpace::Lab))
                 .then(Resize::exact(11, 6))
                 .then(RandomErasing::default());
-            (ops, full, 80, Dtype::F32, nchw, large)
+            (ops, full, 80, DataType::F32, nchw, large)
         }
         // Policies, on pictures of any size; orientation and alpha as stored.
         10 => {
@@ -105,8 +106,8 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 ..AugMix::default()
             };
             let decode = Decode {
-                orientation: Upright::Stored,
-                alpha: Alpha::Drop,
+                orientation: OrientationMode::Stored,
+                alpha: AlphaMode::Drop,
                 ..Decode::default()
             };
             let ops = base()
@@ -120,33 +121,33 @@ fn recipe(number: usize) -> (Recipe, u64, u64) {
                 .then(CropWithPadding::default())
                 .then(CenterCrop::at_ratio(0.9))
                 .then(BoundedResizedCrop::new((8, 11)));
-            (ops, full, 9, Dtype::U8, nhwc, large)
+            (ops, full, 9, DataType::U8, nhwc, large)
         }
         _ => {
             let ops = base().then(crop((3, 40))).then(flip());
             let ops = ops.then(Normalize::imagenet());
-            (ops, scaled, 77, Dtype::Bf16, nhwc, small)
+            (ops, scaled, 77, DataType::Bf16, nhwc, small)
         }
     };
     let recipe = recipe
         .with_decode(mode)
-        .with_background(Background([level; 3]))
+        .with_background(BackgroundColor([level; 3]))
         .with_dtype(dtype)
         .with_layout(layout);
     (recipe, pixels, scratch)
 }
 
-fn decoder(number: usize) -> Decoder {
+fn decoder(number: usize) -> RowDecoder {
     let (recipe, pixels, scratch) = recipe(number);
-    Decoder::new(&recipe, pixels, scratch).expect("a recipe")
+    RowDecoder::new(&recipe, pixels, scratch).expect("a recipe")
 }
 
 pub fn target() -> Target {
-    let mut used: Vec<Decoder> = (0..RECIPES).map(decoder).collect();
+    let mut used: Vec<RowDecoder> = (0..RECIPES).map(decoder).collect();
     Box::new(move |data| run(&mut used, data))
 }
 
-fn run(used: &mut [Decoder], data: &[u8]) {
+fn run(used: &mut [RowDecoder], data: &[u8]) {
     let Some((&[number, position], bytes)) = data.split_first_chunk::<2>() else {
         return;
     };
@@ -171,7 +172,7 @@ fn run(used: &mut [Decoder], data: &[u8]) {
 
 type Outcome = Result<Vec<u8>, (u8, String)>;
 
-fn fill(decoder: &mut Decoder, bytes: &[u8], position: u64) -> Outcome {
+fn fill(decoder: &mut RowDecoder, bytes: &[u8], position: u64) -> Outcome {
     let len = decoder.row_bytes().unwrap_or(OWN_ROW);
     // 64 bytes of guard keep the alignment that rows have.
     let mut row = vec![CANARY; len + 2 * GUARD];

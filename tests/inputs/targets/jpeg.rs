@@ -5,7 +5,7 @@
 //! other input. A window is refused like the whole picture, and has the same pixels.
 //! (`src/picture/jpeg/verdict_tests.rs` compares them with libjpeg-turbo's.)
 
-use featherload::tests_support::{JpegForms, Pixels};
+use featherload::tests_support::{JpegForms, WindowPixels};
 
 use super::Target;
 
@@ -64,7 +64,7 @@ fn run(forms: &mut JpegForms, data: &[u8]) {
 }
 
 /// What each form makes of a window.
-fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4]) -> Pixels {
+fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4]) -> WindowPixels {
     let mut results = forms.decode(bytes, denominator, window);
     let (name, last) = results.pop().expect("one form at least");
     for (other, result) in results {
@@ -74,7 +74,7 @@ fn agreed(forms: &mut JpegForms, bytes: &[u8], denominator: u32, window: [u32; 4
 }
 
 /// The same pixels, or the same fault in the same words.
-fn are_same(one: &Pixels, other: &Pixels) -> bool {
+fn are_same(one: &WindowPixels, other: &WindowPixels) -> bool {
     match (one, other) {
         (Ok(one), Ok(other)) => one == other,
         (Err(one), Err(other)) => {

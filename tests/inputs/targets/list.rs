@@ -9,16 +9,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use featherload::Index;
-use featherload::index::{Delimiter, Label, ListLabels, ListOptions};
+use featherload::index::{Label, ListDelimiter, ListLabels, ListOptions};
 
 use super::{Target, within};
 
 fn options(choice: u8) -> ListOptions {
     ListOptions {
         delimiter: match choice & 3 {
-            0 | 1 => Delimiter::Blanks,
-            2 => Delimiter::Byte(b','),
-            _ => Delimiter::Byte(b' '),
+            0 | 1 => ListDelimiter::Blanks,
+            2 => ListDelimiter::Byte(b','),
+            _ => ListDelimiter::Byte(b' '),
         },
         labels: match choice >> 2 & 3 {
             0 => ListLabels::Auto,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use featherload::Index;
-use featherload::index::{Classes, Label, TableLabels, TableOptions};
+use featherload::index::{ClassList, Label, TableLabels, TableOptions};
 
 use super::{Target, within};
 
@@ -29,7 +29,7 @@ fn options(choice: u8) -> TableOptions {
             2 => columns(&["/label/0"]),
             _ => columns(&["label", "x"]),
         },
-        classes: (choice & 0xf0 == 0x40).then(|| Classes::new(["a", "1"]).expect("classes")),
+        classes: (choice & 0xf0 == 0x40).then(|| ClassList::new(["a", "1"]).expect("classes")),
         relabel: choice & 0xf0 == 0xc0,
         root: None,
         allow_outside: choice & 128 != 0,

@@ -1,7 +1,7 @@
 //! The device stage alone: filled slots are put on the device again and again.
 
 use featherload::index::ScanReport;
-use featherload::{Replay, Result};
+use featherload::{DeviceReplay, Result};
 use serde::Serialize;
 
 use super::args::BenchArgs;
@@ -20,7 +20,7 @@ struct ReplayReport {
     /// What reading the names left out; none for a saved index and a cache.
     scan: Option<ScanReport>,
     #[serde(flatten)]
-    replay: Replay,
+    replay: DeviceReplay,
 }
 
 pub fn run(args: &BenchArgs, setup: &Setup<'_>, rounds: u32) -> Result<Outcome> {

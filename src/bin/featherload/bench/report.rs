@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use featherload::index::ScanReport;
-use featherload::loader::JpegOutlook;
+use featherload::loader::DecodeChoice;
 use featherload::measure::TreeUsage;
 use featherload::{Error, LoaderReport, NumericProfile};
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct BenchReport {
     pub processes_mib: f64,
     pub gpu_mib: f64,
     /// Who decodes JPEGs of a run on a device, and why.
-    pub jpegs: Option<JpegOutlook>,
+    pub jpegs: Option<DecodeChoice>,
     /// Of the device's memory; times are in `loader.device`.
     pub device: Option<DeviceUse>,
     /// Rows that hold samples, repeated ones included; up to `--limit`.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use featherload::forecast::Outline;
+use featherload::forecast::RecipeOutline;
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
-use featherload::{Batch, DecodeOn, Device, Dtype, Error, Loader, LoaderReport, Result, State};
+use featherload::{Batch, DataType, DecodeOn, Device, Error, Loader, LoaderReport, Result, State};
 
 use super::args::BenchArgs;
 use super::bar::Bar;
@@ -366,7 +366,7 @@ fn facts(
     digest: &Option<StreamDigest>,
 ) -> Result<Facts> {
     // Moves do not depend on the picture's size; one of a photo's.
-    let outline = Outline::of(&setup.options.recipe()?, (480, 640))?;
+    let outline = RecipeOutline::of(&setup.options.recipe()?, (480, 640))?;
     // The first row has the size of one scale: a cache must be large enough for all.
     let scales = loader.plan().options().multi_scale.as_ref();
     let sides = scales.map(|scales| {
@@ -384,7 +384,7 @@ fn facts(
         is_shards: subject.shards > 0,
         is_raw: subject.is_raw(),
         has_digest: digest.is_some(),
-        is_f32: loader.state().profile.dtype == Dtype::F32.name(),
+        is_f32: loader.state().profile.dtype == DataType::F32.name(),
         has_moves_left: !outline.refused.is_empty(),
         gpu_decoding: gpu_decoding(setup, loader, r, subject),
         scaled_gain: None,

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use clap::Args;
 use featherload::cache::{
-    BuildOptions, BuildPart, BuildPhase, BuildProgress, BuildReport, Builder, Encoding,
+    BuildOptions, BuildPart, BuildPhase, BuildProgress, BuildReport, CacheBuilder, CacheEncoding,
 };
 use featherload::index::ScanReport;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::options::{SourceOptions, cli, units};
-use featherload::{Launch, Result, Sandbox, error};
+use featherload::{LaunchMethod, Result, Sandbox, error};
 use serde_json::json;
 
 use super::told::{self, Form, Told};
@@ -121,12 +121,12 @@ impl BuildArgs {
         }
     }
 
-    fn builder(&self) -> Result<Builder> {
+    fn builder(&self) -> Result<CacheBuilder> {
         let source = self.source.source(None)?;
-        let mut builder = Builder::new(source, &self.dst, self.options)
+        let mut builder = CacheBuilder::new(source, &self.dst, self.options)
             .force(self.force)
             .part(self.part())
-            .launch(Launch::Exec)
+            .launch(LaunchMethod::Exec)
             .sandbox(self.sandbox)
             .row_limit(self.row_limit);
         if let Some(stage) = &self.stage_dir {
@@ -215,14 +215,14 @@ fn print_fields(scan: Option<&ScanReport>) {
 /// whoever reads that.
 fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     let about = match args.options.encode {
-        Encoding::Jpeg { .. } => "about ",
+        CacheEncoding::Jpeg { .. } => "about ",
         _ => "",
     };
     output::complain(&format!(
         "{}: {}{about}{} will be written, for {} of {} samples",
         args.dst.display(),
         told::part(progress),
-        error::needed(progress.needed_bytes),
+        error::size_rounded_up(progress.needed_bytes),
         progress.samples - progress.done,
         progress.samples
     ));

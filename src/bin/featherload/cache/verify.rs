@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use featherload::cache::{self, Finding, VerifyOptions, VerifyReport};
+use featherload::cache::{self, VerifyFinding, VerifyOptions, VerifyReport};
 use featherload::{Result, error};
 use serde_json::json;
 
@@ -101,7 +101,7 @@ pub fn print(folder: &Path, report: &VerifyReport) -> Result<()> {
     Ok(())
 }
 
-fn text(finding: &Finding) -> String {
+fn text(finding: &VerifyFinding) -> String {
     let at = finding
         .offset
         .map_or(String::new(), |at| format!(" at byte {at}"));

@@ -44,7 +44,7 @@ impl Samples {
         };
         let (index, scan, labels) = open(source)?;
         let of = index.len();
-        let in_store = index.is_to_come();
+        let in_store = index.is_remote();
         let count = if in_store { 0 } else { TRIED.min(of) };
         let tried = (0..count).map(|i| index.file(i * (of - 1) / (count - 1).max(1)));
         Ok(Self {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use featherload::measure::ProcessUsage;
-use featherload::{Error, Loader, Result, Sandboxed, Source};
+use featherload::{Error, Loader, Result, SandboxStatus, Source};
 
 use super::finding::Finding;
 use crate::demo;
@@ -48,7 +48,7 @@ struct Started {
     all_ms: f64,
     /// Of the coordinator and the worker.
     usage: Vec<Result<ProcessUsage>>,
-    sandboxed: Sandboxed,
+    sandboxed: SandboxStatus,
 }
 
 fn start() -> Result<Started> {
@@ -92,8 +92,8 @@ fn start() -> Result<Started> {
 }
 
 /// What the pool's worker, as all that decode files of strangers, was kept from.
-fn sandbox(kept: Sandboxed) -> [Finding; 2] {
-    let possible = Sandboxed::possible();
+fn sandbox(kept: SandboxStatus) -> [Finding; 2] {
+    let possible = SandboxStatus::possible();
     let part = |name, (works, possible), what: &str, fix: &str| {
         // The kernel's own answer decides what would help.
         let fix = match possible {

@@ -3,7 +3,7 @@
 //!
 //! Places are continuous: (0, 0) is the upper left corner of the upper left pixel.
 
-use featherload::recipe::{Augment, Step};
+use featherload::recipe::{AugmentStep, Step};
 
 /// The corners of the row on the original: x and y, clockwise, from the one that has become
 /// the upper left.
@@ -67,22 +67,22 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> Corners {
                 turned
             }
             Step::Augment(augment) => match augment {
-                Augment::Keep => {
+                AugmentStep::Keep => {
                     mixes = true;
                     continue;
                 }
-                Augment::Blend { .. } => {
+                AugmentStep::Blend { .. } => {
                     mixes = false;
                     continue;
                 }
                 _ if mixes => continue,
-                Augment::Affine { matrix: m, .. } => {
+                AugmentStep::Affine { matrix: m, .. } => {
                     [[m[0], m[1], m[2]], [m[3], m[4], m[5]], [0.0, 0.0, 1.0]]
                 }
-                Augment::Perspective {
+                AugmentStep::Perspective {
                     coefficients: c, ..
                 } => [[c[0], c[1], c[2]], [c[3], c[4], c[5]], [c[6], c[7], 1.0]],
-                Augment::Rotate { degrees, .. } => turned(*degrees, (w, h), (w, h)),
+                AugmentStep::Rotate { degrees, .. } => turned(*degrees, (w, h), (w, h)),
                 _ => continue,
             },
             // They move no pixel, or each another way.
@@ -109,7 +109,7 @@ fn turned(degrees: f64, (w, h): (f64, f64), (to_w, to_h): (f64, f64)) -> [[f64; 
 
 #[cfg(test)]
 mod tests {
-    use featherload::recipe::{Interpolation, Rect, RotationStyle, Size};
+    use featherload::recipe::{InterpolationMode, PixelRect, RotationStyle, Size};
 
     use super::*;
 
@@ -118,7 +118,7 @@ mod tests {
         of((200, 100), &steps).map(|corner| corner.map(|x| (x * 1e6).round() / 1e6 + 0.0))
     }
 
-    const CROP: Step = Step::Crop(Rect {
+    const CROP: Step = Step::Crop(PixelRect {
         left: 20,
         top: 10,
         width: 60,
@@ -128,7 +128,7 @@ mod tests {
     fn resize(width: u32, height: u32) -> Step {
         Step::Resize {
             size: Size { height, width },
-            interpolation: Interpolation::Bilinear,
+            interpolation: InterpolationMode::Bilinear,
             antialias: true,
         }
     }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(corners(&[Step::Turn(3)])[0], [0.0, 100.0]);
         let rotate = Step::Rotate {
             degrees: 90.0,
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             size: Size {
                 height: 200,
                 width: 100,
@@ -165,16 +165,16 @@ mod tests {
 
     #[test]
     fn chains_that_are_mixed_leave_the_place_as_it_was() {
-        let affine = Step::Augment(Augment::Affine {
+        let affine = Step::Augment(AugmentStep::Affine {
             matrix: [1.0, 0.0, 50.0, 0.0, 1.0, 0.0],
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             fill: [0; 3],
         });
         assert_eq!(corners(&[affine])[0], [50.0, 0.0]);
         let mixed = [
-            Step::Augment(Augment::Keep),
+            Step::Augment(AugmentStep::Keep),
             affine,
-            Step::Augment(Augment::Blend { by: 0.5 }),
+            Step::Augment(AugmentStep::Blend { by: 0.5 }),
         ];
         assert_eq!(corners(&mixed), corners(&[]));
     }

@@ -1,9 +1,9 @@
 //! Rows of a batch as colours for a screen: what the recipe did to their values at its end is
 //! taken back. The Python package's `preview()` goes by the same rules.
 
-use featherload::batch::{Element, Row};
+use featherload::batch::{BatchRow, PixelElement};
 use featherload::recipe::{ColorOrder, Op};
-use featherload::{Dtype, MemoryLayout, Recipe, Result, bf16, f16};
+use featherload::{DataType, MemoryLayout, Recipe, Result, bf16, f16};
 use image::RgbImage;
 
 /// What there is to take back.
@@ -31,12 +31,17 @@ impl Levels {
     }
 
     /// A row in memory of the host.
-    pub fn picture(&self, row: &Row<'_>, dtype: Dtype, layout: MemoryLayout) -> Result<RgbImage> {
+    pub fn picture(
+        &self,
+        row: &BatchRow<'_>,
+        dtype: DataType,
+        layout: MemoryLayout,
+    ) -> Result<RgbImage> {
         let mut values = match dtype {
-            Dtype::U8 => floats::<u8>(row, |level| f32::from(level) / 255.0)?,
-            Dtype::F16 => floats::<f16>(row, f16::to_f32)?,
-            Dtype::Bf16 => floats::<bf16>(row, bf16::to_f32)?,
-            Dtype::F32 => floats::<f32>(row, |value| value)?,
+            DataType::U8 => floats::<u8>(row, |level| f32::from(level) / 255.0)?,
+            DataType::F16 => floats::<f16>(row, f16::to_f32)?,
+            DataType::Bf16 => floats::<bf16>(row, bf16::to_f32)?,
+            DataType::F32 => floats::<f32>(row, |value| value)?,
         };
         let (height, width) = row.size();
         let pixels = height * width;
@@ -80,6 +85,6 @@ impl Levels {
     }
 }
 
-fn floats<T: Element>(row: &Row<'_>, float: impl Fn(T) -> f32) -> Result<Vec<f32>> {
+fn floats<T: PixelElement>(row: &BatchRow<'_>, float: impl Fn(T) -> f32) -> Result<Vec<f32>> {
     Ok(row.as_slice::<T>()?.iter().map(|v| float(*v)).collect())
 }

@@ -5,13 +5,13 @@
 
 use std::path::PathBuf;
 
-use featherload::index::{Classes, Index, Label};
+use featherload::index::{ClassList, Index, Label};
 use featherload::options::UploadOption;
-use featherload::plan::Plan;
+use featherload::plan::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
-    Batch, DecodeMode, Device, DrawnRow, Dtype, Labels, LoaderBuilder, MemoryLayout, OnError,
-    Position, Rank, Recipe, Result, RowStatus, Sampler, Tail,
+    Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
+    MemoryLayout, OnError, Position, Rank, Recipe, Result, RowStatus, Sampler,
 };
 use image::RgbImage;
 use serde::Serialize;
@@ -110,7 +110,7 @@ pub fn read(args: &PreviewArgs) -> Result<Preview> {
     });
     let mut samples: Vec<Sample> = samples.collect();
     let all: Vec<u64> = (0..index.len()).collect();
-    originals(args, &recipe, index.chosen(&all)?, &mut samples)?;
+    originals(args, &recipe, index.subset(&all)?, &mut samples)?;
     draws(args, &recipe, index, &mut samples)?;
     Ok(Preview {
         source: setup.options.source_name(),
@@ -126,7 +126,7 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     if !args.ids.is_empty() {
         let (index, scan) = setup.options.data()?.open()?;
         print_skipped(scan.as_ref());
-        return Ok((index.chosen(&args.ids)?, args.ids.clone()));
+        return Ok((index.subset(&args.ids)?, args.ids.clone()));
     }
     // Of a recipe whose rows have sizes of their own all headers would be read.
     let builder = setup
@@ -135,11 +135,11 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     let loader = builder.num_workers(0).build()?;
     print_skipped(loader.scan_report());
     let ids = first(loader.plan(), args.rows);
-    Ok((loader.index().chosen(&ids)?, ids))
+    Ok((loader.index().subset(&ids)?, ids))
 }
 
 /// The first samples of the first epoch, each once.
-fn first(plan: &Plan, rows: u32) -> Vec<u64> {
+fn first(plan: &EpochPlan, rows: u32) -> Vec<u64> {
     let mut ids = Vec::new();
     let batches = (0..plan.batches()).flat_map(|batch| {
         let at = plan.mark(0, batch);
@@ -175,7 +175,7 @@ fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBui
     let builder = setup.builder(index.into())?;
     Ok(builder
         .batch_size(rows as u32)
-        .tail(Tail::Short)
+        .tail(EpochTail::Short)
         .rank(Rank::default())
         .on_error(OnError::Skip)
         .num_workers(WORKERS.min(rows)))
@@ -196,7 +196,7 @@ fn originals(
     (decode.color, decode.mode) = (ColorOrder::Rgb, Some(DecodeMode::Full));
     let whole = Recipe::new("originals")
         .then(decode)
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc);
     let builder = in_order(on_cpu(args)?, index, 1)?.recipe(whole.clone());
     let build = || builder.depth(2).epochs(1).build();
@@ -294,7 +294,7 @@ fn fault_of(batch: &Batch, row: usize) -> Option<String> {
     ))
 }
 
-fn label_of(label: Label<'_>, classes: &Classes) -> Option<String> {
+fn label_of(label: Label<'_>, classes: &ClassList) -> Option<String> {
     match label {
         Label::None | Label::Class(-1) => None,
         Label::Class(class) => Some(class_name(class, classes)),
@@ -302,13 +302,13 @@ fn label_of(label: Label<'_>, classes: &Classes) -> Option<String> {
     }
 }
 
-fn label_in(labels: &Labels, row: usize, classes: &Classes) -> Option<String> {
+fn label_in(labels: &BatchLabels, row: usize, classes: &ClassList) -> Option<String> {
     match labels {
-        Labels::Classes(all) => {
+        BatchLabels::Classes(all) => {
             let class = all.get(row).copied().filter(|class| *class >= 0)?;
             Some(class_name(class, classes))
         }
-        Labels::Vectors { width, values } => {
+        BatchLabels::Vectors { width, values } => {
             let vector = values.get(row * width..(row + 1) * width)?;
             Some(shares(vector, classes))
         }
@@ -316,13 +316,13 @@ fn label_in(labels: &Labels, row: usize, classes: &Classes) -> Option<String> {
     }
 }
 
-fn class_name(class: i64, classes: &Classes) -> String {
+fn class_name(class: i64, classes: &ClassList) -> String {
     let name = classes.name(class).map(|name| name.to_string_lossy());
     name.map_or_else(|| class.to_string(), |name| name.into_owned())
 }
 
 /// A vector over the classes as its two largest parts; a short one of something else as it is.
-fn shares(vector: &[f32], classes: &Classes) -> String {
+fn shares(vector: &[f32], classes: &ClassList) -> String {
     let sum: f32 = vector.iter().sum();
     if (sum - 1.0).abs() > 1e-3 {
         let numbers: Vec<String> = vector.iter().take(6).map(|v| format!("{v:.2}")).collect();
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn mixed_labels_are_said_as_shares() {
-        let classes = Classes::new(["ant", "bee", "cat"]).unwrap();
+        let classes = ClassList::new(["ant", "bee", "cat"]).unwrap();
         assert_eq!(shares(&[0.25, 0.0, 0.75], &classes), "0.75 cat + 0.25 ant");
         assert_eq!(shares(&[0.0, 1.0, 0.0], &classes), "bee");
         assert_eq!(shares(&[4.0, 2.5], &classes), "4.00 2.50");

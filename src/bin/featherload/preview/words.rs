@@ -61,14 +61,14 @@ fn number(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use featherload::recipe::{Augment, Interpolation, Rect};
+    use featherload::recipe::{AugmentStep, InterpolationMode, PixelRect};
 
     use super::*;
 
     #[test]
     fn steps_are_said_with_their_numbers() {
         let said = |step: Step| one(&step).unwrap_or_default();
-        let rect = Rect {
+        let rect = PixelRect {
             left: 40,
             top: 12,
             width: 312,
@@ -78,15 +78,18 @@ mod tests {
         assert_eq!(said(Step::Mirror), "mirror");
         assert_eq!(said(Step::Turn(3)), "turn 3");
         assert_eq!(said(Step::Brightness(1.2)), "brightness 1.20");
-        assert_eq!(said(Step::Augment(Augment::AutoContrast)), "auto contrast");
-        assert_eq!(said(Step::Augment(Augment::Color(0.75))), "color 0.75");
         assert_eq!(
-            said(Step::Augment(Augment::Posterize { bits: 4 })),
+            said(Step::Augment(AugmentStep::AutoContrast)),
+            "auto contrast"
+        );
+        assert_eq!(said(Step::Augment(AugmentStep::Color(0.75))), "color 0.75");
+        assert_eq!(
+            said(Step::Augment(AugmentStep::Posterize { bits: 4 })),
             "posterize 4"
         );
-        let turned = Augment::Rotate {
+        let turned = AugmentStep::Rotate {
             degrees: -12.5,
-            interpolation: Interpolation::Nearest,
+            interpolation: InterpolationMode::Nearest,
             fill: [0; 3],
         };
         assert_eq!(said(Step::Augment(turned)), "rotate -12.50");

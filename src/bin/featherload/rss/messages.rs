@@ -2,7 +2,7 @@
 //! to each other: JSON lines from the one; from the other an empty line, which begins the
 //! next epoch.
 
-use featherload::measure::{Member, Role};
+use featherload::measure::{PoolProcess, ProcessRole};
 use serde::{Deserialize, Serialize};
 
 /// From the consumer.
@@ -43,13 +43,13 @@ pub struct Status {
 
 impl Status {
     /// The processes to sample.
-    pub fn members(&self) -> Vec<Member> {
-        let member = |role| move |pid| Member { role, pid };
+    pub fn members(&self) -> Vec<PoolProcess> {
+        let member = |role| move |pid| PoolProcess { role, pid };
         let workers = self.workers.iter().copied();
         std::iter::once(self.consumer)
-            .map(member(Role::Consumer))
-            .chain(self.coordinator.map(member(Role::Coordinator)))
-            .chain(workers.map(member(Role::Worker)))
+            .map(member(ProcessRole::Consumer))
+            .chain(self.coordinator.map(member(ProcessRole::Coordinator)))
+            .chain(workers.map(member(ProcessRole::Worker)))
             .collect()
     }
 

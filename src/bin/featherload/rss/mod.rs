@@ -18,7 +18,7 @@ mod watch;
 
 use std::time::Duration;
 
-use featherload::forecast::MemoryForecast;
+use featherload::forecast::RunMemory;
 use featherload::measure::PageCache;
 use featherload::{Error, Result};
 
@@ -40,7 +40,7 @@ pub fn run(args: RssArgs) -> Result<Outcome> {
 
 /// What can be refused before minutes of measuring; and what each number of workers takes at
 /// most.
-fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
+fn check(args: &RssArgs) -> Result<Vec<RunMemory>> {
     let setup = Setup::new(&args.loader, &args.source)?;
     let source = setup.options.data()?;
     setup.options.recipe()?;
@@ -58,7 +58,7 @@ fn check(args: &RssArgs) -> Result<Vec<MemoryForecast>> {
         .memory_with_workers(&args.num_workers.0)
 }
 
-fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<Outcome> {
+fn measure(args: &RssArgs, planned: &[RunMemory]) -> Result<Outcome> {
     let setup = Setup::new(&args.loader, &args.source)?;
     let mut ready = Ready::default();
     let pools = args.num_workers.0.iter().zip(planned);
@@ -91,7 +91,7 @@ fn measure(args: &RssArgs, planned: &[MemoryForecast]) -> Result<Outcome> {
 }
 
 /// One fresh pool in a fresh tree of processes.
-fn measure_pool(args: &RssArgs, workers: usize, planned: &MemoryForecast) -> Result<(Row, Ready)> {
+fn measure_pool(args: &RssArgs, workers: usize, planned: &RunMemory) -> Result<(Row, Ready)> {
     let mut pool = Watched::start(workers, child::IMAGES)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,

@@ -1,7 +1,7 @@
 //! What `rss` found; the names are the contract of `--json`.
 
 use featherload::measure::statistics::{growth, slope};
-use featherload::measure::{Memory, PageCache, SteadyMemory};
+use featherload::measure::{PageCache, ProcessMemory, SteadyMemory};
 use serde::Serialize;
 
 use crate::output::{mib, mib_at_most};
@@ -92,13 +92,13 @@ pub struct EpochMedian {
 }
 
 /// PSS but for what is mapped of the ring.
-pub fn without_ring(memory: &Memory) -> u64 {
+pub fn without_ring(memory: &ProcessMemory) -> u64 {
     memory.pss_bytes.saturating_sub(memory.pss_ring_bytes)
 }
 
 /// PSS but for what is mapped of the ring and of input files, whose pages are the
 /// system's page cache: who maps them takes no memory by it.
-pub fn own(memory: &Memory) -> u64 {
+pub fn own(memory: &ProcessMemory) -> u64 {
     without_ring(memory).saturating_sub(memory.pss_input_bytes)
 }
 

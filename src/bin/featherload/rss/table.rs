@@ -1,7 +1,7 @@
 //! The report for people.
 
 use featherload::Result;
-use featherload::measure::{Memory, Role, SteadyProcess};
+use featherload::measure::{ProcessMemory, ProcessRole, SteadyProcess};
 
 use super::report::{Row, RssReport};
 use super::watch::WARM_ROWS;
@@ -146,7 +146,7 @@ fn shortened(text: &str, columns: usize) -> String {
 }
 
 /// One of the figures of a process.
-type Part = (&'static str, fn(&Memory) -> u64);
+type Part = (&'static str, fn(&ProcessMemory) -> u64);
 
 /// Figures of processes, in tables that fit.
 const OF_PROCESSES: [&[Part]; 2] = [
@@ -183,7 +183,7 @@ fn print_processes(report: &RssReport) -> Result<()> {
 }
 
 fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
-    for role in Role::ALL {
+    for role in ProcessRole::ALL {
         let processes: Vec<&SteadyProcess> = row.steady.of_role(role).collect();
         let Some(first) = processes.first() else {
             continue;
@@ -194,7 +194,9 @@ fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
         };
         let memory = match role {
             // One of them that is like the others.
-            Role::Worker => Memory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>()),
+            ProcessRole::Worker => {
+                ProcessMemory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>())
+            }
             _ => first.memory,
         };
         print_memory(row, &name, &memory, parts)?;
@@ -202,7 +204,7 @@ fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
     print_memory(row, "all", &row.steady.total, parts)
 }
 
-fn print_memory(row: &Row, name: &str, memory: &Memory, parts: &[Part]) -> Result<()> {
+fn print_memory(row: &Row, name: &str, memory: &ProcessMemory, parts: &[Part]) -> Result<()> {
     let values: Vec<f64> = parts.iter().map(|(_, bytes)| mib(bytes(memory))).collect();
     line(&format!(
         "{:>7}  {name:<16}{}",

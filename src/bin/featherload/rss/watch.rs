@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use featherload::measure::{Member, Memory, SteadyMemory, TreeSample};
+use featherload::measure::{PoolProcess, ProcessMemory, SteadyMemory, TreeSample};
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
@@ -186,7 +186,7 @@ impl Watched {
         status.is_some_and(|s| s.every_worker_committed(WARM_ROWS))
     }
 
-    fn members(&self) -> Vec<Member> {
+    fn members(&self) -> Vec<PoolProcess> {
         match &self.status {
             Some(status) => status.members(),
             // Its pool is made before it says who is there.
@@ -249,5 +249,5 @@ impl Drop for Watched {
 
 /// A process that ended, and that nobody has reaped, has no memory to be read.
 fn is_there(pid: i32) -> bool {
-    Memory::read(pid).is_ok_and(|memory| memory.rss_bytes > 0)
+    ProcessMemory::read(pid).is_ok_and(|memory| memory.rss_bytes > 0)
 }

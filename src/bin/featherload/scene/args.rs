@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use featherload::internals::Drilled;
+use featherload::internals::DrillBuilder;
 use featherload::options::cli;
 use featherload::scene::{SceneBuilder, SceneKind};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use featherload::options::cli;
-use featherload::scene::{CameraCount, SceneOptions, SceneSummary, Split, scene_svg};
+use featherload::scene::{CameraCount, SceneOptions, SceneSplit, SceneSummary, scene_svg};
 use featherload::{Lens, Result, Scene};
 
 use crate::outcome::Outcome;
@@ -68,7 +68,7 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
 
 /// The report for people.
 fn lines(report: &SceneSummary, points: Option<u64>) -> Vec<String> {
-    let splits = Split::ALL.into_iter().filter_map(|split| {
+    let splits = SceneSplit::ALL.into_iter().filter_map(|split| {
         let count = report.splits.get(&split)?;
         Some(format!("{} {}", output::grouped(*count), split.name()))
     });

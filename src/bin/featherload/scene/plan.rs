@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use featherload::scene::{SceneDeviceMemory, SceneForecast, SceneWorkerMemory};
+use featherload::scene::{SceneDeviceMemory, SceneMemoryPlan, SceneWorkerMemory};
 use featherload::{Error, Result, error};
 
 use crate::flags;
@@ -16,7 +16,7 @@ use crate::output::{self, grouped, line, mib_at_most};
 /// The refusal.
 pub fn print(
     scene: &Path,
-    (forecast, refusal): (SceneForecast, Option<Error>),
+    (forecast, refusal): (SceneMemoryPlan, Option<Error>),
     slot: &[String; 2],
     json: bool,
 ) -> Result<Outcome> {
@@ -26,7 +26,7 @@ pub fn print(
     Ok(Outcome::Done)
 }
 
-fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Result<()> {
+fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> Result<()> {
     let m = &f.memory;
     line(&format!(
         "{} | {} | {} | {}",
@@ -115,8 +115,8 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
             "why",
             &format!(
                 "with images in memory the run takes {}, and there is room for {}",
-                error::needed(f.store.needed_bytes),
-                error::room(room)
+                error::size_rounded_up(f.store.needed_bytes),
+                error::size_rounded_down(room)
             ),
         )?;
         let kept = match room < limit.bytes {
@@ -127,7 +127,7 @@ fn print_text(scene: &Path, f: &SceneForecast, [one, many]: &[String; 2]) -> Res
             "limit",
             &format!(
                 "{} ({}{kept})",
-                error::room(limit.bytes),
+                error::size_rounded_down(limit.bytes),
                 flags::in_place(limit.by)
             ),
         )?;
@@ -173,7 +173,7 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     if let Some(limit) = d.limit_bytes {
         told(
             "limit",
-            &format!("{} (--gpu-memory-limit)", error::room(limit)),
+            &format!("{} (--gpu-memory-limit)", error::size_rounded_down(limit)),
         )?;
     }
     match d.host_image_bytes {

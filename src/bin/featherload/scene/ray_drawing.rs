@@ -2,7 +2,7 @@
 
 use featherload::Result;
 use featherload::rays::{RayBatch, RayField};
-use featherload::scene::{Points, Scene, scene_svg};
+use featherload::scene::{PointCloud, Scene, scene_svg};
 
 /// The scene with a dot on each ray, in the ray's colour, a tenth of what the cameras span
 /// away from where it starts: before each camera its image, coarse. At most 2,000 are drawn.
@@ -15,7 +15,7 @@ pub fn draw(scene: &Scene, batch: &RayBatch) -> Result<String> {
     let width = batch.width(RayField::Colors);
     let valid = batch.valid()?;
     let reach = reach(scene);
-    let mut ends = Points::default();
+    let mut ends = PointCloud::default();
     for ray in (0..batch.len()).filter(|ray| valid[*ray] == 1) {
         let (from, along) = (origins[ray], directions[ray]);
         ends.xyz

@@ -37,7 +37,7 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
         return rss::measure_scene(&args);
     }
     if args.plan {
-        let forecast = args.builder()?.forecast_with_refusal()?;
+        let forecast = args.builder()?.memory_plan_with_refusal()?;
         let rays = output::grouped(args.rays());
         let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
         return plan::print(args.scene(), forecast, &batches, args.json);

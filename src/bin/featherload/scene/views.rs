@@ -73,7 +73,7 @@ impl ViewsArgs {
 pub fn run(args: ViewsArgs) -> Result<Outcome> {
     let began = Instant::now();
     if args.plan {
-        let forecast = args.builder()?.forecast_with_refusal()?;
+        let forecast = args.builder()?.memory_plan_with_refusal()?;
         let views = ["view".to_owned(), "views".to_owned()];
         return plan::print(&args.scene, forecast, &views, args.json);
     }

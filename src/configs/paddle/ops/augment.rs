@@ -1,40 +1,41 @@
 //! Augmentation policies.
 
 use super::backend::PLAIN_FILTERS;
-use super::held::Held;
-use super::pipe::Pipe;
+use super::image_form::ImageForm;
+use super::op_pipeline::OpPipeline;
 use super::stages;
 use crate::configs::paddle::params::channels;
-use crate::configs::paddle::params::{Params, Read};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::{
-    AugMix, AutoAugment, AutoPolicy, ChainDepth, Interpolation, RandAugment, RandTable, TimmAugment,
+    AugMix, AutoAugment, AutoPolicy, ChainDepth, InterpolationMode, RandAugment, RandTable,
+    TimmAugment,
 };
 
-pub(crate) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn timm(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     pipe.needs_bytes(params)?;
-    let p = params.chance("prob", 1.0)?;
+    let p = params.probability("prob", 1.0)?;
     let config = params.text("config_str")?.unwrap_or("rand-m9-mstd0.5-inc1");
     // Read by translations in pixels alone, which no `inc` policy has.
     params.ignore(&["img_size"]);
     let mean = params.colour("mean")?.unwrap_or([0.485, 0.456, 0.406]);
-    let drawn = || vec![Interpolation::Bilinear, Interpolation::Bicubic];
+    let drawn = || vec![InterpolationMode::Bilinear, InterpolationMode::Bicubic];
     let interpolation = match params.text("interpolation")? {
-        Some("bicubic") => vec![Interpolation::Bicubic],
-        Some("bilinear") => vec![Interpolation::Bilinear],
+        Some("bicubic") => vec![InterpolationMode::Bicubic],
+        Some("bilinear") => vec![InterpolationMode::Bilinear],
         Some("random" | "") => drawn(),
         // Null; but bicubic where nothing is written.
         None if params.given(&["interpolation"]) => drawn(),
-        None => vec![Interpolation::Bicubic],
+        None => vec![InterpolationMode::Bicubic],
         Some(other) => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "interpolation",
                 format_args!("interpolation is '{other}': use bilinear, bicubic or random"),
             ));
         }
     };
     // Also where it does not happen.
-    pipe.held = Held::Array;
+    pipe.form = ImageForm::Array;
     if p == 0.0 {
         pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
@@ -48,26 +49,30 @@ pub(crate) fn timm(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     Ok(())
 }
 
-pub(crate) fn auto(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn auto(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     pipe.needs_bytes(params)?;
     if let Some(fill) = params.colour("fillcolor")?
         && fill != [128.0; 3]
     {
-        return Err(params.wrong("fillcolor", "fillcolor: only 128 is served"));
+        return Err(params.mistake_at("fillcolor", "fillcolor: only 128 is served"));
     }
     pipe.push(AutoAugment {
         policy: AutoPolicy::Imagenet,
     });
-    pipe.held = Held::Array;
+    pipe.form = ImageForm::Array;
     Ok(())
 }
 
 /// One of the RandAugments; `of` has its defaults.
-fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: RandAugment) -> Read<RandAugment> {
+fn layers(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+    of: RandAugment,
+) -> ConfigResult<RandAugment> {
     pipe.needs_rgb(params)?;
     pipe.needs_bytes(params)?;
-    pipe.held = Held::Array;
+    pipe.form = ImageForm::Array;
     Ok(RandAugment {
         num_ops: params.whole_or("num_layers", 2)?,
         magnitude: params.number_or("magnitude", of.magnitude)?,
@@ -76,7 +81,7 @@ fn layers(params: &mut Params<'_>, pipe: &mut Pipe<'_>, of: RandAugment) -> Read
     })
 }
 
-pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     let of = RandAugment {
         magnitude: 5.0,
         table: RandTable::Paddle,
@@ -89,7 +94,10 @@ pub(crate) fn rand(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 }
 
 /// EfficientNetV2's.
-pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_v2(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     let magnitudes = stages::progress_magnitude(params, pipe)?;
     let of = RandAugment {
         magnitude: 5.0,
@@ -106,12 +114,15 @@ pub(crate) fn rand_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
     Ok(())
 }
 
-pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_v3(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     let interpolation = params.choice("interpolation", &PLAIN_FILTERS)?;
     let of = RandAugment {
         magnitude: 3.0,
         table: RandTable::Paddle3,
-        interpolation: interpolation.unwrap_or(Interpolation::Bicubic),
+        interpolation: interpolation.unwrap_or(InterpolationMode::Bicubic),
         ..RandAugment::default()
     };
     let op = layers(params, pipe, of)?;
@@ -119,10 +130,13 @@ pub(crate) fn rand_v3(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
     Ok(())
 }
 
-pub(crate) fn rand_v4(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_v4(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     pipe.needs_bytes(params)?;
-    pipe.held = Held::Array;
+    pipe.form = ImageForm::Array;
     pipe.push(RandAugment {
         table: RandTable::Paddle4,
         ..RandAugment::default()
@@ -130,10 +144,13 @@ pub(crate) fn rand_v4(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
     Ok(())
 }
 
-pub(crate) fn aug_mix(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn aug_mix(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     let op = AugMix {
-        p: params.chance("prob", 0.5)?,
+        p: params.probability("prob", 0.5)?,
         alpha: params.number_or("aug_prob_coeff", 0.1)?,
         width: params.whole_or("mixture_width", 3)?,
         depth: match params.number_or("mixture_depth", 1.0)? {
@@ -143,8 +160,8 @@ pub(crate) fn aug_mix(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> 
         severity: params.number_or("aug_severity", 1.0)?,
     };
     if op.p == 0.0 {
-        if pipe.held != Held::Floats {
-            pipe.held = Held::Array;
+        if pipe.form != ImageForm::Floats {
+            pipe.form = ImageForm::Array;
         }
         pipe.note(params, "prob is 0, so it is left out");
         return Ok(());

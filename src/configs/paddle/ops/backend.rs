@@ -1,30 +1,30 @@
 //! Parameters that all of PaddleClas' resizes have: who resizes, and by which filter.
 
-use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::Interpolation;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::recipe::InterpolationMode;
 
 /// The filters of operations that turn and move pixels.
-pub(super) const PLAIN_FILTERS: [(&str, Interpolation); 3] = [
-    ("nearest", Interpolation::Nearest),
-    ("bilinear", Interpolation::Bilinear),
-    ("bicubic", Interpolation::Bicubic),
+pub(super) const PLAIN_FILTERS: [(&str, InterpolationMode); 3] = [
+    ("nearest", InterpolationMode::Nearest),
+    ("bilinear", InterpolationMode::Bilinear),
+    ("bicubic", InterpolationMode::Bicubic),
 ];
 
 /// OpenCV or Pillow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Backend {
+pub(super) enum ResizeBackend {
     Cv2,
     Pil,
 }
 
-pub(super) fn backend(params: &mut Params<'_>) -> Read<Backend> {
+pub(super) fn backend(params: &mut ConfigParams<'_>) -> ConfigResult<ResizeBackend> {
     let Some(name) = params.text("backend")? else {
-        return Ok(Backend::Cv2);
+        return Ok(ResizeBackend::Cv2);
     };
     match name.to_ascii_lowercase().as_str() {
-        "cv2" => Ok(Backend::Cv2),
-        "pil" => Ok(Backend::Pil),
-        _ => Err(params.wrong(
+        "cv2" => Ok(ResizeBackend::Cv2),
+        "pil" => Ok(ResizeBackend::Pil),
+        _ => Err(params.mistake_at(
             "backend",
             format_args!("backend is '{name}': use cv2 or pil"),
         )),
@@ -33,24 +33,24 @@ pub(super) fn backend(params: &mut Params<'_>) -> Read<Backend> {
 
 /// The parameter of this name, which none of PaddleClas' resizes has to have.
 pub(super) fn interpolation(
-    params: &mut Params<'_>,
-    backend: Backend,
-    default: Interpolation,
-) -> Read<Interpolation> {
+    params: &mut ConfigParams<'_>,
+    backend: ResizeBackend,
+    default: InterpolationMode,
+) -> ConfigResult<InterpolationMode> {
     let Some(name) = params.text("interpolation")? else {
         return Ok(default);
     };
     Ok(match (name.to_ascii_lowercase().as_str(), backend) {
-        ("bilinear", _) => Interpolation::Bilinear,
-        ("bicubic", _) => Interpolation::Bicubic,
-        ("nearest", Backend::Pil) => Interpolation::Nearest,
-        ("lanczos", Backend::Pil) => Interpolation::Lanczos,
+        ("bilinear", _) => InterpolationMode::Bilinear,
+        ("bicubic", _) => InterpolationMode::Bicubic,
+        ("nearest", ResizeBackend::Pil) => InterpolationMode::Nearest,
+        ("lanczos", ResizeBackend::Pil) => InterpolationMode::Lanczos,
         (_, backend) => {
             let served = match backend {
-                Backend::Cv2 => "bilinear or bicubic",
-                Backend::Pil => "nearest, bilinear, bicubic or lanczos",
+                ResizeBackend::Cv2 => "bilinear or bicubic",
+                ResizeBackend::Pil => "nearest, bilinear, bicubic or lanczos",
             };
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "interpolation",
                 format_args!("interpolation is '{name}': use {served} here"),
             ));

@@ -1,61 +1,63 @@
 //! From files to pixels. OpenCV turns pictures as EXIF says, Pillow's `open` does
 //! not; both drop alpha, where featherload composites it by default.
 
-use super::backend::{Backend, backend};
-use super::held::Held;
-use super::pipe::Pipe;
-use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::{Alpha, Background, ColorOrder, Decode, DecodeMode, Truncated, Upright};
+use super::backend::{ResizeBackend, backend};
+use super::image_form::ImageForm;
+use super::op_pipeline::OpPipeline;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::recipe::{
+    AlphaMode, BackgroundColor, ColorOrder, Decode, DecodeMode, OrientationMode, TruncationPolicy,
+};
 
 pub(crate) fn by_opencv(color: ColorOrder) -> Decode {
     Decode {
         color,
         mode: Some(DecodeMode::Full),
-        background: Background::default(),
-        orientation: Upright::Exif,
-        alpha: Alpha::Drop,
-        truncated: Truncated::Refuse,
+        background: BackgroundColor::default(),
+        orientation: OrientationMode::Exif,
+        alpha: AlphaMode::Drop,
+        truncated: TruncationPolicy::Refuse,
     }
 }
 
 pub(crate) fn by_pillow(color: ColorOrder) -> Decode {
     Decode {
-        orientation: Upright::Stored,
+        orientation: OrientationMode::Stored,
         ..by_opencv(color)
     }
 }
 
-pub(crate) fn image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     let to_rgb = params.flag("to_rgb", true)?;
     let to_np = params.flag("to_np", true)?;
     let backend = backend(params)?;
     if params.flag("channel_first", false)? {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "channel_first",
             "channel_first is true, and the operations after it need false",
         ));
     }
     if !pipe.ops.is_empty() {
-        return Err(params.wrong("", "comes after an operation that decodes: remove it"));
+        return Err(params.mistake_at("", "comes after an operation that decodes: remove it"));
     }
     // A picture that stays Pillow's is RGB; an array that stays OpenCV's is BGR.
     let is_rgb = match (to_np, backend) {
         (true, _) => to_rgb,
-        (false, Backend::Pil) => true,
-        (false, Backend::Cv2) => false,
+        (false, ResizeBackend::Pil) => true,
+        (false, ResizeBackend::Cv2) => false,
     };
     pipe.color = if is_rgb {
         ColorOrder::Rgb
     } else {
         ColorOrder::Bgr
     };
-    pipe.held = match (to_np, backend) {
-        (false, Backend::Pil) => Held::Picture,
-        _ => Held::Array,
+    pipe.form = match (to_np, backend) {
+        (false, ResizeBackend::Pil) => ImageForm::Picture,
+        _ => ImageForm::Array,
     };
     pipe.push(match backend {
-        Backend::Cv2 => by_opencv(pipe.color),
-        Backend::Pil => by_pillow(pipe.color),
+        ResizeBackend::Cv2 => by_opencv(pipe.color),
+        ResizeBackend::Pil => by_pillow(pipe.color),
     });
     Ok(())
 }

@@ -1,17 +1,20 @@
 //! Boxes that are erased.
 
-use super::held::Held;
+use super::image_form::ImageForm;
+use super::op_pipeline::{OpPipeline, ValueScale};
 use super::pad::level;
-use super::pipe::{Pipe, Values};
 use crate::configs::paddle::params::channels;
-use crate::configs::paddle::params::{Params, Read};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::{
-    Aspect, CropWithPadding, Cutout, Erasing, HideAndSeek, MemoryLayout, PerChannel, RandomErasing,
-    Span,
+    AspectDistribution, CropWithPadding, Cutout, EraseFill, HideAndSeek, MemoryLayout, PerChannel,
+    RandomErasing, Span,
 };
 
-pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    let p = params.chance("EPSILON", 0.5)?;
+pub(crate) fn random_erasing(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
+    let p = params.probability("EPSILON", 0.5)?;
     let low = params.number_or("sl", 0.02)?;
     let high = params.number_or("sh", 0.4)?;
     let ratio = params.number_or("r1", 0.3)?;
@@ -25,64 +28,68 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
     }
     pipe.needs_array(params)?;
     if pipe.zero_channel {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "",
             "erases only the first of four channels, and channel_num is 4 before it: move it \
              before NormalizeImage",
         ));
     }
     if pipe.chw && !pipe.tensor {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "",
             "needs an array of height x width x 3, and comes after a transpose: move it before \
              ToCHWImage",
         ));
     }
     if ratio <= 0.0 {
-        return Err(params.wrong("r1", format_args!("r1 is {ratio}: use more than 0")));
+        return Err(params.mistake_at("r1", format_args!("r1 is {ratio}: use more than 0")));
     }
-    let in_bytes = pipe.values == Values::Levels && pipe.held != Held::Floats;
+    let in_bytes = pipe.values == ValueScale::Levels && pipe.form != ImageForm::Floats;
     let mean = match in_bytes {
         // NumPy cuts what it writes into bytes.
         true => mean.map(f64::trunc),
         false => mean,
     };
     let value = match mode {
-        "pixel" => Erasing::Random,
-        "const" => Erasing::Value(channels(mean)),
+        "pixel" => EraseFill::Random,
+        "const" => EraseFill::Value(channels(mean)),
         other => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "mode",
                 format_args!("mode is '{other}': use pixel or const"),
             ));
         }
     };
     match (value, pipe.values) {
-        (Erasing::Random, Values::Normalised) => {}
-        (Erasing::Random, _) => {
-            return Err(params.wrong(
+        (EraseFill::Random, ValueScale::Normalised) => {}
+        (EraseFill::Random, _) => {
+            return Err(params.mistake_at(
                 "mode",
                 "mode pixel draws normalised values: move RandomErasing after NormalizeImage",
             ));
         }
-        (Erasing::Value(_), Values::Normalised) if mean != [0.0; 3] => pipe.note(
+        (EraseFill::Value(_), ValueScale::Normalised) if mean != [0.0; 3] => pipe.note(
             params,
             "mean is a normalised value here, as in PaddleClas, not a mean colour",
         ),
-        (Erasing::Value(_), Values::Parts) if mean != [0.0; 3] => {
-            return Err(params.wrong(
+        (EraseFill::Value(_), ValueScale::Parts) if mean != [0.0; 3] => {
+            return Err(params.mistake_at(
                 "mean",
                 "is served before ToTensor or after Normalize: move \
                                              it there",
             ));
         }
-        (Erasing::Value(_), _) => {}
+        (EraseFill::Value(_), _) => {}
     }
     pipe.push(RandomErasing {
         p,
         scale: Span(low, high),
         ratio: Span(ratio.min(1.0 / ratio), ratio.max(1.0 / ratio)),
-        aspect: if log { Aspect::Log } else { Aspect::Uniform },
+        aspect: if log {
+            AspectDistribution::Log
+        } else {
+            AspectDistribution::Uniform
+        },
         attempts,
         value,
     });
@@ -90,8 +97,8 @@ pub(crate) fn random_erasing(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Re
 }
 
 /// On levels, or on what NormalizeImage left: it fills with the same numbers.
-pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
-    if pipe.chw || pipe.values == Values::Parts {
+pub(crate) fn cutout(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
+    if pipe.chw || pipe.values == ValueScale::Parts {
         pipe.needs_levels(params)?;
     }
     pipe.needs_array(params)?;
@@ -102,7 +109,7 @@ pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     match params.text("fill_value")? {
         None | Some("none") => {}
         Some(other) => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "fill_value",
                 format_args!(
                     "fill_value is '{other}': use none (a random colour), the only one that \
@@ -138,19 +145,22 @@ pub(crate) fn cutout(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 }
 
 /// The box is that of paddle.vision's RandomResizedCrop, which it derives from.
-pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn crop_with_padding(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     // It resizes nothing.
     params.ignore(&["size", "interpolation", "key"]);
     if params.is_list("padding_num") {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "padding_num",
             "is a list, and NumPy makes 64-bit numbers of it that no later operation takes: use \
              one number",
         ));
     }
     let op = CropWithPadding {
-        p: params.chance("prob", 1.0)?,
+        p: params.probability("prob", 1.0)?,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
         ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
         value: PerChannel(level(params, "padding_num", 0.0)?),
@@ -159,11 +169,11 @@ pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
         pipe.note(params, "prob is 0, so it is left out");
         return Ok(());
     }
-    pipe.held = match pipe.held {
-        Held::Floats => Held::Floats,
+    pipe.form = match pipe.form {
+        ImageForm::Floats => ImageForm::Floats,
         // It gives an array where it happens, and leaves a picture alone where not.
-        Held::Picture | Held::Either if op.p < 1.0 => Held::Either,
-        _ => Held::Array,
+        ImageForm::Picture | ImageForm::Either if op.p < 1.0 => ImageForm::Either,
+        _ => ImageForm::Array,
     };
     pipe.push(op);
     Ok(())
@@ -171,7 +181,10 @@ pub(crate) fn crop_with_padding(params: &mut Params<'_>, pipe: &mut Pipe<'_>) ->
 
 /// Its probability is `prob` times the part of 240 epochs that is over, by a count that
 /// nothing in PaddleClas advances.
-pub(crate) fn grid_mask(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn grid_mask(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     params.ignore(&["d1", "d2", "rotate", "ratio", "mode", "prob"]);
     pipe.note(
         params,
@@ -182,10 +195,13 @@ pub(crate) fn grid_mask(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()
 }
 
 /// Zeros in cells of a grid. It takes an array for 3 x height x width, whatever it is.
-pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn hide_and_seek(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_array(params)?;
     if pipe.tensor {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "",
             "needs an array, and ToTensor gives a tensor: use NormalizeImage instead of ToTensor",
         ));
@@ -195,7 +211,7 @@ pub(crate) fn hide_and_seek(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
         false => MemoryLayout::Nhwc,
     };
     if layout == MemoryLayout::Nhwc && pipe.zero_channel {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "",
             "takes the channels for a width, and channel_num: 4 gives it 4 of them: move it before \
              NormalizeImage",

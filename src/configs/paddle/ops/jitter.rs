@@ -1,25 +1,31 @@
 //! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures, and
 //! colour noise.
 
-use super::held::Held;
-use super::pipe::Pipe;
-use crate::configs::paddle::params::{Params, Read};
+use super::image_form::ImageForm;
+use super::op_pipeline::OpPipeline;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::{ColorJitter, JitterStyle, PcaLighting, Span};
 
-pub(crate) fn color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn color_jitter(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     params.ignore(&["keys"]);
     // 2, the default, is always.
-    let p = params.chance("prob", 2.0)?;
+    let p = params.probability("prob", 2.0)?;
     jitter(params, pipe, p)
 }
 
 /// paddle.vision's own.
-pub(crate) fn raw_color_jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn raw_color_jitter(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     params.ignore(&["keys"]);
     jitter(params, pipe, 1.0)
 }
 
-fn jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>, p: f64) -> Read<()> {
+fn jitter(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>, p: f64) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     let op = ColorJitter {
         brightness: around_one(params, "brightness")?,
@@ -35,10 +41,10 @@ fn jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>, p: f64) -> Read<()> {
         return Ok(());
     }
     pipe.needs_bytes(params)?;
-    pipe.held = match pipe.held {
+    pipe.form = match pipe.form {
         // What it leaves alone stays what it was.
-        Held::Picture | Held::Either if p < 1.0 => Held::Either,
-        _ => Held::Array,
+        ImageForm::Picture | ImageForm::Either if p < 1.0 => ImageForm::Either,
+        _ => ImageForm::Array,
     };
     pipe.push(op);
     Ok(())
@@ -46,13 +52,16 @@ fn jitter(params: &mut Params<'_>, pipe: &mut Pipe<'_>, p: f64) -> Read<()> {
 
 /// paddle.vision's `to_grayscale` of Pillow's pictures: its `L`, three times, which is
 /// what no saturation leaves.
-pub(crate) fn random_grayscale(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_grayscale(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     pipe.needs_picture(
         params,
         "write backend: pil in the data set, or to_np: False and backend: pil in DecodeImage",
     )?;
-    let p = params.chance("p", 0.1)?;
+    let p = params.probability("p", 0.1)?;
     if p == 0.0 {
         pipe.note(params, "p is 0, so it is left out");
         return Ok(());
@@ -68,7 +77,10 @@ pub(crate) fn random_grayscale(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> 
 
 /// Of some hundredths of a level, as there: its numbers are meant for colours of 0
 /// to 1.
-pub(crate) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn pca_lighting(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_rgb(params)?;
     pipe.needs_array(params)?;
     pipe.note(
@@ -84,23 +96,23 @@ pub(crate) fn pca_lighting(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     Ok(())
 }
 
-fn around_one(params: &mut Params<'_>, name: &'static str) -> Read<Span> {
+fn around_one(params: &mut ConfigParams<'_>, name: &'static str) -> ConfigResult<Span> {
     match params.numbers(name)?.as_deref() {
         None => Ok(Span(1.0, 1.0)),
         Some(&[b]) if b >= 0.0 => Ok(Span((1.0 - b).max(0.0), 1.0 + b)),
         Some(&[low, high]) => Ok(Span(low, high)),
-        _ => Err(params.wrong(
+        _ => Err(params.mistake_at(
             name,
             format_args!("{name} must be 0 or more, or [low, high]"),
         )),
     }
 }
 
-fn around_zero(params: &mut Params<'_>) -> Read<Span> {
+fn around_zero(params: &mut ConfigParams<'_>) -> ConfigResult<Span> {
     match params.numbers("hue")?.as_deref() {
         None | Some(&[0.0]) => Ok(Span(0.0, 0.0)),
         Some(&[h]) if h > 0.0 => Ok(Span(-h, h)),
         Some(&[low, high]) => Ok(Span(low, high)),
-        _ => Err(params.wrong("hue", "hue must be 0 to 0.5, or [low, high]")),
+        _ => Err(params.mistake_at("hue", "hue must be 0 to 0.5, or [low, high]")),
     }
 }

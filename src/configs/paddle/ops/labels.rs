@@ -1,7 +1,7 @@
 //! Labels that an operation draws: by which names PaddleClas hands them on.
 
-use super::pipe::Pipe;
-use crate::configs::paddle::params::Read;
+use super::op_pipeline::OpPipeline;
+use crate::configs::paddle::params::ConfigResult;
 
 /// What RandomRot90 calls its draw.
 pub(crate) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientation"];
@@ -9,9 +9,9 @@ pub(crate) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientati
 /// What BlurImage calls its own.
 pub(crate) const BLUR_KEY: &str = "blur_image";
 
-impl Pipe<'_> {
+impl OpPipeline<'_> {
     /// Refuses a data set whose labels no operation gives.
-    pub(super) fn check_labels(&self) -> Read<()> {
+    pub(super) fn check_labels(&self) -> ConfigResult<()> {
         let Some(key) = self.label_key else {
             return Ok(());
         };

@@ -20,20 +20,20 @@ mod backend;
 mod blur;
 mod decode;
 mod erase;
-mod fits;
-mod held;
+mod form_checks;
+mod image_form;
 mod jitter;
 mod labels;
 mod multi_scale;
 mod names;
 mod normalise;
+mod op_pipeline;
 mod pad;
 mod paddle_vision;
-mod pipe;
 mod shape;
 mod stages;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use names::{Rules, Translated, translate};
+pub(crate) use names::{OpListRules, TranslatedOps, translate};
 pub(crate) use stages::first_epochs;

@@ -2,16 +2,16 @@
 //! every RandCropImage, ResizeImage and CropImage by the batch's size, so that they
 //! are OpenCV's, bilinear. A loader sets the size of one operation, the last.
 
-use super::pipe::{Pipe, Sizes};
-use crate::configs::paddle::params::{Params, Read};
+use super::op_pipeline::{OpPipeline, SizeSource};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::Size;
 
-impl Pipe<'_> {
+impl OpPipeline<'_> {
     /// Replaces the parameters of an operation that makes the batch's size. Gives
     /// what stands for that size until a batch is drawn.
-    pub(crate) fn makes_batch_size(&mut self, params: &mut Params<'_>) -> Read<Size> {
+    pub(crate) fn set_batch_size(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<Size> {
         self.needs_array(params)?;
-        if self.sizes == Sizes::Made {
+        if self.sizes == SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
                 "{}: MultiScaleDataset gives the batch's size to each operation that sets \
                      one, and only one is served: remove the one before, or this one",
@@ -19,7 +19,7 @@ impl Pipe<'_> {
             )));
         }
         let written = self.drops_parameters(params);
-        self.sizes = Sizes::Made;
+        self.sizes = SizeSource::BatchSet;
         Ok(written)
     }
 
@@ -27,16 +27,16 @@ impl Pipe<'_> {
     ///
     /// # Errors
     /// In front of what makes that size.
-    pub(crate) fn keeps_batch_size(&mut self, params: &mut Params<'_>) -> Read<()> {
+    pub(crate) fn skip_at_batch_size(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<()> {
         self.needs_array(params)?;
-        if self.sizes != Sizes::Made {
+        if self.sizes != SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
                 "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
                      which is not served: put RandCropImage or ResizeImage before it",
                 params.name
             )));
         }
-        params.drop_rest();
+        params.ignore_unread();
         self.note(
             params,
             "MultiScaleDataset gives it the batch's size, which pictures have already, so it is \
@@ -46,9 +46,9 @@ impl Pipe<'_> {
     }
 
     /// Refuses a size of an operation's own after the batch's.
-    pub(crate) fn may_set_size(&self, params: &Params<'_>) -> Read<()> {
+    pub(crate) fn may_set_size(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         self.keeps_stages(params)?;
-        if self.sizes != Sizes::Made {
+        if self.sizes != SizeSource::BatchSet {
             return Ok(());
         }
         Err(params.misplaced(
@@ -58,9 +58,9 @@ impl Pipe<'_> {
     }
 
     /// The size as written, if it is one.
-    fn drops_parameters(&mut self, params: &mut Params<'_>) -> Size {
+    fn drops_parameters(&mut self, params: &mut ConfigParams<'_>) -> Size {
         let written = params.width_first("size").ok().flatten();
-        let dropped = params.drop_rest();
+        let dropped = params.ignore_unread();
         if !dropped.is_empty() {
             self.note(
                 params,

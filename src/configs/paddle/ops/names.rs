@@ -1,20 +1,20 @@
 //! Every name that PaddleClas has for an operation, and what reads it;
 //! and the walk over a list of them.
 
-use super::held::Held;
-use super::pipe::{Pipe, Sizes, Values};
+use super::image_form::ImageForm;
+use super::op_pipeline::{OpPipeline, SizeSource, ValueScale};
 use super::{apply, augment, blur, decode, erase, jitter, normalise, pad, paddle_vision, shape};
-use crate::configs::paddle::dataset_form::{LabelKey, Opened};
-use crate::configs::paddle::list::{items, one_name};
-use crate::configs::paddle::note::{Notes, Skipped};
-use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::file::{Key, Mistake, Node, nearest};
-use crate::recipe::{ColorOrder, Dtype, Op, Size};
+use crate::configs::paddle::dataset_config::{ImageOpener, LabelKey};
+use crate::configs::paddle::note::{NoteList, SkippedOperation};
+use crate::configs::paddle::op_list::{name_and_params, operations_of};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::recipe::file::{MapKey, TextMistake, TreeNode, nearest};
+use crate::recipe::{ColorOrder, DataType, Op, Size};
 
-type Translate = fn(&mut Params<'_>, &mut Pipe<'_>) -> Read<()>;
+type OpTranslator = fn(&mut ConfigParams<'_>, &mut OpPipeline<'_>) -> ConfigResult<()>;
 
 /// Every name that is served.
-const NAMES: &[(&str, Translate)] = &[
+const NAMES: &[(&str, OpTranslator)] = &[
     ("DecodeImage", decode::image),
     ("ResizeImage", shape::resize_image),
     ("Resize", paddle_vision::resize),
@@ -59,8 +59,8 @@ const NAMES: &[(&str, Translate)] = &[
 ];
 
 /// How a list is read.
-pub(crate) struct Rules<'a> {
-    pub(crate) opened: Opened,
+pub(crate) struct OpListRules<'a> {
+    pub(crate) opener: ImageOpener,
     pub(crate) multi_scale: bool,
     pub(crate) label_key: Option<LabelKey<'a>>,
     pub(crate) skip_unknown: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Rules<'a> {
 }
 
 /// What was read of `transform_ops`.
-pub(crate) struct Translated {
+pub(crate) struct TranslatedOps {
     pub(crate) ops: Vec<Op>,
     /// The line of each.
     pub(crate) lines: Vec<u64>,
@@ -79,49 +79,49 @@ pub(crate) struct Translated {
 
 /// The operations of `transform_ops`.
 pub(crate) fn translate(
-    list: &Node,
-    rules: &Rules<'_>,
-    notes: &mut Notes,
-    skipped: &mut Vec<Skipped>,
-) -> Read<Translated> {
-    let mut pipe = Pipe {
+    list: &TreeNode,
+    rules: &OpListRules<'_>,
+    notes: &mut NoteList,
+    skipped: &mut Vec<SkippedOperation>,
+) -> ConfigResult<TranslatedOps> {
+    let mut pipe = OpPipeline {
         ops: Vec::new(),
         lines: Vec::new(),
         notes,
         line: list.at.line as u64,
         sizes: match rules.multi_scale {
-            true => Sizes::Awaited,
-            false => Sizes::Own,
+            true => SizeSource::BatchPending,
+            false => SizeSource::Own,
         },
-        held: Held::Array,
+        form: ImageForm::Array,
         label_key: rules.label_key,
         color: ColorOrder::Rgb,
-        values: Values::Levels,
+        values: ValueScale::Levels,
         chw: false,
         tensor: false,
         zero_channel: false,
-        dtype: Dtype::F32,
+        dtype: DataType::F32,
         progressive: rules.progressive,
         stages: Vec::new(),
         read: inner,
     };
-    match rules.opened {
-        Opened::No => {}
-        Opened::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
-        Opened::Pillow { is_picture } => {
+    match rules.opener {
+        ImageOpener::Undecoded => {}
+        ImageOpener::Array => pipe.push(decode::by_opencv(ColorOrder::Rgb)),
+        ImageOpener::Pillow { is_picture } => {
             if is_picture {
-                pipe.held = Held::Picture;
+                pipe.form = ImageForm::Picture;
             }
             pipe.push(decode::by_pillow(ColorOrder::Rgb));
         }
     }
-    for item in items(list, "transform_ops")? {
-        let (key, node) = one_name(item)?;
+    for item in operations_of(list, "transform_ops")? {
+        let (key, node) = name_and_params(item)?;
         pipe.line = key.at.line as u64;
         let Some((_, function)) = NAMES.iter().find(|(name, _)| *name == key.name) else {
             let mistake = not_served(key);
             if rules.skip_unknown {
-                skipped.push(Skipped::of(key));
+                skipped.push(SkippedOperation::of(key));
                 continue;
             }
             return Err(mistake);
@@ -142,7 +142,7 @@ pub(crate) fn translate(
     }
     pipe.check_labels()?;
     pipe.finish().map_err(|e| list.at.mistake(e))?;
-    Ok(Translated {
+    Ok(TranslatedOps {
         ops: pipe.ops,
         lines: pipe.lines,
         stages: pipe.stages,
@@ -150,22 +150,27 @@ pub(crate) fn translate(
 }
 
 /// An operation inside of another.
-fn inner(item: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
-    let (key, node) = one_name(item)?;
+fn inner(item: &TreeNode, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
+    let (key, node) = name_and_params(item)?;
     match NAMES.iter().find(|(name, _)| *name == key.name) {
         Some((_, function)) => read(function, key, node, pipe),
         None => Err(not_served(key)),
     }
 }
 
-fn read(function: &Translate, key: &Key, node: &Node, pipe: &mut Pipe<'_>) -> Read<()> {
-    let mut params = Params::of(&key.name, key.at, node)?;
+fn read(
+    function: &OpTranslator,
+    key: &MapKey,
+    node: &TreeNode,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
+    let mut params = ConfigParams::of(&key.name, key.at, node)?;
     function(&mut params, pipe)?;
-    params.done()
+    params.reject_unread()
 }
 
 /// What is said of a name that nothing reads.
-fn not_served(key: &Key) -> Mistake {
+fn not_served(key: &MapKey) -> TextMistake {
     let name = &key.name;
     let way = "`skip_unknown_ops` skips it, and the pixels change";
     let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();

@@ -1,14 +1,14 @@
 //! Borders: PaddleClas' by Pillow or OpenCV, paddle.vision's, and those that fill a
 //! picture up to a size.
 
-use super::backend::{Backend, backend};
-use super::held::Held;
-use super::pipe::Pipe;
+use super::backend::{ResizeBackend, backend};
+use super::image_form::ImageForm;
+use super::op_pipeline::OpPipeline;
 use crate::configs::paddle::params::channels;
-use crate::configs::paddle::params::{Params, Read};
-use crate::recipe::{Anchor, Pad, PadTo, Padding, PaddingMode, PerChannel, Size};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
+use crate::recipe::{Pad, PadAnchor, PadTo, Padding, PaddingMode, PerChannel, Size};
 
-pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     let width = params.whole_or("padding", 0)?;
@@ -17,9 +17,9 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     params.ignore(&["padding_mode"]);
     // Pillow where nobody says, other than of resizes.
     let says = params.given(&["backend"]);
-    if says && backend(params)? == Backend::Cv2 {
+    if says && backend(params)? == ResizeBackend::Cv2 {
         pipe.needs_array(params)?;
-    } else if !says && pipe.held == Held::Array {
+    } else if !says && pipe.form == ImageForm::Array {
         pipe.note(
             params,
             "it gets an array, and backend is not written: PaddleClas uses Pillow and fails with \
@@ -32,7 +32,10 @@ pub(crate) fn plain(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     Ok(())
 }
 
-pub(crate) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn paddle_vision(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
@@ -55,7 +58,7 @@ pub(crate) fn paddle_vision(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Rea
 
 /// To a size, or to the next multiples of a number. It leaves floats, whatever it
 /// pads: the operations behind it work on those.
-pub(crate) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn pad_v2(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;
     pipe.may_set_size(params)?;
@@ -75,14 +78,14 @@ pub(crate) fn pad_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     let offsets = params.numbers("offsets")?;
     let mode = params.number_or("pad_mode", 0.0)?;
     let (anchor, offset) = match (mode, offsets.as_deref()) {
-        (0.0, _) => (Anchor::TopLeft, None),
-        (1.0, _) => (Anchor::Center, None),
-        (2.0, _) => (Anchor::BottomRight, None),
+        (0.0, _) => (PadAnchor::TopLeft, None),
+        (1.0, _) => (PadAnchor::Center, None),
+        (2.0, _) => (PadAnchor::BottomRight, None),
         (-1.0, Some(&[left, top])) if is_place(left) && is_place(top) => {
-            (Anchor::TopLeft, Some([left as u32, top as u32]))
+            (PadAnchor::TopLeft, Some([left as u32, top as u32]))
         }
         _ => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "pad_mode",
                 format_args!(
                     "pad_mode is {mode}: use 0, 1, 2, or -1 with offsets [left, top] in whole \
@@ -108,7 +111,7 @@ fn is_place(v: f64) -> bool {
     v.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&v)
 }
 
-impl Pipe<'_> {
+impl OpPipeline<'_> {
     fn push_pad(&mut self, padding: Padding, fill: [f32; 3], mode: PaddingMode) {
         self.push(Pad {
             padding,
@@ -119,14 +122,18 @@ impl Pipe<'_> {
 }
 
 /// A colour of whole levels.
-pub(crate) fn level(params: &mut Params<'_>, name: &'static str, default: f64) -> Read<[f32; 3]> {
+pub(crate) fn level(
+    params: &mut ConfigParams<'_>,
+    name: &'static str,
+    default: f64,
+) -> ConfigResult<[f32; 3]> {
     let colour = params.colour(name)?.unwrap_or([default; 3]);
     match colour
         .iter()
         .find(|v| v.fract() != 0.0 || !(0.0..=255.0).contains(*v))
     {
         None => Ok(colour.map(|v| v as f32)),
-        Some(v) => Err(params.wrong(
+        Some(v) => Err(params.mistake_at(
             name,
             format_args!("{name} is {v}: use whole levels from 0 to 255"),
         )),

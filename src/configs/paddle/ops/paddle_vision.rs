@@ -1,25 +1,25 @@
 //! Sizes and crops that are classes of paddle.vision.transforms: by Pillow of its pictures,
 //! by OpenCV of arrays. Pairs are height first.
 
-use super::backend::{Backend, interpolation};
-use super::pipe::Pipe;
-use super::shape::{Way, required};
-use crate::configs::paddle::params::{Params, Read};
+use super::backend::{ResizeBackend, interpolation};
+use super::op_pipeline::OpPipeline;
+use super::shape::{ResizeMethod, required};
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::{
-    CenterCrop, Interpolation, RandomResizedCrop, Resize, ResizeTo, Rounding, Span,
+    CenterCrop, InterpolationMode, LengthRounding, RandomResizedCrop, Resize, ResizeTo, Span,
 };
 
-fn way(params: &mut Params<'_>, pipe: &Pipe<'_>) -> Read<Way> {
+fn way(params: &mut ConfigParams<'_>, pipe: &OpPipeline<'_>) -> ConfigResult<ResizeMethod> {
     let backend = match pipe.holds_picture(params)? {
-        true => Backend::Pil,
-        false => Backend::Cv2,
+        true => ResizeBackend::Pil,
+        false => ResizeBackend::Cv2,
     };
-    let filter = interpolation(params, backend, Interpolation::Bilinear)?;
-    Ok(Way::of(backend, filter))
+    let filter = interpolation(params, backend, InterpolationMode::Bilinear)?;
+    Ok(ResizeMethod::of(backend, filter))
 }
 
 /// One number is the shorter side; the longer one is cut to a whole number.
-pub(crate) fn resize(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
@@ -36,7 +36,7 @@ pub(crate) fn resize(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
         max_size: None,
         interpolation: way.interpolation,
         antialias: way.antialias,
-        rounding: Rounding::Down,
+        rounding: LengthRounding::Down,
     };
     pipe.push_resize(op, &way);
     Ok(())
@@ -45,7 +45,10 @@ pub(crate) fn resize(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
 /// Halves of an odd margin are rounded to an even number, as in torchvision. A smaller
 /// picture is refused: an array leaves a part of another size there, and Pillow's border
 /// is not torchvision's.
-pub(crate) fn center_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn center_crop(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     params.ignore(&["keys"]);
@@ -58,7 +61,10 @@ pub(crate) fn center_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<
 }
 
 /// torchvision's law.
-pub(crate) fn random_resized_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_resized_crop(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     params.ignore(&["keys"]);

@@ -2,41 +2,44 @@
 //!
 //! Pairs are width first. OpenCV resizes without antialias, Pillow with.
 
-use super::backend::{Backend, PLAIN_FILTERS, backend, interpolation};
-use super::held::Held;
+use super::backend::{PLAIN_FILTERS, ResizeBackend, backend, interpolation};
+use super::image_form::ImageForm;
 use super::labels::ROT90_KEYS;
-use super::pipe::{Pipe, Sizes};
+use super::op_pipeline::{OpPipeline, SizeSource};
 use super::stages;
-use crate::configs::paddle::dataset_form::LabelKey;
-use crate::configs::paddle::params::{Params, Read};
+use crate::configs::paddle::dataset_config::LabelKey;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::{
-    Aspect, BoundedResizedCrop, Cast, CenterCrop, Dtype, Interpolation, Op, RandomCrop,
-    RandomHorizontalFlip, RandomRotate90, RandomRotation, RandomVerticalFlip, Resize, ResizeTo,
-    RotationStyle, Rounding, Size, Span,
+    AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, DataType, InterpolationMode,
+    LengthRounding, Op, RandomCrop, RandomHorizontalFlip, RandomRotate90, RandomRotation,
+    RandomVerticalFlip, Resize, ResizeTo, RotationStyle, Size, Span,
 };
 
 /// How a resize is done, by the parameters that all of them have.
-pub(super) struct Way {
-    backend: Backend,
-    pub(super) interpolation: Interpolation,
+pub(super) struct ResizeMethod {
+    backend: ResizeBackend,
+    pub(super) interpolation: InterpolationMode,
     pub(super) antialias: bool,
 }
 
-impl Way {
-    const BATCH: Self = Self::of(Backend::Cv2, Interpolation::Bilinear);
+impl ResizeMethod {
+    const BATCH: Self = Self::of(ResizeBackend::Cv2, InterpolationMode::Bilinear);
 
-    pub(super) const fn of(backend: Backend, interpolation: Interpolation) -> Self {
+    pub(super) const fn of(backend: ResizeBackend, interpolation: InterpolationMode) -> Self {
         Self {
             backend,
             interpolation,
-            antialias: matches!(backend, Backend::Pil),
+            antialias: matches!(backend, ResizeBackend::Pil),
         }
     }
 }
 
-impl Pipe<'_> {
+impl OpPipeline<'_> {
     /// A way, and the interpolation that takes its turn for half of the samples.
-    fn way_or(&mut self, params: &mut Params<'_>) -> Read<(Way, Option<Interpolation>)> {
+    fn way_or(
+        &mut self,
+        params: &mut ConfigParams<'_>,
+    ) -> ConfigResult<(ResizeMethod, Option<InterpolationMode>)> {
         let is_random = matches!(
             params.text("interpolation"),
             Ok(Some(name)) if name.eq_ignore_ascii_case("random")
@@ -46,27 +49,27 @@ impl Pipe<'_> {
         }
         let backend = backend(params)?;
         match backend {
-            Backend::Cv2 => self.needs_array(params)?,
-            Backend::Pil => self.needs_bytes(params)?,
+            ResizeBackend::Cv2 => self.needs_array(params)?,
+            ResizeBackend::Pil => self.needs_bytes(params)?,
         }
-        let way = Way::of(backend, Interpolation::Bilinear);
-        Ok((way, Some(Interpolation::Bicubic)))
+        let way = ResizeMethod::of(backend, InterpolationMode::Bilinear);
+        Ok((way, Some(InterpolationMode::Bicubic)))
     }
 
-    fn way(&mut self, params: &mut Params<'_>) -> Read<Way> {
+    fn way(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<ResizeMethod> {
         let backend = backend(params)?;
         let unsaid = match backend {
-            Backend::Cv2 => {
+            ResizeBackend::Cv2 => {
                 self.needs_array(params)?;
-                Interpolation::Bilinear
+                InterpolationMode::Bilinear
             }
-            Backend::Pil => {
+            ResizeBackend::Pil => {
                 self.needs_bytes(params)?;
-                Interpolation::Bicubic
+                InterpolationMode::Bicubic
             }
         };
-        let way = Way::of(backend, interpolation(params, backend, unsaid)?);
-        if backend == Backend::Pil && params.node("interpolation").is_none() {
+        let way = ResizeMethod::of(backend, interpolation(params, backend, unsaid)?);
+        if backend == ResizeBackend::Pil && params.node("interpolation").is_none() {
             self.note(
                 params,
                 "interpolation is not written: bicubic, as in PaddleClas 2.4. Later versions use \
@@ -78,44 +81,51 @@ impl Pipe<'_> {
 
     /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
     /// between their two passes, so they are done in floats.
-    pub(super) fn push_resize(&mut self, op: impl Into<Op>, way: &Way) {
-        let float = self.held != Held::Floats
+    pub(super) fn push_resize(&mut self, op: impl Into<Op>, way: &ResizeMethod) {
+        let float = self.form != ImageForm::Floats
             && !way.antialias
-            && way.interpolation == Interpolation::Bicubic;
+            && way.interpolation == InterpolationMode::Bicubic;
         if float {
-            self.push(Cast { dtype: Dtype::F32 });
+            self.push(Cast {
+                dtype: DataType::F32,
+            });
         }
         self.push(op);
         if float {
-            self.push(Cast { dtype: Dtype::U8 });
+            self.push(Cast {
+                dtype: DataType::U8,
+            });
         }
     }
 }
 
-pub(crate) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn resize_image(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.keeps_stages(params)?;
-    if pipe.sizes == Sizes::Made {
-        return pipe.keeps_batch_size(params);
+    if pipe.sizes == SizeSource::BatchSet {
+        return pipe.skip_at_batch_size(params);
     }
-    let (size, way) = if pipe.sizes == Sizes::Awaited {
-        let size = pipe.makes_batch_size(params)?;
-        pipe.held = Held::Array;
-        (ResizeTo::Exact(size), Way::BATCH)
+    let (size, way) = if pipe.sizes == SizeSource::BatchPending {
+        let size = pipe.set_batch_size(params)?;
+        pipe.form = ImageForm::Array;
+        (ResizeTo::Exact(size), ResizeMethod::BATCH)
     } else {
         let size = params.width_first("size")?;
         let short = params.whole_above_zero("resize_short")?;
         let returns_array = params.flag("return_numpy", true)?;
         let way = pipe.way(params)?;
-        pipe.held = match (way.backend, returns_array) {
-            (Backend::Pil, false) => Held::Picture,
-            (Backend::Pil, true) => Held::Array,
-            (Backend::Cv2, _) => pipe.held,
+        pipe.form = match (way.backend, returns_array) {
+            (ResizeBackend::Pil, false) => ImageForm::Picture,
+            (ResizeBackend::Pil, true) => ImageForm::Array,
+            (ResizeBackend::Cv2, _) => pipe.form,
         };
         let size = match (short, size) {
             (Some(side), _) => ResizeTo::Shorter(side),
             (None, Some(size)) => ResizeTo::Exact(size),
-            (None, None) => return Err(params.wrong("size", "needs size or resize_short")),
+            (None, None) => return Err(params.mistake_at("size", "needs size or resize_short")),
         };
         (size, way)
     };
@@ -125,21 +135,24 @@ pub(crate) fn resize_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
         interpolation: way.interpolation,
         antialias: way.antialias,
         rounding: match size {
-            ResizeTo::Shorter(_) => Rounding::Nearest,
+            ResizeTo::Shorter(_) => LengthRounding::Nearest,
             // There is nothing to round.
-            ResizeTo::Exact(_) => Rounding::Down,
+            ResizeTo::Exact(_) => LengthRounding::Down,
         },
     };
     pipe.push_resize(op, &way);
     Ok(())
 }
 
-pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_crop_image(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;
     pipe.keeps_stages(params)?;
-    if pipe.sizes != Sizes::Own {
-        let size = pipe.makes_batch_size(params)?;
+    if pipe.sizes != SizeSource::Own {
+        let size = pipe.set_batch_size(params)?;
         pipe.push(BoundedResizedCrop::new(size));
         return Ok(());
     }
@@ -151,22 +164,29 @@ pub(crate) fn rand_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         size: required(params, size)?,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
         ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
-        aspect: if log { Aspect::Log } else { Aspect::Uniform },
+        aspect: if log {
+            AspectDistribution::Log
+        } else {
+            AspectDistribution::Uniform
+        },
         interpolation: way.interpolation,
         interpolation_or: other,
         antialias: way.antialias,
     };
     // Bicubic where half of the samples are: what that needs does no harm to the others.
-    let widest = Way::of(way.backend, other.unwrap_or(way.interpolation));
+    let widest = ResizeMethod::of(way.backend, other.unwrap_or(way.interpolation));
     pipe.push_resize(op, &widest);
     Ok(())
 }
 
-pub(crate) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn crop_image(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.keeps_stages(params)?;
-    if pipe.sizes != Sizes::Own {
-        return pipe.keeps_batch_size(params);
+    if pipe.sizes != SizeSource::Own {
+        return pipe.skip_at_batch_size(params);
     }
     pipe.needs_array(params)?;
     let size = params.width_first("size")?;
@@ -174,31 +194,34 @@ pub(crate) fn crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<(
     pipe.push(CenterCrop {
         // A smaller picture leaves PaddleClas a part of another size.
         pad_if_needed: false,
-        rounding: Rounding::Down,
+        rounding: LengthRounding::Down,
         ..CenterCrop::new(size)
     });
     Ok(())
 }
 
 /// Of later PaddleClas than the 2.4.0 that the rest is read by.
-pub(crate) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn crop_image_at_ratio(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;
     pipe.may_set_size(params)?;
-    let required = |params: &mut Params<'_>, name| {
+    let required = |params: &mut ConfigParams<'_>, name| {
         let value = params.whole(name)?;
         value.ok_or_else(|| params.missing(name))
     };
     let (size, pad) = (required(params, "size")?, required(params, "pad")?);
-    let interpolation = interpolation(params, Backend::Cv2, Interpolation::Bilinear)?;
+    let interpolation = interpolation(params, ResizeBackend::Cv2, InterpolationMode::Bilinear)?;
     if size == 0 {
-        return Err(params.wrong("size", "size is 0: use at least 1"));
+        return Err(params.mistake_at("size", "size is 0: use at least 1"));
     }
     pipe.push(CenterCrop {
-        rounding: Rounding::Down,
+        rounding: LengthRounding::Down,
         ..CenterCrop::at_ratio(f64::from(size) / (f64::from(size) + f64::from(pad)))
     });
-    let way = Way::of(Backend::Cv2, interpolation);
+    let way = ResizeMethod::of(ResizeBackend::Cv2, interpolation);
     let op = Resize {
         interpolation: way.interpolation,
         antialias: way.antialias,
@@ -208,7 +231,10 @@ pub(crate) fn crop_image_at_ratio(params: &mut Params<'_>, pipe: &mut Pipe<'_>) 
     Ok(())
 }
 
-pub(crate) fn rand_crop_image_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_crop_image_v2(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.note(
         params,
         "PaddleClas may draw a place one row too low. Here all places lie inside",
@@ -216,21 +242,27 @@ pub(crate) fn rand_crop_image_v2(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -
     place(params, pipe)
 }
 
-pub(crate) fn random_crop_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_crop_image(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_array(params)?;
     place(params, pipe)
 }
 
 /// PaddleClas has none; its config for UReID writes the size as its own operations have
 /// it, and is meant to train.
-pub(crate) fn random_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_crop(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.note(
         params,
         "PaddleClas does not have it and fails with a NameError. Read as RandomCropImage, whose \
          size is width, height",
     );
     if params.flag("pad_if_needed", false)? {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "pad_if_needed",
             "pad_if_needed is true: use false, and a Pad before it",
         ));
@@ -238,7 +270,7 @@ pub(crate) fn random_crop(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<
     random_crop_image(params, pipe)
 }
 
-fn place(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+fn place(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
     let size = params.width_first("size")?;
@@ -247,15 +279,18 @@ fn place(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
     Ok(())
 }
 
-pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn rand_flip_image(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     let code = params.number_or("flip_code", 1.0)?;
     if pipe.chw {
         pipe.needs_levels(params)?;
     }
-    if code != 1.0 && matches!(pipe.held, Held::Picture | Held::Either) {
+    if code != 1.0 && matches!(pipe.form, ImageForm::Picture | ImageForm::Either) {
         // Of Pillow's pictures PaddleClas looks at no code.
         if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
-            return Err(params.wrong("flip_code", format_args!("flip_code is {code}: use 1")));
+            return Err(params.mistake_at("flip_code", format_args!("flip_code is {code}: use 1")));
         }
         pipe.note(
             params,
@@ -269,7 +304,7 @@ pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         1.0 => pipe.push(RandomHorizontalFlip { p: 0.5 }),
         0.0 => pipe.push(RandomVerticalFlip { p: 0.5 }),
         _ => {
-            return Err(params.wrong(
+            return Err(params.mistake_at(
                 "flip_code",
                 format_args!("flip_code is {code}: use 1 (left and right) or 0"),
             ));
@@ -279,18 +314,23 @@ pub(crate) fn rand_flip_image(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
 }
 
 /// paddle.vision's, with a probability: by OpenCV of arrays.
-pub(crate) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_rotation(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     params.ignore(&["keys"]);
     pipe.needs_array(params)?;
     pipe.needs_bytes(params)?;
-    let p = params.chance("prob", 0.5)?;
+    let p = params.probability("prob", 0.5)?;
     let degrees = match params.numbers("degrees")?.as_deref() {
         None => Span(-90.0, 90.0),
         Some(&[most]) if most >= 0.0 => Span(-most, most),
         Some(&[low, high]) => Span(low, high),
         _ => {
-            return Err(params.wrong("degrees", "degrees must be 0 or more, or [lowest, highest]"));
+            return Err(
+                params.mistake_at("degrees", "degrees must be 0 or more, or [lowest, highest]")
+            );
         }
     };
     let interpolation = params.choice("interpolation", &PLAIN_FILTERS)?;
@@ -299,7 +339,7 @@ pub(crate) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
         return Ok(());
     }
     pipe.push(RandomRotation {
-        interpolation: interpolation.unwrap_or(Interpolation::Bilinear),
+        interpolation: interpolation.unwrap_or(InterpolationMode::Bilinear),
         p,
         style: RotationStyle::Opencv,
         ..RandomRotation::new(degrees)
@@ -308,7 +348,10 @@ pub(crate) fn random_rotation(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> R
 }
 
 /// NumPy's `rot90` by 0 to 3.
-pub(crate) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_rot90(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     if pipe.chw {
         pipe.needs_levels(params)?;
     }
@@ -323,9 +366,12 @@ pub(crate) fn random_rot90(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read
     Ok(())
 }
 
-pub(crate) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(crate) fn random_horizontal_flip(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     params.ignore(&["keys"]);
-    let p = params.chance("prob", 0.5)?;
+    let p = params.probability("prob", 0.5)?;
     if pipe.chw {
         pipe.needs_levels(params)?;
     }
@@ -335,6 +381,6 @@ pub(crate) fn random_horizontal_flip(params: &mut Params<'_>, pipe: &mut Pipe<'_
     Ok(())
 }
 
-pub(crate) fn required(params: &Params<'_>, size: Option<Size>) -> Read<Size> {
+pub(crate) fn required(params: &ConfigParams<'_>, size: Option<Size>) -> ConfigResult<Size> {
     size.ok_or_else(|| params.missing("size"))
 }

@@ -1,8 +1,8 @@
 //! Stages of a progressive training (EfficientNetV2's): sizes and strengths that follow from
 //! the epoch. PaddleClas has four of them, each of a quarter of all epochs.
 
-use super::pipe::Pipe;
-use crate::configs::paddle::params::{Params, Read};
+use super::op_pipeline::OpPipeline;
+use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::Size;
 
 /// Stages of a training.
@@ -15,31 +15,34 @@ pub(crate) fn first_epochs(epochs: u64) -> [u64; STAGES] {
 }
 
 /// `progress_size` of RandCropImage: the batch's size, from here on.
-pub(super) fn progress_size(params: &mut Params<'_>, pipe: &mut Pipe<'_>) -> Read<()> {
+pub(super) fn progress_size(
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<()> {
     let Some(sizes) = of_stages(params, "progress_size", pipe)? else {
         return Ok(());
     };
     let side = |v: f64| match v.fract() == 0.0 && (1.0..=f64::from(u16::MAX)).contains(&v) {
         true => Ok(Size::from(v as u32)),
-        false => Err(params.wrong(
+        false => Err(params.mistake_at(
             "progress_size",
             format_args!("progress_size has {v}: use whole numbers from 1 to 65535"),
         )),
     };
-    pipe.stages = sizes.into_iter().map(side).collect::<Read<_>>()?;
+    pipe.stages = sizes.into_iter().map(side).collect::<ConfigResult<_>>()?;
     Ok(())
 }
 
 /// `progress_magnitude` of RandAugmentV2, each with the size of its stage.
 pub(super) fn progress_magnitude(
-    params: &mut Params<'_>,
-    pipe: &mut Pipe<'_>,
-) -> Read<Vec<(Size, f64)>> {
+    params: &mut ConfigParams<'_>,
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<Vec<(Size, f64)>> {
     let Some(strengths) = of_stages(params, "progress_magnitude", pipe)? else {
         return Ok(Vec::new());
     };
     if pipe.stages.is_empty() {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "progress_magnitude",
             "progress_magnitude needs stages: write progress_size in a RandCropImage before it",
         ));
@@ -50,7 +53,7 @@ pub(super) fn progress_magnitude(
         earlier.is_some_and(|(_, other)| other != strength)
     };
     if all.iter().enumerate().any(differs) {
-        return Err(params.wrong(
+        return Err(params.mistake_at(
             "progress_magnitude",
             "progress_magnitude has two strengths for one progress_size: use another size for \
              each stage",
@@ -59,13 +62,13 @@ pub(super) fn progress_magnitude(
     Ok(all)
 }
 
-impl Pipe<'_> {
+impl OpPipeline<'_> {
     /// Refuses a size of an operation's own after that of a stage.
-    pub(super) fn keeps_stages(&self, params: &Params<'_>) -> Read<()> {
+    pub(super) fn keeps_stages(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         if self.stages.is_empty() {
             return Ok(());
         }
-        Err(params.wrong(
+        Err(params.mistake_at(
             "",
             "changes the size that progress_size sets: move it before RandCropImage",
         ))
@@ -74,10 +77,10 @@ impl Pipe<'_> {
 
 /// The numbers of the four stages, where the training has some.
 fn of_stages(
-    params: &mut Params<'_>,
+    params: &mut ConfigParams<'_>,
     name: &'static str,
-    pipe: &mut Pipe<'_>,
-) -> Read<Option<Vec<f64>>> {
+    pipe: &mut OpPipeline<'_>,
+) -> ConfigResult<Option<Vec<f64>>> {
     let Some(mut numbers) = params.numbers(name)? else {
         return Ok(None);
     };
@@ -89,7 +92,7 @@ fn of_stages(
         return Ok(None);
     }
     if numbers.len() < STAGES {
-        return Err(params.at_of(name).mistake(format!(
+        return Err(params.position_of(name).mistake(format!(
             "{name} has {} values: use {STAGES}, one for each stage",
             numbers.len()
         )));

@@ -1,23 +1,23 @@
 //! Each name by the value that it becomes, and each trap of the arithmetic.
 
-mod held;
+mod image_form;
 mod multi_scale;
 
-use crate::configs::paddle::dataset_form::Opened;
-use crate::configs::paddle::note::{Notes, Skipped};
-use crate::configs::paddle::ops::{Rules, translate};
-use crate::recipe::file::{Mistake, Node};
+use crate::configs::paddle::dataset_config::ImageOpener;
+use crate::configs::paddle::note::{NoteList, SkippedOperation};
+use crate::configs::paddle::ops::{OpListRules, translate};
+use crate::recipe::file::{TextMistake, TreeNode};
 use crate::recipe::{
-    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast, CenterCrop,
-    ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, Decode, DecodeMode, Dtype,
-    Erasing, HideAndSeek, Interpolation, JitterStyle, Layout, MemoryLayout, Normalize, Op, Pad,
-    PadTo, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable, RandomApply, RandomBlur,
-    RandomCrop, RandomErasing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90,
-    RandomRotation, RandomVerticalFlip, RecipeFormat, Resize, ResizeTo, RotationStyle, Rounding,
-    Size, Span, TimmAugment, Upright, ZeroChannel,
+    AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BoundedResizedCrop, Cast,
+    CenterCrop, ChainDepth, ColorJitter, ColorOrder, CropWithPadding, Cutout, DataType, Decode,
+    DecodeMode, EraseFill, HideAndSeek, InterpolationMode, JitterStyle, Layout, LengthRounding,
+    MemoryLayout, Normalize, Op, OrientationMode, Pad, PadAnchor, PadTo, PaddingMode, PcaLighting,
+    PerChannel, RandAugment, RandTable, RandomApply, RandomBlur, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, RandomRotation, RandomVerticalFlip,
+    RecipeFormat, Resize, ResizeTo, RotationStyle, Size, Span, TimmAugment, ZeroChannel,
 };
 
-fn tree(text: &str) -> Node {
+fn tree(text: &str) -> TreeNode {
     RecipeFormat::Yaml.tree(text).unwrap()
 }
 
@@ -25,11 +25,11 @@ struct Translated {
     ops: Vec<Op>,
     stages: Vec<Size>,
     notes: Vec<String>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedOperation>,
 }
 
-fn with(text: &str, rules: &Rules) -> Result<Translated, Mistake> {
-    let (mut notes, mut skipped) = (Notes::default(), Vec::new());
+fn with(text: &str, rules: &OpListRules) -> Result<Translated, TextMistake> {
+    let (mut notes, mut skipped) = (NoteList::default(), Vec::new());
     let made = translate(&tree(text), rules, &mut notes, &mut skipped)?;
     assert_eq!(made.ops.len(), made.lines.len());
     Ok(Translated {
@@ -40,9 +40,9 @@ fn with(text: &str, rules: &Rules) -> Result<Translated, Mistake> {
     })
 }
 
-fn rules() -> Rules<'static> {
-    Rules {
-        opened: Opened::No,
+fn rules() -> OpListRules<'static> {
+    OpListRules {
+        opener: ImageOpener::Undecoded,
         multi_scale: false,
         label_key: None,
         skip_unknown: false,
@@ -82,18 +82,18 @@ fn wrong(text: &str) -> (usize, String) {
 const OPENCV: Decode = Decode {
     color: ColorOrder::Rgb,
     mode: Some(DecodeMode::Full),
-    background: crate::recipe::Background::WHITE,
-    orientation: Upright::Exif,
-    alpha: Alpha::Drop,
-    truncated: crate::recipe::Truncated::Refuse,
+    background: crate::recipe::BackgroundColor::WHITE,
+    orientation: OrientationMode::Exif,
+    alpha: AlphaMode::Drop,
+    truncated: crate::recipe::TruncationPolicy::Refuse,
 };
 
 const RESIZE: Resize = Resize {
     size: None,
     max_size: None,
-    interpolation: Interpolation::Bilinear,
+    interpolation: InterpolationMode::Bilinear,
     antialias: false,
-    rounding: Rounding::Down,
+    rounding: LengthRounding::Down,
 };
 
 #[test]
@@ -120,7 +120,7 @@ fn decoding_is_the_backends() {
     assert_eq!(decode("- DecodeImage: {to_np: False}"), bgr);
     // Pillow's `open` does not look at EXIF, and its pictures are RGB.
     let stored = Decode {
-        orientation: Upright::Stored,
+        orientation: OrientationMode::Stored,
         ..OPENCV
     };
     assert_eq!(decode("- DecodeImage: {backend: pil}"), stored);
@@ -129,12 +129,12 @@ fn decoding_is_the_backends() {
         stored
     );
     let mut opened = rules();
-    opened.opened = Opened::Pillow { is_picture: true };
+    opened.opener = ImageOpener::Pillow { is_picture: true };
     let all = with("- RandFlipImage:\n- ToCHWImage:", &opened)
         .unwrap()
         .ops;
     assert_eq!(all[0], stored.into());
-    opened.opened = Opened::Array;
+    opened.opener = ImageOpener::Array;
     assert_eq!(
         with("- RandFlipImage:", &opened).unwrap().ops[0],
         OPENCV.into()
@@ -180,26 +180,26 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
         one("- ResizeImage: {resize_short: 256, size: 5}"),
         Resize {
             size: Some(ResizeTo::Shorter(256)),
-            rounding: Rounding::Nearest,
+            rounding: LengthRounding::Nearest,
             ..RESIZE
         }
         .into()
     );
     let pil = |interpolation| Resize {
         size: Some(ResizeTo::Shorter(256)),
-        rounding: Rounding::Nearest,
+        rounding: LengthRounding::Nearest,
         interpolation,
         antialias: true,
         ..RESIZE
     };
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, interpolation: bilinear, backend: pil}"),
-        pil(Interpolation::Bilinear).into()
+        pil(InterpolationMode::Bilinear).into()
     );
     // Pillow's default is bicubic, OpenCV's bilinear.
     assert_eq!(
         one("- ResizeImage: {resize_short: 256, interpolation: null, backend: PIL}"),
-        pil(Interpolation::Bicubic).into()
+        pil(InterpolationMode::Bicubic).into()
     );
     assert!(
         notes("- ResizeImage: {size: 8, backend: pil}").contains("Later versions use bilinear")
@@ -214,16 +214,22 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
 fn opencvs_bicubic_has_no_levels_between_its_passes() {
     let bicubic = Resize {
         size: Some(ResizeTo::Shorter(8)),
-        rounding: Rounding::Nearest,
-        interpolation: Interpolation::Bicubic,
+        rounding: LengthRounding::Nearest,
+        interpolation: InterpolationMode::Bicubic,
         ..RESIZE
     };
     assert_eq!(
         ops("- ResizeImage: {resize_short: 8, interpolation: bicubic}"),
         [
-            Cast { dtype: Dtype::F32 }.into(),
+            Cast {
+                dtype: DataType::F32
+            }
+            .into(),
             bicubic.into(),
-            Cast { dtype: Dtype::U8 }.into()
+            Cast {
+                dtype: DataType::U8
+            }
+            .into()
         ]
     );
 }
@@ -238,8 +244,8 @@ fn crops_have_paddleclas_laws() {
         size: 224.into(),
         scale: Span(0.08, 1.0),
         ratio: Span(3.0 / 4.0, 4.0 / 3.0),
-        aspect: Aspect::Uniform,
-        interpolation: Interpolation::Bilinear,
+        aspect: AspectDistribution::Uniform,
+        interpolation: InterpolationMode::Bilinear,
         interpolation_or: None,
         antialias: false,
     };
@@ -253,15 +259,15 @@ fn crops_have_paddleclas_laws() {
             size,
             scale: Span(0.5, 1.0),
             ratio: Span(1.0, 2.0),
-            aspect: Aspect::Log,
-            interpolation: Interpolation::Bicubic,
+            aspect: AspectDistribution::Log,
+            interpolation: InterpolationMode::Bicubic,
             interpolation_or: None,
             antialias: true,
         }
         .into()
     );
     let drawn = BoundedResizedCrop {
-        interpolation_or: Some(Interpolation::Bicubic),
+        interpolation_or: Some(InterpolationMode::Bicubic),
         antialias: true,
         ..crop
     };
@@ -276,11 +282,11 @@ fn crops_have_paddleclas_laws() {
         ..drawn
     };
     let to = |dtype| Op::from(Cast { dtype });
-    assert_eq!(made, [to(Dtype::F32), drawn.into(), to(Dtype::U8)]);
+    assert_eq!(made, [to(DataType::F32), drawn.into(), to(DataType::U8)]);
     assert_eq!(
         one("- CropImage: {size: [128, 96]}"),
         CenterCrop {
-            rounding: Rounding::Down,
+            rounding: LengthRounding::Down,
             pad_if_needed: false,
             ..CenterCrop::new(size)
         }
@@ -372,7 +378,14 @@ fn borders() {
 fn padded(text: &str) -> Vec<Op> {
     let mut all = ops(&format!("{text}\n- NormalizeImage: {{order: ''}}"));
     assert_eq!(all.pop(), Some(IMAGENET.into()));
-    assert_eq!(all.remove(0), Cast { dtype: Dtype::F32 }.into(), "{text}");
+    assert_eq!(
+        all.remove(0),
+        Cast {
+            dtype: DataType::F32
+        }
+        .into(),
+        "{text}"
+    );
     all
 }
 
@@ -388,14 +401,14 @@ fn borders_up_to_a_size_leave_floats() {
         (
             "pad_mode: 1",
             PadTo {
-                anchor: Anchor::Center,
+                anchor: PadAnchor::Center,
                 ..sized
             },
         ),
         (
             "pad_mode: 2, offsets: [3, 4]",
             PadTo {
-                anchor: Anchor::BottomRight,
+                anchor: PadAnchor::BottomRight,
                 ..sized
             },
         ),
@@ -430,7 +443,7 @@ fn borders_up_to_a_size_leave_floats() {
             grey(PadTo::size(40)).into(),
             grey(PadTo::size(50)).into(),
             Resize {
-                interpolation: Interpolation::Bicubic,
+                interpolation: InterpolationMode::Bicubic,
                 ..Resize {
                     antialias: false,
                     ..Resize::exact(9, 9)
@@ -470,7 +483,7 @@ fn borders_up_to_a_size_leave_floats() {
 #[test]
 fn crops_at_a_ratio_are_cut_and_then_resized() {
     let crop = CenterCrop {
-        rounding: Rounding::Down,
+        rounding: LengthRounding::Down,
         ..CenterCrop::at_ratio(0.875)
     };
     let resize = Resize {
@@ -488,7 +501,13 @@ fn crops_at_a_ratio_are_cut_and_then_resized() {
     };
     // Bicubic ones are done in floats, the crop is not.
     assert_eq!(*first, crop.into());
-    assert_eq!(*last, Cast { dtype: Dtype::U8 }.into());
+    assert_eq!(
+        *last,
+        Cast {
+            dtype: DataType::U8
+        }
+        .into()
+    );
     for (text, word) in [
         ("- CropImageAtRatio: {size: 224}", "'pad' is missing"),
         ("- CropImageAtRatio: {pad: 32}", "'size' is missing"),
@@ -625,13 +644,13 @@ fn batches_end_as_transposed_floats() {
         all.pop().unwrap()
     };
     let to = |dtype| Op::from(Cast { dtype });
-    assert_eq!(ends("- NormalizeImage: {order: ''}"), to(Dtype::F32));
+    assert_eq!(ends("- NormalizeImage: {order: ''}"), to(DataType::F32));
     assert_eq!(
         ends("- NormalizeImage: {order: '', output_fp16: True}"),
-        to(Dtype::F16)
+        to(DataType::F16)
     );
-    assert_eq!(ends("- ToTensor:"), to(Dtype::F32));
-    assert_eq!(ends("- ToCHWImage:"), to(Dtype::U8));
+    assert_eq!(ends("- ToTensor:"), to(DataType::F32));
+    assert_eq!(ends("- ToCHWImage:"), to(DataType::U8));
     assert_eq!(
         ops("- ToTensor:\n- Normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}"),
         [Op::from(IMAGENET)]
@@ -648,9 +667,9 @@ fn erasing() {
         p: 0.25,
         scale: Span(0.02, 1.0 / 3.0),
         ratio: Span(0.3, 1.0 / 0.3),
-        aspect: Aspect::Log,
+        aspect: AspectDistribution::Log,
         attempts: 10,
-        value: Erasing::Random,
+        value: EraseFill::Random,
     };
     assert_eq!(
         behind(
@@ -663,14 +682,14 @@ fn erasing() {
         p: 0.5,
         scale: Span(0.02, 0.4),
         ratio: Span(0.3, 1.0 / 0.3),
-        aspect: Aspect::Uniform,
+        aspect: AspectDistribution::Uniform,
         attempts: 100,
-        value: Erasing::Value(PerChannel::default()),
+        value: EraseFill::Value(PerChannel::default()),
     };
     assert_eq!(behind("- RandomErasing:"), Some(defaults.clone().into()));
     // The mean is a normalised value, not a mean colour.
     let mean = "- NormalizeImage: {order: ''}\n- RandomErasing: {mean: [0.485, 0.456, 0.406]}";
-    let value = Erasing::Value([0.485, 0.456, 0.406].into());
+    let value = EraseFill::Value([0.485, 0.456, 0.406].into());
     assert_eq!(ops(mean)[1], RandomErasing { value, ..defaults }.into());
     assert!(notes(mean).contains("normalised"));
     for never in ["0", "0.0"] {
@@ -745,9 +764,9 @@ fn sizes_and_crops_of_paddle_vision_are_height_first() {
         Op::from(Resize {
             size: Some(size),
             max_size: None,
-            interpolation: Interpolation::Bilinear,
+            interpolation: InterpolationMode::Bilinear,
             antialias,
-            rounding: Rounding::Down,
+            rounding: LengthRounding::Down,
         })
     };
     assert_eq!(
@@ -769,8 +788,8 @@ fn sizes_and_crops_of_paddle_vision_are_height_first() {
     assert_eq!(one("- CenterCrop: {size: [128, 96]}"), crop.into());
     assert!(wrong("- Resize:").1.contains("'size' is missing"));
     // Pillow's pictures are resized by Pillow, with antialias.
-    let pillow = Rules {
-        opened: Opened::Pillow { is_picture: true },
+    let pillow = OpListRules {
+        opener: ImageOpener::Pillow { is_picture: true },
         ..rules()
     };
     let made = with("- Resize: {size: 256}\n- ToTensor:", &pillow)
@@ -784,7 +803,7 @@ fn sizes_and_crops_of_paddle_vision_are_height_first() {
 fn stages_have_sizes_and_strengths() {
     let text = "- DecodeImage:\n- RandCropImage: {size: 171, progress_size: [171, 214, 257, 300]}\n- \
                 RandFlipImage:\n- RandAugmentV2: {magnitude: 5, progress_magnitude: [5, 8, 11, 15]}";
-    let progressive = Rules {
+    let progressive = OpListRules {
         progressive: true,
         ..rules()
     };
@@ -928,7 +947,7 @@ fn policies() {
     assert_eq!((other.p, other.config.as_str()), (0.5, "rand-m7"));
     assert_eq!(
         other.interpolation,
-        [Interpolation::Bilinear, Interpolation::Bicubic]
+        [InterpolationMode::Bilinear, InterpolationMode::Bicubic]
     );
     // Halves to even: 127.5 is 128.
     assert_eq!(other.fill, PerChannel([128.0; 3]));
@@ -949,11 +968,11 @@ fn policies() {
     };
     assert_eq!(
         one("- RandAugment: {num_layers: 2, magnitude: 10}"),
-        rand(10.0, RandTable::Paddle, Interpolation::Nearest, 128.0).into()
+        rand(10.0, RandTable::Paddle, InterpolationMode::Nearest, 128.0).into()
     );
     assert_eq!(
         one("- RandAugmentV3: {num_layers: 2, interpolation: bicubic}"),
-        rand(3.0, RandTable::Paddle3, Interpolation::Bicubic, 0.0).into()
+        rand(3.0, RandTable::Paddle3, InterpolationMode::Bicubic, 0.0).into()
     );
     let Op::RandAugment(v4) = one("- RandAugmentV4:") else {
         panic!()
@@ -1112,7 +1131,7 @@ fn turns() {
             ..RandomRotation::new(degrees)
         })
     };
-    use Interpolation::{Bicubic, Bilinear, Nearest};
+    use InterpolationMode::{Bicubic, Bilinear, Nearest};
     assert_eq!(
         one("- RandomRotation:"),
         rotation(0.5, Span(-90.0, 90.0), Bilinear)
@@ -1126,8 +1145,8 @@ fn turns() {
         rotation(1.0, Span(-5.0, 20.0), Nearest)
     );
     assert!(notes("- RandomRotation: {prob: 0}").contains("left out"));
-    let pillow = Rules {
-        opened: Opened::Pillow { is_picture: true },
+    let pillow = OpListRules {
+        opener: ImageOpener::Pillow { is_picture: true },
         ..rules()
     };
     let e = with("- RandomRotation:", &pillow).err().unwrap();
@@ -1147,7 +1166,9 @@ fn colour_noise_is_added_to_levels() {
         unit: 1.0,
         ..PcaLighting::default()
     };
-    let float = Cast { dtype: Dtype::F32 };
+    let float = Cast {
+        dtype: DataType::F32,
+    };
     assert_eq!(all[..2], [Op::from(float), noise.into()]);
     assert_eq!(all.len(), 4);
     let cropped = ops("- PCALighting:\n- CropImage: {size: 8}\n- NormalizeImage: {order: ''}");
@@ -1176,7 +1197,7 @@ fn operations_of_later_paddleclas() {
         num_ops: 3,
         magnitude: 15.0,
         table: RandTable::Paddle2,
-        interpolation: Interpolation::Nearest,
+        interpolation: InterpolationMode::Nearest,
         fill: 128.0.into(),
         ..RandAugment::default()
     };

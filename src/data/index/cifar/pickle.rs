@@ -11,29 +11,29 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-type Read<T> = Result<T, String>;
+type PickleResult<T> = Result<T, String>;
 
 /// A value, by its place among all.
-pub(super) type Id = u32;
+pub(super) type ValueId = u32;
 
 /// What a pickle holds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum PickleValue {
     None,
     Number(i64),
-    Bytes(Packed),
-    Tuple(Vec<Id>),
-    List(Vec<Id>),
-    Dictionary(Vec<(Id, Id)>),
-    Array(Option<Array>),
+    Bytes(PickleBytes),
+    Tuple(Vec<ValueId>),
+    List(Vec<ValueId>),
+    Dictionary(Vec<(ValueId, ValueId)>),
+    Array(Option<PickleArray>),
     /// Whether it is that of bytes, `u1`.
     Dtype(bool),
-    Named(Named),
+    Named(PickleGlobal),
 }
 
 /// Bytes, or text, as they lie in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Packed {
+pub(super) struct PickleBytes {
     pub(super) at: Range<usize>,
     /// UTF-8, each character of which is a byte.
     pub(super) is_text: bool,
@@ -41,10 +41,10 @@ pub(super) struct Packed {
 
 /// An array of bytes in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Array {
+pub(super) struct PickleArray {
     /// Rows, and the bytes of each.
     pub(super) shape: [u64; 2],
-    pub(super) data: Packed,
+    pub(super) data: PickleBytes,
 }
 
 /// The most words. A batch of 50,000 pictures has a tenth of them. Each takes up to 100 bytes.
@@ -55,7 +55,7 @@ const MOST_GIVEN: usize = 6;
 
 /// What a pickle may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum PickleGlobal {
     Reconstruct,
     FromBuffer,
     Array,
@@ -63,7 +63,7 @@ pub(super) enum Named {
     Encode,
 }
 
-impl Named {
+impl PickleGlobal {
     fn of(module: &[u8], name: &[u8]) -> Option<Self> {
         Some(match (module, name) {
             (b"numpy.core.multiarray" | b"numpy._core.multiarray", b"_reconstruct") => {
@@ -80,16 +80,16 @@ impl Named {
 
 /// A pickle that was read.
 #[derive(Debug)]
-pub(super) struct Pickle {
-    values: Vec<Value>,
-    top: Id,
+pub(super) struct PickleDocument {
+    values: Vec<PickleValue>,
+    top: ValueId,
 }
 
-impl Pickle {
+impl PickleDocument {
     /// # Errors
     /// A fragment for behind the file's name: what no batch of CIFAR has.
-    pub(super) fn read(file: &[u8]) -> Read<Self> {
-        Reader {
+    pub(super) fn read(file: &[u8]) -> PickleResult<Self> {
+        PickleReader {
             file,
             at: 0,
             values: Vec::new(),
@@ -100,23 +100,23 @@ impl Pickle {
         .read()
     }
 
-    pub(super) fn top(&self) -> &Value {
+    pub(super) fn top(&self) -> &PickleValue {
         self.get(self.top)
     }
 
-    pub(super) fn get(&self, id: Id) -> &Value {
-        self.values.get(id as usize).unwrap_or(&Value::None)
+    pub(super) fn get(&self, id: ValueId) -> &PickleValue {
+        self.values.get(id as usize).unwrap_or(&PickleValue::None)
     }
 }
 
-struct Reader<'a> {
+struct PickleReader<'a> {
     file: &'a [u8],
     at: usize,
-    values: Vec<Value>,
-    stack: Vec<Id>,
+    values: Vec<PickleValue>,
+    stack: Vec<ValueId>,
     /// How many values lay below each mark.
     marks: Vec<usize>,
-    memo: HashMap<u32, Id>,
+    memo: HashMap<u32, ValueId>,
 }
 
 fn cut() -> String {
@@ -127,15 +127,15 @@ fn broken() -> String {
     "is damaged: its pickle does not fit together".into()
 }
 
-impl Reader<'_> {
-    fn read(mut self) -> Read<Pickle> {
+impl PickleReader<'_> {
+    fn read(mut self) -> PickleResult<PickleDocument> {
         for _ in 0..MOST_WORDS {
             let word = self.byte()?;
             match word {
                 b'.' => {
                     let top = self.pop()?;
                     let values = self.values;
-                    return Ok(Pickle { values, top });
+                    return Ok(PickleDocument { values, top });
                 }
                 // A protocol; and a frame, whose words follow by themselves.
                 0x80 => match self.byte()? {
@@ -171,32 +171,32 @@ impl Reader<'_> {
                 0x8c => self.bytes::<1>(true)?,
                 b'X' => self.bytes::<4>(true)?,
                 0x8d => self.bytes::<8>(true)?,
-                b'N' => self.push(Value::None)?,
-                0x88 => self.push(Value::Number(1))?,
-                0x89 => self.push(Value::Number(0))?,
+                b'N' => self.push(PickleValue::None)?,
+                0x88 => self.push(PickleValue::Number(1))?,
+                0x89 => self.push(PickleValue::Number(0))?,
                 b'K' => {
                     let number = self.byte()?.into();
-                    self.push(Value::Number(number))?;
+                    self.push(PickleValue::Number(number))?;
                 }
                 b'M' => {
                     let number = self.length::<2>()? as i64;
-                    self.push(Value::Number(number))?;
+                    self.push(PickleValue::Number(number))?;
                 }
                 b'J' => {
                     let number = self.length::<4>()? as u32 as i32;
-                    self.push(Value::Number(number.into()))?;
+                    self.push(PickleValue::Number(number.into()))?;
                 }
-                b'}' => self.push(Value::Dictionary(Vec::new()))?,
-                b']' => self.push(Value::List(Vec::new()))?,
-                b')' => self.push(Value::Tuple(Vec::new()))?,
+                b'}' => self.push(PickleValue::Dictionary(Vec::new()))?,
+                b']' => self.push(PickleValue::List(Vec::new()))?,
+                b')' => self.push(PickleValue::Tuple(Vec::new()))?,
                 0x85..=0x87 => {
                     let from = self.stack.len().checked_sub(usize::from(word - 0x84));
                     let items = self.stack.split_off(from.ok_or_else(broken)?);
-                    self.push(Value::Tuple(items))?;
+                    self.push(PickleValue::Tuple(items))?;
                 }
                 b't' => {
                     let items = self.marked()?;
-                    self.push(Value::Tuple(items))?;
+                    self.push(PickleValue::Tuple(items))?;
                 }
                 b's' => {
                     let value = self.pop()?;
@@ -224,7 +224,7 @@ impl Reader<'_> {
                     let name = self.pop()?;
                     let module = self.pop()?;
                     let range = |id| match self.value(id) {
-                        Some(Value::Bytes(packed)) => Ok(packed.at.clone()),
+                        Some(PickleValue::Bytes(packed)) => Ok(packed.at.clone()),
                         _ => Err(broken()),
                     };
                     let (module, name) = (range(module)?, range(name)?);
@@ -244,7 +244,7 @@ impl Reader<'_> {
         ))
     }
 
-    fn take(&mut self, bytes: usize) -> Read<Range<usize>> {
+    fn take(&mut self, bytes: usize) -> PickleResult<Range<usize>> {
         let end = self
             .at
             .checked_add(bytes)
@@ -254,13 +254,13 @@ impl Reader<'_> {
         Ok(range)
     }
 
-    fn byte(&mut self) -> Read<u8> {
+    fn byte(&mut self) -> PickleResult<u8> {
         let range = self.take(1)?;
         self.file.get(range.start).copied().ok_or_else(cut)
     }
 
     /// A number of so many bytes, the least first.
-    fn length<const N: usize>(&mut self) -> Read<u64> {
+    fn length<const N: usize>(&mut self) -> PickleResult<u64> {
         let range = self.take(N)?;
         let bytes = self.file.get(range).ok_or_else(cut)?;
         Ok(bytes
@@ -269,27 +269,27 @@ impl Reader<'_> {
             .fold(0, |sum, b| (sum << 8) | u64::from(*b)))
     }
 
-    fn line(&mut self) -> Read<Range<usize>> {
+    fn line(&mut self) -> PickleResult<Range<usize>> {
         let rest = self.file.get(self.at..).unwrap_or_default();
         let length = rest.iter().position(|b| *b == b'\n').ok_or_else(cut)?;
         let range = self.take(length + 1)?;
         Ok(range.start..range.end - 1)
     }
 
-    fn bytes<const N: usize>(&mut self, is_text: bool) -> Read<()> {
+    fn bytes<const N: usize>(&mut self, is_text: bool) -> PickleResult<()> {
         let length = usize::try_from(self.length::<N>()?).map_err(|_| cut())?;
         let at = self.take(length)?;
-        self.push(Value::Bytes(Packed { at, is_text }))
+        self.push(PickleValue::Bytes(PickleBytes { at, is_text }))
     }
 
-    fn push(&mut self, value: Value) -> Read<()> {
-        let id = Id::try_from(self.values.len()).map_err(|_| broken())?;
+    fn push(&mut self, value: PickleValue) -> PickleResult<()> {
+        let id = ValueId::try_from(self.values.len()).map_err(|_| broken())?;
         self.values.push(value);
         self.stack.push(id);
         Ok(())
     }
 
-    fn pop(&mut self) -> Read<Id> {
+    fn pop(&mut self) -> PickleResult<ValueId> {
         let below = self.marks.last().copied().unwrap_or(0);
         if self.stack.len() <= below {
             return Err(broken());
@@ -298,7 +298,7 @@ impl Reader<'_> {
     }
 
     /// What lies above the last mark, and the mark itself.
-    fn marked(&mut self) -> Read<Vec<Id>> {
+    fn marked(&mut self) -> PickleResult<Vec<ValueId>> {
         let below = self.marks.pop().ok_or_else(broken)?;
         if below > self.stack.len() {
             return Err(broken());
@@ -306,29 +306,29 @@ impl Reader<'_> {
         Ok(self.stack.split_off(below))
     }
 
-    fn value(&self, id: Id) -> Option<&Value> {
+    fn value(&self, id: ValueId) -> Option<&PickleValue> {
         self.values.get(id as usize)
     }
 
-    fn last(&mut self) -> Read<&mut Value> {
+    fn last(&mut self) -> PickleResult<&mut PickleValue> {
         let id = self.stack.last().copied().ok_or_else(broken)?;
         self.values.get_mut(id as usize).ok_or_else(broken)
     }
 
-    fn put(&mut self, key: u32) -> Read<()> {
+    fn put(&mut self, key: u32) -> PickleResult<()> {
         let id = self.stack.last().copied().ok_or_else(broken)?;
         self.memo.insert(key, id);
         Ok(())
     }
 
-    fn recall(&mut self, key: u32) -> Read<()> {
+    fn recall(&mut self, key: u32) -> PickleResult<()> {
         let id = self.memo.get(&key).copied().ok_or_else(broken)?;
         self.stack.push(id);
         Ok(())
     }
 
-    fn entries(&mut self, items: Vec<Id>) -> Read<()> {
-        let Value::Dictionary(entries) = self.last()? else {
+    fn entries(&mut self, items: Vec<ValueId>) -> PickleResult<()> {
+        let PickleValue::Dictionary(entries) = self.last()? else {
             return Err(broken());
         };
         let (pairs, []) = items.as_chunks::<2>() else {
@@ -338,18 +338,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn append(&mut self, items: Vec<Id>) -> Read<()> {
-        let Value::List(list) = self.last()? else {
+    fn append(&mut self, items: Vec<ValueId>) -> PickleResult<()> {
+        let PickleValue::List(list) = self.last()? else {
             return Err(broken());
         };
         list.extend(items);
         Ok(())
     }
 
-    fn name(&mut self, module: Range<usize>, name: Range<usize>) -> Read<()> {
+    fn name(&mut self, module: Range<usize>, name: Range<usize>) -> PickleResult<()> {
         let text = |range| self.file.get(range).unwrap_or_default();
         let (module, name) = (text(module), text(name));
-        let named = Named::of(module, name).ok_or_else(|| {
+        let named = PickleGlobal::of(module, name).ok_or_else(|| {
             let short = |text: &[u8]| text[..text.len().min(60)].escape_ascii().to_string();
             format!(
                 "calls {}.{}, which no batch of CIFAR does: pickles are never run",
@@ -357,12 +357,12 @@ impl Reader<'_> {
                 short(name)
             )
         })?;
-        self.push(Value::Named(named))
+        self.push(PickleValue::Named(named))
     }
 
-    fn reduce(&mut self) -> Read<()> {
+    fn reduce(&mut self) -> PickleResult<()> {
         let (given, function) = (self.pop()?, self.pop()?);
-        let (Some(Value::Named(named)), Some(Value::Tuple(given))) =
+        let (Some(PickleValue::Named(named)), Some(PickleValue::Tuple(given))) =
             (self.value(function), self.value(given))
         else {
             return Err(broken());
@@ -370,55 +370,64 @@ impl Reader<'_> {
         let given = given.iter().take(MOST_GIVEN);
         let given: Vec<_> = given.map(|id| self.value(*id)).collect();
         let made = match (named, given.as_slice()) {
-            (Named::Reconstruct, [Some(Value::Named(Named::Array)), ..]) => Value::Array(None),
-            (Named::Dtype, [Some(Value::Bytes(name)), ..]) => {
-                Value::Dtype(self.file.get(name.at.clone()) == Some(b"u1".as_slice()))
+            (PickleGlobal::Reconstruct, [Some(PickleValue::Named(PickleGlobal::Array)), ..]) => {
+                PickleValue::Array(None)
+            }
+            (PickleGlobal::Dtype, [Some(PickleValue::Bytes(name)), ..]) => {
+                PickleValue::Dtype(self.file.get(name.at.clone()) == Some(b"u1".as_slice()))
             }
             // Its bytes are the characters of a text.
-            (Named::Encode, [Some(Value::Bytes(text)), Some(Value::Bytes(by))])
-                if text.is_text && self.file.get(by.at.clone()) == Some(b"latin1".as_slice()) =>
-            {
-                Value::Bytes(text.clone())
+            (
+                PickleGlobal::Encode,
+                [Some(PickleValue::Bytes(text)), Some(PickleValue::Bytes(by))],
+            ) if text.is_text && self.file.get(by.at.clone()) == Some(b"latin1".as_slice()) => {
+                PickleValue::Bytes(text.clone())
             }
-            (Named::FromBuffer, [Some(data), Some(dtype), Some(shape), Some(order)]) => {
-                let is_c = matches!(order, Value::Bytes(order)
+            (PickleGlobal::FromBuffer, [Some(data), Some(dtype), Some(shape), Some(order)]) => {
+                let is_c = matches!(order, PickleValue::Bytes(order)
                     if self.file.get(order.at.clone()) == Some(b"C".as_slice()));
-                Value::Array(Some(self.array(shape, dtype, is_c, data)?))
+                PickleValue::Array(Some(self.array(shape, dtype, is_c, data)?))
             }
             _ => return Err(broken()),
         };
         self.push(made)
     }
 
-    fn build(&mut self) -> Read<()> {
+    fn build(&mut self) -> PickleResult<()> {
         let state = self.pop()?;
         let made = match (
             self.stack.last().and_then(|id| self.value(*id)),
             self.value(state),
         ) {
             // The order of its bytes, of which it has one.
-            (Some(Value::Dtype(_)), Some(Value::Tuple(_))) => return Ok(()),
-            (Some(Value::Array(None)), Some(Value::Tuple(state))) => {
+            (Some(PickleValue::Dtype(_)), Some(PickleValue::Tuple(_))) => return Ok(()),
+            (Some(PickleValue::Array(None)), Some(PickleValue::Tuple(state))) => {
                 let state = state.iter().take(MOST_GIVEN);
                 let state: Vec<_> = state.map(|id| self.value(*id)).collect();
                 let [_, Some(shape), Some(dtype), Some(order), Some(data)] = state.as_slice()
                 else {
                     return Err(broken());
                 };
-                self.array(shape, dtype, **order == Value::Number(0), data)?
+                self.array(shape, dtype, **order == PickleValue::Number(0), data)?
             }
             _ => return Err(broken()),
         };
-        *self.last()? = Value::Array(Some(made));
+        *self.last()? = PickleValue::Array(Some(made));
         Ok(())
     }
 
-    fn array(&self, shape: &Value, dtype: &Value, is_c: bool, data: &Value) -> Read<Array> {
-        let (Value::Tuple(shape), Value::Bytes(data)) = (shape, data) else {
+    fn array(
+        &self,
+        shape: &PickleValue,
+        dtype: &PickleValue,
+        is_c: bool,
+        data: &PickleValue,
+    ) -> PickleResult<PickleArray> {
+        let (PickleValue::Tuple(shape), PickleValue::Bytes(data)) = (shape, data) else {
             return Err(broken());
         };
-        let side = |id: &Id| match self.value(*id) {
-            Some(Value::Number(side)) => u64::try_from(*side).map_err(|_| broken()),
+        let side = |id: &ValueId| match self.value(*id) {
+            Some(PickleValue::Number(side)) => u64::try_from(*side).map_err(|_| broken()),
             _ => Err(broken()),
         };
         let [rows, columns] = shape.as_slice() else {
@@ -428,10 +437,10 @@ impl Reader<'_> {
             ));
         };
         let shape = [side(rows)?, side(columns)?];
-        if *dtype != Value::Dtype(true) || !is_c {
+        if *dtype != PickleValue::Dtype(true) || !is_c {
             return Err("has an array that is not of uint8 in C order".into());
         }
-        Ok(Array {
+        Ok(PickleArray {
             shape,
             data: data.clone(),
         })

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::*;
-use crate::data::index::sealed::Label;
-use crate::data::packed::read_page;
+use crate::data::index::binary_form::Label;
+use crate::data::packed_page::read_page;
 
 /// A byte of a picture of a batch.
 fn byte(row: usize, at: usize) -> u8 {
@@ -245,8 +245,8 @@ fn what_is_no_batch_is_refused_by_name() {
     for at in 0..good.len().min(700) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x5a;
-        let _ = Pickle::read(&bytes);
-        let _ = Pickle::read(&good[..at]);
+        let _ = PickleDocument::read(&bytes);
+        let _ = PickleDocument::read(&good[..at]);
     }
     let archive = folder.path().join("cifar-10-python.tar.gz");
     fs::write(&archive, b"\x1f\x8b\x08").unwrap();
@@ -261,7 +261,7 @@ fn an_array_has_rows_and_columns() {
     bytes.extend(b"K\x01".repeat(200_000));
     bytes.extend(b"tq\x01cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b");
     bytes.extend(b"\x87R(K\x01h\x01cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R\x89U\x00tb.");
-    let e = Pickle::read(&bytes).unwrap_err();
+    let e = PickleDocument::read(&bytes).unwrap_err();
     assert!(e.contains("an array of 200000 dimensions"), "{e}");
 }
 

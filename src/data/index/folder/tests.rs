@@ -43,7 +43,7 @@ fn unlabelled(dir: &TempDir) -> Result<(Index, ScanReport)> {
 
 fn mapped(dir: &TempDir, classes: &[&str]) -> Result<(Index, ScanReport)> {
     let options = FolderOptions {
-        classes: Some(Classes::new(classes).unwrap()),
+        classes: Some(ClassList::new(classes).unwrap()),
         ..FolderOptions::default()
     };
     Index::folder(dir.path(), &options)
@@ -101,7 +101,7 @@ fn class_folders_give_classes_by_name_and_samples_by_path() {
     assert_eq!(labels(&index), [0, 1, 1, 2, 2]);
     assert_eq!(
         index.classes(),
-        &Classes::new(["Zoo", "ant", "cat"]).unwrap()
+        &ClassList::new(["Zoo", "ant", "cat"]).unwrap()
     );
     assert_eq!(report.samples, 5);
     assert_eq!(report.skipped_total(), 0);
@@ -182,7 +182,7 @@ fn a_class_table_without_a_use_is_an_error() {
     assert!(e.contains("no class folders"), "{e}");
     let options = FolderOptions {
         labels: FolderLabels::None,
-        classes: Some(Classes::new(["a"]).unwrap()),
+        classes: Some(ClassList::new(["a"]).unwrap()),
     };
     let e = error(Index::folder(dir.path(), &options));
     assert!(e.contains("`labels: none`"), "{e}");
@@ -271,13 +271,17 @@ fn a_folder_named_like_a_picture_is_a_folder() {
         ]
     );
     assert_eq!(labels(&index), [0, 0, 0, 0, 1]);
-    assert_eq!(index.classes(), &Classes::new(["a", "b.jpg"]).unwrap());
+    assert_eq!(index.classes(), &ClassList::new(["a", "b.jpg"]).unwrap());
     assert_eq!(report.skipped[&SkipReason::LinkLoop].count, 1);
     assert_eq!(report.skipped_total(), 1);
     assert_eq!(unlabelled(&dir).unwrap().0.len(), 5);
     // Links out of the data set are known to a sandbox.
     let far = fs::canonicalize(store.path()).unwrap();
-    assert!(index.reach().contains(&far), "{:?}", index.reach());
+    assert!(
+        index.sandbox_roots().contains(&far),
+        "{:?}",
+        index.sandbox_roots()
+    );
 }
 
 #[test]
@@ -306,7 +310,7 @@ fn hidden_names_and_folders_of_systems_are_no_samples_and_no_classes() {
         (paths(&index), labels(&index)),
         (vec!["a/1.jpg".into()], vec![0])
     );
-    assert_eq!(index.classes(), &Classes::new(["a", "b"]).unwrap());
+    assert_eq!(index.classes(), &ClassList::new(["a", "b"]).unwrap());
     assert_eq!(report.empty_classes, ["b"]);
     let left_out = |reason| {
         let skipped = &report.skipped[&reason];
@@ -524,7 +528,7 @@ fn of_several_failures_the_first_folder_is_named() {
             &names,
             &HashSet::new(),
             &Vec::new(),
-            &mut Beyond::default(),
+            &mut LinkTargets::default(),
         )
         .err()
         .unwrap();

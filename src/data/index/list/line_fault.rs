@@ -1,7 +1,7 @@
 //! Why a line is refused. What a line without a usable label most likely is: for its error, which
 //! names what to change.
 
-use crate::data::index::list::options::{Delimiter, ListOptions};
+use crate::data::index::list::options::{ListDelimiter, ListOptions};
 use crate::data::index::names::{has_image_extension, shown};
 
 /// Bytes that may separate a path and its label in place of blanks.
@@ -16,7 +16,7 @@ const TABLE: &str = "a CSV file that begins with the line `path,label`";
 
 /// Why a line is refused.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Bad {
+pub(super) enum LineFault {
     OpenQuote,
     BehindQuote,
     NoPath,
@@ -28,13 +28,13 @@ pub(super) enum Bad {
     /// What follows "the label".
     Ambiguous(String),
     Unlike {
-        this: Kind,
-        first: Kind,
+        this: ListLabelKind,
+        first: ListLabelKind,
         line: u64,
     },
 }
 
-impl Bad {
+impl LineFault {
     pub(super) fn text(&self) -> String {
         match self {
             Self::OpenQuote => "the quoted path has no closing quote".into(),
@@ -63,13 +63,13 @@ impl Bad {
 
 /// What a line's label is like; the numbers themselves lie beside it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum ListLabelKind {
     None,
     Scalar,
     Vector { width: usize },
 }
 
-impl Kind {
+impl ListLabelKind {
     pub(super) fn text(self) -> String {
         match self {
             Self::None => "no label".into(),
@@ -80,15 +80,15 @@ impl Kind {
 }
 
 /// Why line `number` is refused.
-pub(super) fn text(bad: &Bad, line: &[u8], number: u64, options: &ListOptions) -> String {
+pub(super) fn text(bad: &LineFault, line: &[u8], number: u64, options: &ListOptions) -> String {
     let hint = match bad {
-        Bad::NoLabel => without_label(line, options),
-        Bad::NotWhole(label) => not_whole(label, line, number, options),
+        LineFault::NoLabel => without_label(line, options),
+        LineFault::NotWhole(label) => not_whole(label, line, number, options),
         _ => None,
     };
     let text = match (hint, bad) {
         (None, _) => bad.text(),
-        (Some(hint), Bad::NotWhole(label)) => {
+        (Some(hint), LineFault::NotWhole(label)) => {
             format!("label '{label}' is not a whole number: {hint}")
         }
         (Some(hint), _) => format!("no label, or no delimiter before it: {hint}"),
@@ -144,7 +144,7 @@ fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Op
 /// A line such as `a.jpg,3`, where something else separates.
 fn other_separator(line: &[u8], options: &ListOptions) -> Option<String> {
     SEPARATORS.into_iter().find_map(|separator| {
-        if options.delimiter == Delimiter::Byte(separator) {
+        if options.delimiter == ListDelimiter::Byte(separator) {
             return None;
         }
         let at = line.iter().position(|&b| b == separator)?;

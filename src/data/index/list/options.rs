@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// How [`Index::list`](crate::data::index::Index::list) reads a list file.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    pub delimiter: Delimiter,
+    pub delimiter: ListDelimiter,
     /// Where relative paths start; by default the list file's folder.
     pub root: Option<PathBuf>,
     /// Accept paths that lead out of the root.
@@ -23,7 +23,7 @@ pub struct ListOptions {
 
 /// What stands between a path and its label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Delimiter {
+pub enum ListDelimiter {
     /// A run of blanks and tabs.
     #[default]
     Blanks,

@@ -32,7 +32,7 @@ fn kind(labels: ListLabels) -> ListOptions {
 
 fn by(byte: u8) -> ListOptions {
     ListOptions {
-        delimiter: Delimiter::Byte(byte),
+        delimiter: ListDelimiter::Byte(byte),
         ..ListOptions::default()
     }
 }
@@ -352,7 +352,7 @@ proptest! {
         line.extend(format!("\" {label}").bytes());
         let (mut found, mut values) = (Vec::new(), Vec::new());
         let parsed = parse(&line, &ListOptions::default(), &mut found, &mut values);
-        prop_assert_eq!(parsed, Ok(Parsed::Scalar(label)));
+        prop_assert_eq!(parsed, Ok(ListLabel::Scalar(label)));
         prop_assert_eq!(found, path);
     }
 
@@ -364,7 +364,7 @@ proptest! {
             ListLabels::Auto, ListLabels::None, ListLabels::Scalar, ListLabels::Vector, ListLabels::Second,
         ]),
         delimiter in proptest::sample::select(vec![
-            Delimiter::Blanks, Delimiter::Byte(b','), Delimiter::Byte(b' '), Delimiter::Byte(b'1'),
+            ListDelimiter::Blanks, ListDelimiter::Byte(b','), ListDelimiter::Byte(b' '), ListDelimiter::Byte(b'1'),
         ]),
     ) {
         let options = ListOptions { labels, delimiter, ..ListOptions::default() };
@@ -375,7 +375,7 @@ proptest! {
         }
         if let Ok(label) = parse(line, &options, &mut path, &mut values) {
             prop_assert!(!path.is_empty());
-            prop_assert!(label != Parsed::Vector || !values.is_empty());
+            prop_assert!(label != ListLabel::Vector || !values.is_empty());
             prop_assert!(values.iter().all(|v| v.is_finite()));
         }
     }
@@ -413,7 +413,7 @@ fn lines_without_a_usable_label_say_what_to_change() {
         ("a.jpg cat", Some(b' '), "a list has class numbers"),
     ] {
         let options = ListOptions {
-            delimiter: delimiter.map_or(Delimiter::Blanks, Delimiter::Byte),
+            delimiter: delimiter.map_or(ListDelimiter::Blanks, ListDelimiter::Byte),
             ..ListOptions::default()
         };
         let dir = tempfile::tempdir().unwrap();

@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 
 use crate::data::index::column_names::{self, listed};
 use crate::data::index::names::shown;
-use crate::data::index::parquet::footer::Footer;
+use crate::data::index::parquet::footer::ParquetFooter;
 use crate::data::index::parquet::options::{ParquetLabels, ParquetOptions};
 
 /// The columns of one file, by their numbers among all that have values.
-pub(super) struct Columns {
+pub(super) struct ParquetColumns {
     pub(super) picture: usize,
     pub(super) label: Option<usize>,
     /// Names of both.
@@ -25,7 +25,7 @@ pub(super) struct Columns {
 }
 
 /// What a top column is, as a picture's.
-enum As {
+enum PictureColumn {
     /// The number of the column that has the bytes, and whether it is one of a struct with a
     /// path.
     Bytes(usize, bool),
@@ -34,8 +34,8 @@ enum As {
     Other,
 }
 
-impl Columns {
-    pub(super) fn find(footer: &Footer, options: &ParquetOptions) -> Result<Self, String> {
+impl ParquetColumns {
+    pub(super) fn find(footer: &ParquetFooter, options: &ParquetOptions) -> Result<Self, String> {
         let schema = footer.data.file_metadata().schema_descr();
         let features = footer.features()?;
         let tops = schema.root_schema().get_fields();
@@ -44,9 +44,9 @@ impl Columns {
             Some(name) => {
                 let top = top_of(tops, name).ok_or_else(|| missing(name, tops, "image_column"))?;
                 match of_picture(schema, top) {
-                    As::Bytes(number, paths) => (name.clone(), number, paths),
-                    As::Paths => return Err(paths_alone(name)),
-                    As::Other => {
+                    PictureColumn::Bytes(number, paths) => (name.clone(), number, paths),
+                    PictureColumn::Paths => return Err(paths_alone(name)),
+                    PictureColumn::Other => {
                         return Err(format!(
                             "has no pictures in column '{}', which is neither bytes nor a struct \
                              with a field `bytes`: name another with `image_column`",
@@ -138,11 +138,15 @@ fn chosen(
     let mut paths = None;
     for top in tops {
         match of_picture(schema, top) {
-            As::Bytes(number, paths) => found.push((top.name().to_owned(), number, paths)),
-            As::Paths if is_image(top.name()) || column_names::is_picture(top.name()) => {
+            PictureColumn::Bytes(number, paths) => {
+                found.push((top.name().to_owned(), number, paths))
+            }
+            PictureColumn::Paths
+                if is_image(top.name()) || column_names::is_picture(top.name()) =>
+            {
                 paths.get_or_insert(top.name());
             }
-            As::Paths | As::Other => {}
+            PictureColumn::Paths | PictureColumn::Other => {}
         }
     }
     if found.len() > 1 {
@@ -171,7 +175,7 @@ fn chosen(
     }
 }
 
-fn of_picture(schema: &SchemaDescriptor, top: &Type) -> As {
+fn of_picture(schema: &SchemaDescriptor, top: &Type) -> PictureColumn {
     let leaf = |path: &[&str]| {
         let number = number_of(schema, path)?;
         let column = schema.column(number);
@@ -183,16 +187,18 @@ fn of_picture(schema: &SchemaDescriptor, top: &Type) -> As {
     };
     if top.is_primitive() {
         return match leaf(&[top.name()]) {
-            Some((_, column)) if is_text(&column) => As::Paths,
-            Some((number, _)) => As::Bytes(number, false),
-            None => As::Other,
+            Some((_, column)) if is_text(&column) => PictureColumn::Paths,
+            Some((number, _)) => PictureColumn::Bytes(number, false),
+            None => PictureColumn::Other,
         };
     }
     let path = leaf(&[top.name(), "path"]);
     match (leaf(&[top.name(), "bytes"]), path) {
-        (Some((number, column)), path) if !is_text(&column) => As::Bytes(number, path.is_some()),
-        (_, Some(_)) => As::Paths,
-        _ => As::Other,
+        (Some((number, column)), path) if !is_text(&column) => {
+            PictureColumn::Bytes(number, path.is_some())
+        }
+        (_, Some(_)) => PictureColumn::Paths,
+        _ => PictureColumn::Other,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::data::index::parquet::thrift::{signed, varint};
 
 /// Numbers, one after the other; `None` where the bytes end or are malformed.
 #[derive(Clone)]
-pub(super) struct Delta<'a> {
+pub(super) struct DeltaDecoder<'a> {
     bytes: &'a [u8],
     /// Numbers of a small block, and small blocks of a block.
     small: u64,
@@ -25,7 +25,7 @@ pub(super) struct Delta<'a> {
     open: (u64, u32, u64),
 }
 
-impl<'a> Delta<'a> {
+impl<'a> DeltaDecoder<'a> {
     /// At most `most` numbers.
     pub(super) fn new(mut bytes: &'a [u8], most: u64) -> Option<Self> {
         let mut number = || varint(|| Some(*bytes.split_off_first()?));
@@ -47,7 +47,7 @@ impl<'a> Delta<'a> {
     }
 
     /// The bytes that come after the last number.
-    pub(super) fn rest(mut self) -> Option<&'a [u8]> {
+    pub(super) fn remaining_bytes(mut self) -> Option<&'a [u8]> {
         while self.left > 0 {
             self.next()?;
         }
@@ -90,7 +90,7 @@ impl<'a> Delta<'a> {
     }
 }
 
-impl Iterator for Delta<'_> {
+impl Iterator for DeltaDecoder<'_> {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
@@ -112,38 +112,43 @@ mod tests {
     fn numbers_are_those_of_the_formats_page() {
         // 1 to 5: all differences are 1, which takes no bits.
         let equal = [0x80, 0x01, 0x04, 0x05, 0x02, 0x02, 0, 0, 0, 0, 7, 8];
-        let delta = Delta::new(&equal, 5).unwrap();
+        let delta = DeltaDecoder::new(&equal, 5).unwrap();
         assert_eq!(delta.clone().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        assert_eq!(delta.rest(), Some(&[7, 8][..]));
+        assert_eq!(delta.remaining_bytes(), Some(&[7, 8][..]));
         // 7, 5, 3, 1, 2, 3, 4, 5: the least difference is -2, and the others have 2 bits.
         let mut mixed = vec![0x80, 0x01, 0x04, 0x08, 0x0e, 0x03, 2, 0, 0, 0];
         mixed.extend([0b1100_0000, 0b0011_1111, 0, 0, 0, 0, 0, 0, 9]);
-        let delta = Delta::new(&mixed, 8).unwrap();
+        let delta = DeltaDecoder::new(&mixed, 8).unwrap();
         let numbers: Vec<_> = delta.clone().collect();
         assert_eq!(numbers, [7, 5, 3, 1, 2, 3, 4, 5]);
-        assert_eq!(delta.rest(), Some(&[9][..]));
+        assert_eq!(delta.remaining_bytes(), Some(&[9][..]));
         // One number has no block.
         let one = [0x80, 0x01, 0x04, 0x01, 0x03, 6];
-        let delta = Delta::new(&one, 1).unwrap();
+        let delta = DeltaDecoder::new(&one, 1).unwrap();
         assert_eq!(delta.clone().collect::<Vec<_>>(), [-2]);
-        assert_eq!(delta.rest(), Some(&[6][..]));
+        assert_eq!(delta.remaining_bytes(), Some(&[6][..]));
     }
 
     #[test]
     fn bytes_that_end_and_counts_without_numbers_are_none() {
         let good = [0x80, 0x01, 0x04, 0x05, 0x02, 0x02, 0, 0, 0, 0];
         for cut in 0..good.len() {
-            let numbers = Delta::new(&good[..cut], 5).map(|d| d.count());
+            let numbers = DeltaDecoder::new(&good[..cut], 5).map(|d| d.count());
             assert_ne!(numbers, Some(5), "{cut}");
         }
-        assert!(Delta::new(&good, 4).is_none());
+        assert!(DeltaDecoder::new(&good, 4).is_none());
         // No small blocks; differences of 65 bits; no count; 2^56 small blocks.
-        assert!(Delta::new(&[0x80, 0x01, 0x00, 0x05, 0x02], 9).is_none());
+        assert!(DeltaDecoder::new(&[0x80, 0x01, 0x00, 0x05, 0x02], 9).is_none());
         let wide = [0x80, 0x01, 0x04, 0x05, 0x02, 0x02, 65, 0, 0, 0, 0, 0];
-        assert_eq!(Delta::new(&wide, 9).unwrap().count(), 1);
-        assert!(Delta::new(&wide, 9).unwrap().rest().is_none());
-        assert!(Delta::new(&[0xff; 40], u64::MAX).is_none());
+        assert_eq!(DeltaDecoder::new(&wide, 9).unwrap().count(), 1);
+        assert!(
+            DeltaDecoder::new(&wide, 9)
+                .unwrap()
+                .remaining_bytes()
+                .is_none()
+        );
+        assert!(DeltaDecoder::new(&[0xff; 40], u64::MAX).is_none());
         let block = [&[0x80; 9][..], &[1], &[0x80; 8], &[1], &[5, 2, 2, 0, 0]].concat();
-        assert_eq!(Delta::new(&block, 9).unwrap().count(), 1);
+        assert_eq!(DeltaDecoder::new(&block, 9).unwrap().count(), 1);
     }
 }

@@ -6,22 +6,22 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::data::index::binary_form::IndexContent;
 use crate::data::index::names::shown;
-use crate::data::index::parquet::columns::{Columns, paths_alone};
-use crate::data::index::parquet::footer::Footer;
-use crate::data::index::parquet::labels::{self, ClassNames, FileLabels, Reading};
+use crate::data::index::parquet::columns::{ParquetColumns, paths_alone};
+use crate::data::index::parquet::footer::ParquetFooter;
+use crate::data::index::parquet::labels::{self, ClassNumbering, FileLabels, LabelReader};
 use crate::data::index::parquet::options::ParquetOptions;
-use crate::data::index::parquet::pages::Pages;
-use crate::data::index::parquet::pictures::Places;
+use crate::data::index::parquet::pages::PageReader;
+use crate::data::index::parquet::pictures::PictureLocations;
 use crate::data::index::report::{ScanReport, SkipReason, TableColumns};
 use crate::data::index::samples::Index;
-use crate::data::index::sealed::Content;
 use crate::data::index::shards::common_folder;
-use crate::data::shard::expand;
+use crate::data::shard::shard_patterns;
 use crate::error::{self, Error, Result};
 use crate::sys::memory;
-use crate::sys::panics::caught;
-use crate::sys::regular::Stamp;
+use crate::sys::panics::catch_panic;
+use crate::sys::regular_file::FileStamp;
 use crate::sys::threads;
 
 /// Each holds a page, packed and unpacked.
@@ -31,11 +31,11 @@ const MAX_THREADS: usize = 4;
 const ROW_BYTES: u64 = 64;
 
 /// What one file has.
-struct Found {
-    places: Places,
+struct ParquetSamples {
+    places: PictureLocations,
     labels: FileLabels,
-    columns: Columns,
-    stamp: Stamp,
+    columns: ParquetColumns,
+    stamp: FileStamp,
 }
 
 pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
@@ -45,25 +45,25 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
         ));
     }
     let absolute = |path: &PathBuf| {
-        expand::must_be_a_file(path)?;
+        shard_patterns::check_is_file(path)?;
         std::path::absolute(path).map_err(|_| Error::config("a Parquet file has an empty name"))
     };
     let paths = files.iter().map(absolute).collect::<Result<Vec<_>>>()?;
-    let names = ClassNames::default();
+    let names = ClassNumbering::default();
     let found = threads::each("featherload-parquet", MAX_THREADS, &paths, |path| {
         // In front of reading, so that a change meanwhile is noticed.
-        let stamp = Stamp::of(path).map_err(|e| match e.kind() {
+        let stamp = FileStamp::of(path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
             _ => Error::io_at("look at", path, e),
         })?;
         // The crate that decodes footers reads foreign bytes too.
-        let read = caught(|| {
-            let footer = Footer::read(path)?;
+        let read = catch_panic(|| {
+            let footer = ParquetFooter::read(path)?;
             read(&footer, options, &names).map_err(|what| Error::dataset(path, what))
         });
         let damaged = || Err(Error::dataset(path, "is damaged: it cannot be read"));
         let (places, labels, columns) = read.unwrap_or_else(damaged)?;
-        Ok(Found {
+        Ok(ParquetSamples {
             places,
             labels,
             columns,
@@ -75,7 +75,7 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
 
 /// All rows of a file. A run of equal rows takes a few bytes, and a hole of a sparse file none:
 /// rows that take more than half of `available` bytes are refused.
-fn count_rows(footer: &Footer, available: Option<u64>) -> Result<u64, String> {
+fn count_rows(footer: &ParquetFooter, available: Option<u64>) -> Result<u64, String> {
     let mut all: u64 = 0;
     for group in footer.data.row_groups() {
         let rows = u64::try_from(group.num_rows()).ok();
@@ -88,25 +88,25 @@ fn count_rows(footer: &Footer, available: Option<u64>) -> Result<u64, String> {
         Some(room) if bytes > room => Err(format!(
             "has {all} rows, whose index takes {}, over half of the available memory ({}): use \
              files of fewer rows, or more memory",
-            error::needed(bytes),
-            error::room(room)
+            error::size_rounded_up(bytes),
+            error::size_rounded_down(room)
         )),
         _ => Ok(all),
     }
 }
 
 fn read(
-    footer: &Footer,
+    footer: &ParquetFooter,
     options: &ParquetOptions,
-    names: &ClassNames,
-) -> Result<(Places, FileLabels, Columns), String> {
-    let columns = Columns::find(footer, options)?;
+    names: &ClassNumbering,
+) -> Result<(PictureLocations, FileLabels, ParquetColumns), String> {
+    let columns = ParquetColumns::find(footer, options)?;
     let schema = footer.data.file_metadata().schema_descr();
     let picture = schema.column(columns.picture);
     let max_def = u32::try_from(picture.max_def_level()).unwrap_or(0);
     let label = columns.label.map(|number| schema.column(number));
-    let mut places = Places::default();
-    let reading = |column| Reading::new(column, names);
+    let mut places = PictureLocations::default();
+    let reading = |column| LabelReader::new(column, names);
     let mut reading = label.as_ref().map(reading).transpose()?;
     let all = count_rows(footer, memory::available_bytes())?;
     for group in footer.data.row_groups() {
@@ -114,7 +114,7 @@ fn read(
         let pages = |number: usize| {
             let column = group.columns().get(number);
             let column = column.ok_or("is damaged: a row group lacks a column")?;
-            Pages::of(&footer.file, footer.len, column)
+            PageReader::of(&footer.file, footer.len, column)
         };
         places.add(pages(columns.picture)?, rows, max_def)?;
         if let (Some(reading), Some(label), Some(number)) = (&mut reading, &label, columns.label) {
@@ -130,19 +130,19 @@ fn read(
             ),
         });
     }
-    let labels = reading.map_or(FileLabels::None, Reading::finish);
+    let labels = reading.map_or(FileLabels::None, LabelReader::finish);
     Ok((places, labels, columns))
 }
 
 fn join(
     paths: &[PathBuf],
-    found: Vec<Found>,
-    names: ClassNames,
+    found: Vec<ParquetSamples>,
+    names: ClassNumbering,
     options: &ParquetOptions,
 ) -> Result<(Index, ScanReport)> {
     let root = common_folder(paths);
     let mut report = ScanReport::default();
-    let mut content = Content::default();
+    let mut content = IndexContent::default();
     let (mut stamps, mut labels) = (Vec::new(), Vec::new());
     let mut classes: Option<Option<Vec<String>>> = None;
     for (path, file) in paths.iter().zip(found) {
@@ -180,7 +180,12 @@ fn join(
 }
 
 /// Adds the samples of a file; calls `begun` for each shard that they are parts of.
-fn add(content: &mut Content, path: &Path, places: &Places, mut begun: impl FnMut()) {
+fn add(
+    content: &mut IndexContent,
+    path: &Path,
+    places: &PictureLocations,
+    mut begun: impl FnMut(),
+) {
     let mut last = None;
     for (row, place) in places.rows.iter().enumerate() {
         if last != Some(place.page) {

@@ -13,9 +13,9 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use serde_json::Value as Json;
 
 use crate::data::index::lenient_json;
-use crate::data::index::parquet::thrift::{Compact, LIST, STRUCT};
+use crate::data::index::parquet::thrift::{LIST, STRUCT, ThriftReader};
 use crate::error::{Error, Result};
-use crate::sys::regular;
+use crate::sys::regular_file;
 
 /// The longest footer.
 const MOST_FOOTER: u64 = 32 << 20;
@@ -29,15 +29,15 @@ const MOST_COLUMNS: u64 = 1 << 16;
 const LEAST_GROUP: u64 = 16;
 
 /// A file and its footer.
-pub(super) struct Footer {
+pub(super) struct ParquetFooter {
     pub(super) file: Arc<File>,
     pub(super) len: u64,
     pub(super) data: ParquetMetaData,
 }
 
-impl Footer {
+impl ParquetFooter {
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let (file, len) = regular::open(path).map_err(|e| Error::io_at("open", path, e))?;
+        let (file, len) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
         let data = parse(&file, len).map_err(|what| Error::dataset(path, what))?;
         Ok(Self {
             file: Arc::new(file),
@@ -108,7 +108,7 @@ fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
 fn check_counts(footer: &[u8]) -> Result<(), String> {
     let no_schema = || "is damaged: its footer has no schema".to_owned();
     let (mut is_plain, mut columns, mut groups) = (false, 0, 0);
-    let read = Compact::new(footer).fields(|reader, number, kind| match (number, kind) {
+    let read = ThriftReader::new(footer).fields(|reader, number, kind| match (number, kind) {
         (2, LIST) => {
             columns = reader.clone().list()?.0;
             is_plain = columns <= MOST_COLUMNS && has_plain_schema(reader)?;
@@ -132,7 +132,7 @@ fn check_counts(footer: &[u8]) -> Result<(), String> {
 }
 
 /// Whether the groups of a schema have the members that they count, and are not deep.
-fn has_plain_schema(reader: &mut Compact<'_>) -> Option<bool> {
+fn has_plain_schema(reader: &mut ThriftReader<'_>) -> Option<bool> {
     let (count, STRUCT) = reader.list()? else {
         return None;
     };

@@ -11,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::ColumnDescPtr;
 
-use crate::data::index::classes::Classes;
+use crate::data::index::binary_form::IndexLabels;
+use crate::data::index::classes::ClassList;
 use crate::data::index::names::shown;
-use crate::data::index::parquet::levels::Hybrid;
-use crate::data::index::parquet::pages::{Kind, PageAt, Pages, encoding};
-use crate::data::index::parquet::values::{Dictionary, Form, Value, Values};
-use crate::data::index::sealed::Labels;
+use crate::data::index::parquet::pages::{PageKind, PageLocation, PageReader, encoding};
+use crate::data::index::parquet::rle::RleDecoder;
+use crate::data::index::parquet::values::{ColumnValue, PageValues, ValueDictionary, ValueForm};
 
 const MOST_CLASSES: usize = 1 << 20;
 /// Bytes of a name.
@@ -40,17 +40,17 @@ pub(super) enum FileLabels {
 /// The class names of all files, each once, in the order in which threads met them. Numbers of the
 /// index follow from their bytes alone.
 #[derive(Debug, Default)]
-pub(super) struct ClassNames {
-    met: Mutex<Met>,
+pub(super) struct ClassNumbering {
+    met: Mutex<ClassNumbers>,
 }
 
 #[derive(Debug, Default)]
-struct Met {
+struct ClassNumbers {
     numbers: HashMap<Vec<u8>, u32>,
     bytes: usize,
 }
 
-impl ClassNames {
+impl ClassNumbering {
     /// # Errors
     /// A name that is none, or one too many, in words.
     fn number(&self, name: &[u8]) -> Result<u32, String> {
@@ -91,26 +91,26 @@ impl FileLabels {
 }
 
 /// Reads the labels of a file, a row group at a time.
-pub(super) struct Reading<'a> {
+pub(super) struct LabelReader<'a> {
     labels: FileLabels,
-    names: &'a ClassNames,
+    names: &'a ClassNumbering,
     /// Names that this file has, so that a row takes no lock.
     known: HashMap<Vec<u8>, u32>,
-    form: Form,
+    form: ValueForm,
     /// Whether fractions have 8 bytes, and whether whole numbers have a sign.
     is_double: bool,
     is_signed: bool,
     rows: u64,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(column: &ColumnDescPtr, names: &'a ClassNames) -> Result<Self, String> {
+impl<'a> LabelReader<'a> {
+    pub(super) fn new(column: &ColumnDescPtr, names: &'a ClassNumbering) -> Result<Self, String> {
         let physical = column.physical_type();
         let form = match column.converted_type() {
             ConvertedType::DECIMAL => {
                 return Err(no_label(column, &format!("decimals ({physical})")));
             }
-            _ => Form::of(physical).ok_or_else(|| no_label(column, &physical.to_string()))?,
+            _ => ValueForm::of(physical).ok_or_else(|| no_label(column, &physical.to_string()))?,
         };
         let labels = match physical {
             Physical::FLOAT | Physical::DOUBLE => FileLabels::Fractions(Vec::new()),
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
             known: HashMap::new(),
             form,
             is_double: physical == Physical::DOUBLE,
-            is_signed: !unsigned.contains(&column.converted_type()) && form != Form::Truth,
+            is_signed: !unsigned.contains(&column.converted_type()) && form != ValueForm::Truth,
             rows: 0,
         })
     }
@@ -133,7 +133,7 @@ impl<'a> Reading<'a> {
     pub(super) fn add(
         &mut self,
         column: &ColumnDescPtr,
-        mut pages: Pages,
+        mut pages: PageReader,
         rows: u64,
     ) -> Result<(), String> {
         let name = || shown(column.name().as_bytes());
@@ -145,8 +145,8 @@ impl<'a> Reading<'a> {
                 return Err("has a page of labels of more than 64 MiB".into());
             }
             let body = pages.body(&page)?;
-            if page.kind == Kind::Dictionary {
-                let known = Dictionary::new(body, self.form, page.values);
+            if page.kind == PageKind::Dictionary {
+                let known = ValueDictionary::new(body, self.form, page.values);
                 dictionary = Some(known.ok_or_else(|| pages.damaged())?);
                 continue;
             }
@@ -157,7 +157,7 @@ impl<'a> Reading<'a> {
                 .map_err(|what| what.unwrap_or_else(|| pages.damaged()))?;
             let encoded = (self.form, page.encoding);
             let most = u64::from(page.values);
-            let mut values = Values::new(encoded, bytes, most, dictionary.as_ref());
+            let mut values = PageValues::new(encoded, bytes, most, dictionary.as_ref());
             for _ in 0..page.values {
                 let row = self.rows;
                 let level = levels.as_mut().map_or(Some(most_level), Iterator::next);
@@ -189,10 +189,10 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn take(&mut self, value: Value<'_>) -> Result<(), String> {
-        let is_short = self.form == Form::Number(4);
+    fn take(&mut self, value: ColumnValue<'_>) -> Result<(), String> {
+        let is_short = self.form == ValueForm::Number(4);
         match (&mut self.labels, value) {
-            (FileLabels::Numbers(all), Value::Bits(bits)) => all.push(match is_short {
+            (FileLabels::Numbers(all), ColumnValue::Bits(bits)) => all.push(match is_short {
                 true if self.is_signed => i64::from(bits as i32),
                 true => i64::from(bits as u32),
                 false if self.is_signed => bits as i64,
@@ -200,7 +200,7 @@ impl<'a> Reading<'a> {
                     i64::try_from(bits).map_err(|_| format!("the label {bits} is too large"))?
                 }
             }),
-            (FileLabels::Fractions(all), Value::Bits(bits)) => {
+            (FileLabels::Fractions(all), ColumnValue::Bits(bits)) => {
                 let number = match self.is_double {
                     true => f64::from_bits(bits) as f32,
                     false => f32::from_bits(bits as u32),
@@ -210,7 +210,7 @@ impl<'a> Reading<'a> {
                 }
                 all.push(number);
             }
-            (FileLabels::Names(numbers), Value::Text(name)) => {
+            (FileLabels::Names(numbers), ColumnValue::Text(name)) => {
                 let number = match self.known.get(name) {
                     Some(number) => *number,
                     None => {
@@ -237,18 +237,18 @@ impl<'a> Reading<'a> {
 /// # Errors
 /// `None` for a damaged page, else what is wrong.
 fn split<'a>(
-    page: &PageAt,
+    page: &PageLocation,
     body: &'a [u8],
     most_level: u32,
-) -> Result<(Option<Hybrid<'a>>, &'a [u8]), Option<String>> {
+) -> Result<(Option<RleDecoder<'a>>, &'a [u8]), Option<String>> {
     let (before, levels) = match page.kind {
-        Kind::DataV2 {
+        PageKind::DataV2 {
             rep_bytes,
             def_bytes,
             ..
         } => (rep_bytes as usize, def_bytes as usize),
         _ if most_level == 0 => (0, 0),
-        Kind::Data { level_encoding } if level_encoding != encoding::RLE => {
+        PageKind::Data { level_encoding } if level_encoding != encoding::RLE => {
             return Err(Some(
                 "has levels in an old form (BIT_PACKED): write it again".into(),
             ));
@@ -260,10 +260,10 @@ fn split<'a>(
     };
     let behind = body.get(before..).ok_or(None)?;
     let (levels, values) = behind.split_at_checked(levels).ok_or(None)?;
-    let width = Hybrid::width_of(most_level);
+    let width = RleDecoder::width_of(most_level);
     let levels = match most_level {
         0 => None,
-        _ => Some(Hybrid::new(levels, width).ok_or(None)?),
+        _ => Some(RleDecoder::new(levels, width).ok_or(None)?),
     };
     Ok((levels, values))
 }
@@ -304,10 +304,10 @@ fn check_name(name: &[u8], names: usize, name_bytes: usize) -> Result<(), String
 /// The number of the file that it is about, and what is wrong.
 pub(super) fn join(
     files: Vec<FileLabels>,
-    met: ClassNames,
+    met: ClassNumbering,
     names: Option<Vec<String>>,
-    classes: Option<&Classes>,
-) -> Result<(Labels, Classes), (usize, String)> {
+    classes: Option<&ClassList>,
+) -> Result<(IndexLabels, ClassList), (usize, String)> {
     let unlike = files.iter().position(|f| f.text() != files[0].text());
     if let Some(at) = unlike {
         let (this, first) = (files[at].text(), files[0].text());
@@ -323,7 +323,7 @@ pub(super) fn join(
     match files.first() {
         None | Some(FileLabels::None) => match classes {
             Some(_) => Err((0, unfit(first))),
-            None => Ok((Labels::None, Classes::default())),
+            None => Ok((IndexLabels::None, ClassList::default())),
         },
         Some(FileLabels::Fractions(_)) => match classes {
             Some(_) => Err((0, unfit(first))),
@@ -333,7 +333,10 @@ pub(super) fn join(
                     _ => Vec::new(),
                 });
                 let values = values.collect();
-                Ok((Labels::Vector { width: 1, values }, Classes::default()))
+                Ok((
+                    IndexLabels::Vector { width: 1, values },
+                    ClassList::default(),
+                ))
             }
         },
         Some(FileLabels::Numbers(_)) => numbers(files, names, classes),
@@ -344,8 +347,8 @@ pub(super) fn join(
 fn numbers(
     files: Vec<FileLabels>,
     names: Option<Vec<String>>,
-    classes: Option<&Classes>,
-) -> Result<(Labels, Classes), (usize, String)> {
+    classes: Option<&ClassList>,
+) -> Result<(IndexLabels, ClassList), (usize, String)> {
     let Some(names) = names else {
         if classes.is_some() {
             let what = "`classes` numbers class names, and the labels here are numbers without \
@@ -356,7 +359,7 @@ fn numbers(
             FileLabels::Numbers(all) => all,
             _ => Vec::new(),
         });
-        return Ok((Labels::Class(all.collect()), Classes::default()));
+        return Ok((IndexLabels::Class(all.collect()), ClassList::default()));
     };
     // What each number becomes.
     let wanted = match classes {
@@ -387,23 +390,23 @@ fn numbers(
     let table = match classes {
         Some(table) => table.clone(),
         // Names that stand twice cannot be told apart, so numbers stay alone.
-        None => Classes::new(names).unwrap_or_default(),
+        None => ClassList::new(names).unwrap_or_default(),
     };
-    Ok((Labels::Class(all), table))
+    Ok((IndexLabels::Class(all), table))
 }
 
 fn by_name(
     files: Vec<FileLabels>,
     names: Vec<Vec<u8>>,
-    classes: Option<&Classes>,
-) -> Result<(Labels, Classes), (usize, String)> {
+    classes: Option<&ClassList>,
+) -> Result<(IndexLabels, ClassList), (usize, String)> {
     let table = match classes {
         Some(table) => table.clone(),
         None => {
             let mut sorted = names.clone();
             sorted.sort_unstable();
             let names = sorted.into_iter().map(OsString::from_vec);
-            Classes::new(names).map_err(|e| (0, e.to_string()))?
+            ClassList::new(names).map_err(|e| (0, e.to_string()))?
         }
     };
     let wanted = names.iter().map(|name| table.get(OsStr::from_bytes(name)));
@@ -417,7 +420,7 @@ fn by_name(
             all.push(wanted[name].ok_or_else(|| (number, unknown(&names[name])))?);
         }
     }
-    Ok((Labels::Class(all), table))
+    Ok((IndexLabels::Class(all), table))
 }
 
 fn unknown(name: &[u8]) -> String {

@@ -2,7 +2,7 @@
 //!
 //! In the consumer.
 
-use crate::data::index::classes::Classes;
+use crate::data::index::classes::ClassList;
 
 /// How [`Index::parquet`](crate::data::index::Index::parquet) reads Parquet files.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct ParquetOptions {
     pub labels: ParquetLabels,
     /// The numbers of class names; by default those that Hugging Face's note gives them, and of
     /// texts their order by bytes, from 0.
-    pub classes: Option<Classes>,
+    pub classes: Option<ClassList>,
 }
 
 /// Where labels of Parquet files are.

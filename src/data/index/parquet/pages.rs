@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::metadata::ColumnChunkMetaData;
 
-use crate::data::index::parquet::thrift::{Compact, STRUCT};
-use crate::data::packed::{Codec, MOST_PAGE, PackedPage, read_page};
+use crate::data::index::parquet::thrift::{STRUCT, ThriftReader};
+use crate::data::packed_page::{MOST_PAGE, PackedPage, PageCodec, read_page};
 
 /// The longest head of a page; statistics stand in it.
 const MOST_HEAD: u64 = 1 << 20;
@@ -53,18 +53,18 @@ pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
 }
 
 /// The pages of a column, one after the other.
-pub(super) struct Pages {
+pub(super) struct PageReader {
     file: Arc<File>,
     at: u64,
     end: u64,
     /// Values that pages have still to come with.
     left: u64,
-    pub(super) codec: Option<Codec>,
+    pub(super) codec: Option<PageCodec>,
 }
 
 /// One page. Its body is what stands behind its head.
-pub(super) struct PageAt {
-    pub(super) kind: Kind,
+pub(super) struct PageLocation {
+    pub(super) kind: PageKind,
     pub(super) values: u32,
     pub(super) encoding: i64,
     pub(super) at: u64,
@@ -73,7 +73,7 @@ pub(super) struct PageAt {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum PageKind {
     Dictionary,
     /// Levels and values, packed together.
     Data {
@@ -91,7 +91,7 @@ pub(super) enum Kind {
 
 /// A head as it stands there.
 #[derive(Default)]
-struct Head {
+struct PageHead {
     kind: i64,
     unpacked: i64,
     packed: i64,
@@ -104,11 +104,11 @@ struct Head {
     v2_is_packed: Option<bool>,
 }
 
-impl Head {
+impl PageHead {
     /// The head that bytes begin with, and how long it is.
     fn parse(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut head = Self::default();
-        let mut reader = Compact::new(bytes);
+        let mut reader = ThriftReader::new(bytes);
         reader.fields(|reader, number, kind| {
             match (number, kind) {
                 (1, _) => head.kind = reader.number(kind)?,
@@ -126,13 +126,17 @@ impl Head {
 }
 
 /// The first fields of a structure, which are numbers; and the last truth in it.
-fn numbers(reader: &mut Compact<'_>, into: &mut [i64], truth: &mut Option<bool>) -> Option<()> {
+fn numbers(
+    reader: &mut ThriftReader<'_>,
+    into: &mut [i64],
+    truth: &mut Option<bool>,
+) -> Option<()> {
     reader.fields(|reader, number, kind| {
         let place = usize::try_from(number - 1).ok();
         match place.and_then(|at| into.get_mut(at)) {
             Some(place) => *place = reader.number(kind)?,
             None => {
-                *truth = Compact::truth(kind).or(*truth);
+                *truth = ThriftReader::truth(kind).or(*truth);
                 reader.skip(kind)?;
             }
         }
@@ -140,7 +144,7 @@ fn numbers(reader: &mut Compact<'_>, into: &mut [i64], truth: &mut Option<bool>)
     })
 }
 
-impl Pages {
+impl PageReader {
     /// The pages of a column of the file, which has `len` bytes.
     pub(super) fn of(
         file: &Arc<File>,
@@ -152,10 +156,10 @@ impl Pages {
         }
         let codec = match column.compression() {
             Compression::UNCOMPRESSED => None,
-            Compression::SNAPPY => Some(Codec::Snappy),
-            Compression::GZIP(_) => Some(Codec::Gzip),
-            Compression::LZ4_RAW => Some(Codec::Lz4),
-            Compression::ZSTD(_) => Some(Codec::Zstd),
+            Compression::SNAPPY => Some(PageCodec::Snappy),
+            Compression::GZIP(_) => Some(PageCodec::Gzip),
+            Compression::LZ4_RAW => Some(PageCodec::Lz4),
+            Compression::ZSTD(_) => Some(PageCodec::Zstd),
             other => {
                 return Err(format!(
                     "is compressed by {other}, which is not read: write it without compression, \
@@ -184,7 +188,7 @@ impl Pages {
     }
 
     /// The next page; none behind the last one.
-    pub(super) fn next_page(&mut self) -> Result<Option<PageAt>, String> {
+    pub(super) fn next_page(&mut self) -> Result<Option<PageLocation>, String> {
         loop {
             if self.left == 0 || self.at >= self.end {
                 return match self.left {
@@ -213,7 +217,7 @@ impl Pages {
             let page = page_of(&head, at, packed, unpacked).ok_or_else(|| self.damaged());
             self.at = end;
             if let Some(page) = page? {
-                if page.kind != Kind::Dictionary {
+                if page.kind != PageKind::Dictionary {
                     let left = self.left.checked_sub(u64::from(page.values));
                     self.left = left.ok_or_else(|| self.damaged())?;
                 }
@@ -222,12 +226,12 @@ impl Pages {
         }
     }
 
-    fn head(&self) -> Result<(Head, u64), String> {
+    fn head(&self) -> Result<(PageHead, u64), String> {
         let room = (self.end - self.at).min(MOST_HEAD);
         let mut len = FIRST.min(room);
         loop {
             let bytes = self.read(self.at, len)?;
-            if let Some(parsed) = Head::parse(&bytes) {
+            if let Some(parsed) = PageHead::parse(&bytes) {
                 return Ok(parsed);
             }
             if len == room {
@@ -250,7 +254,7 @@ impl Pages {
     }
 
     /// A body, unpacked: of a page of levels and values both, one behind the other.
-    pub(super) fn body(&self, page: &PageAt) -> Result<Vec<u8>, String> {
+    pub(super) fn body(&self, page: &PageLocation) -> Result<Vec<u8>, String> {
         let (levels, packed) = self.parts(page).ok_or_else(|| self.damaged())?;
         let Some(packed) = packed else {
             return self.read(page.at, page.packed);
@@ -265,10 +269,10 @@ impl Pages {
     }
 
     /// Bytes of levels in front of what is packed, and what is packed; none where nothing is.
-    pub(super) fn parts(&self, page: &PageAt) -> Option<(u64, Option<PackedPage>)> {
+    pub(super) fn parts(&self, page: &PageLocation) -> Option<(u64, Option<PackedPage>)> {
         let (levels, is_packed) = match page.kind {
-            Kind::Dictionary | Kind::Data { .. } => (0, true),
-            Kind::DataV2 {
+            PageKind::Dictionary | PageKind::Data { .. } => (0, true),
+            PageKind::DataV2 {
                 rep_bytes,
                 def_bytes,
                 is_packed,
@@ -311,20 +315,20 @@ impl Pages {
 }
 
 /// What a head says; `Some(None)` of a page that is passed over.
-fn page_of(head: &Head, at: u64, packed: u64, unpacked: u64) -> Option<Option<PageAt>> {
+fn page_of(head: &PageHead, at: u64, packed: u64, unpacked: u64) -> Option<Option<PageLocation>> {
     let small = |n: i64| u32::try_from(n).ok().filter(|n| i32::try_from(*n).is_ok());
     let (kind, values, encoding) = match head.kind {
         0 => {
             let [values, encoding, level_encoding] = head.data;
-            (Kind::Data { level_encoding }, values, encoding)
+            (PageKind::Data { level_encoding }, values, encoding)
         }
         2 => {
             let [values, encoding] = head.dictionary;
-            (Kind::Dictionary, values, encoding)
+            (PageKind::Dictionary, values, encoding)
         }
         3 => {
             let [values, nulls, rows, encoding, def_bytes, rep_bytes] = head.v2;
-            let kind = Kind::DataV2 {
+            let kind = PageKind::DataV2 {
                 rows: small(rows)?,
                 nulls: small(nulls)?,
                 rep_bytes: small(rep_bytes)?,
@@ -337,7 +341,7 @@ fn page_of(head: &Head, at: u64, packed: u64, unpacked: u64) -> Option<Option<Pa
         1 => return Some(None),
         _ => return None,
     };
-    Some(Some(PageAt {
+    Some(Some(PageLocation {
         kind,
         values: small(values)?,
         encoding,

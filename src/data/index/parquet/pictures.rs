@@ -3,14 +3,16 @@
 //! In the consumer. Of a page that is not packed only lengths are read, 4 bytes a picture, and
 //! no picture. A packed page is unpacked, looked at and let go.
 
-use crate::data::index::parquet::levels::Hybrid;
-use crate::data::index::parquet::pages::{Kind, LargePage, PageAt, Pages, encoding, encoding_of};
-use crate::data::packed::PackedPage;
+use crate::data::index::parquet::pages::{
+    LargePage, PageKind, PageLocation, PageReader, encoding, encoding_of,
+};
+use crate::data::index::parquet::rle::RleDecoder;
+use crate::data::packed_page::PackedPage;
 
 /// The pictures of one file, in the order of its rows.
 #[derive(Default)]
-pub(super) struct Places {
-    pub(super) rows: Vec<Place>,
+pub(super) struct PictureLocations {
+    pub(super) rows: Vec<PictureLocation>,
     /// The packed pages that pictures lie in.
     pub(super) pages: Vec<PackedPage>,
     /// Rows without a picture.
@@ -19,7 +21,7 @@ pub(super) struct Places {
 
 /// One picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct PictureLocation {
     /// The number of its page; none where it lies in the file itself.
     pub(super) page: Option<u32>,
     /// Its first byte: of the file, or of the page once it is unpacked.
@@ -29,12 +31,12 @@ pub(super) struct Place {
 }
 
 /// What values are read from: a page's bytes, or the file up to a place in it.
-enum Body<'a> {
+enum PageBody<'a> {
     Memory(Vec<u8>, #[expect(dead_code, reason = "a lock")] LargePage),
-    File(&'a Pages, u64),
+    File(&'a PageReader, u64),
 }
 
-impl Body<'_> {
+impl PageBody<'_> {
     fn end(&self) -> u64 {
         match self {
             Self::Memory(bytes, _) => bytes.len() as u64,
@@ -66,15 +68,20 @@ impl Body<'_> {
     }
 }
 
-impl Places {
+impl PictureLocations {
     /// Adds the pictures of a column in a row group of `rows` rows. `max_def` is the level of
     /// a row that has one.
-    pub(super) fn add(&mut self, mut pages: Pages, rows: u64, max_def: u32) -> Result<(), String> {
+    pub(super) fn add(
+        &mut self,
+        mut pages: PageReader,
+        rows: u64,
+        max_def: u32,
+    ) -> Result<(), String> {
         let first = self.rows.len() as u64;
-        let mut dictionary: Option<Vec<Place>> = None;
+        let mut dictionary: Option<Vec<PictureLocation>> = None;
         while let Some(page) = pages.next_page()? {
             match page.kind {
-                Kind::Dictionary => {
+                PageKind::Dictionary => {
                     let (number, body, at) = self.open(&pages, &page, 0)?;
                     // Each has 4 bytes at least.
                     let most = (body.end().saturating_sub(at)) / 4;
@@ -86,7 +93,7 @@ impl Places {
                         .ok_or_else(|| pages.damaged())??;
                     dictionary = Some(places);
                 }
-                Kind::Data { .. } | Kind::DataV2 { .. } => {
+                PageKind::Data { .. } | PageKind::DataV2 { .. } => {
                     let so_far = self.rows.len() as u64 - first;
                     if so_far + u64::from(page.values) > rows {
                         return Err(pages.damaged());
@@ -107,32 +114,32 @@ impl Places {
     /// they begin, behind levels that are not packed.
     fn open<'a>(
         &mut self,
-        pages: &'a Pages,
-        page: &PageAt,
+        pages: &'a PageReader,
+        page: &PageLocation,
         levels: u64,
-    ) -> Result<(Option<u32>, Body<'a>, u64), String> {
+    ) -> Result<(Option<u32>, PageBody<'a>, u64), String> {
         let (_, packed) = pages.parts(page).ok_or_else(|| pages.damaged())?;
         let Some(packed) = packed else {
             let end = page.at + page.packed;
-            return Ok((None, Body::File(pages, end), page.at + levels));
+            return Ok((None, PageBody::File(pages, end), page.at + levels));
         };
         let number = u32::try_from(self.pages.len()).map_err(|_| "has too many pages")?;
         self.pages.push(packed);
-        let turn = Pages::wait_for(&packed);
-        let body = Body::Memory(pages.unpacked(&packed)?, turn);
+        let turn = PageReader::wait_for(&packed);
+        let body = PageBody::Memory(pages.unpacked(&packed)?, turn);
         Ok((Some(number), body, 0))
     }
 
     fn data(
         &mut self,
-        pages: &Pages,
-        page: &PageAt,
+        pages: &PageReader,
+        page: &PageLocation,
         max_def: u32,
-        dictionary: Option<&[Place]>,
+        dictionary: Option<&[PictureLocation]>,
     ) -> Result<(), String> {
         let damaged = || pages.damaged();
         let in_front = match page.kind {
-            Kind::DataV2 {
+            PageKind::DataV2 {
                 rep_bytes,
                 def_bytes,
                 ..
@@ -145,12 +152,12 @@ impl Places {
         let (number, body, mut at) = self.open(pages, page, in_front)?;
         let levels = match page.kind {
             _ if max_def == 0 => Vec::new(),
-            Kind::DataV2 {
+            PageKind::DataV2 {
                 rep_bytes,
                 def_bytes,
                 ..
             } => pages.read(page.at + u64::from(rep_bytes), u64::from(def_bytes))?,
-            Kind::Data { level_encoding } if level_encoding != encoding::RLE => {
+            PageKind::Data { level_encoding } if level_encoding != encoding::RLE => {
                 return Err("has levels in an old form (BIT_PACKED): write it again".into());
             }
             _ => {
@@ -197,7 +204,7 @@ impl Places {
                 false => {
                     self.nulls += 1;
                     // Beside the one in front, so that no page is opened for it.
-                    Place {
+                    PictureLocation {
                         page: self.rows.last().and_then(|place| place.page),
                         at: 0,
                         bytes: 0,
@@ -214,14 +221,14 @@ impl Places {
         if max_def == 0 {
             return Some(vec![true; rows as usize]);
         }
-        let levels = Hybrid::new(levels, Hybrid::width_of(max_def))?;
+        let levels = RleDecoder::new(levels, RleDecoder::width_of(max_def))?;
         let mut present = Vec::new();
         present.extend(levels.take(rows as usize).map(|level| level == max_def));
         (present.len() == rows as usize).then_some(present)
     }
 }
 
-impl PageAt {
+impl PageLocation {
     fn encoding_is_other_than_plain(&self) -> bool {
         !matches!(self.encoding, encoding::PLAIN | encoding::PLAIN_DICTIONARY)
     }
@@ -229,11 +236,11 @@ impl PageAt {
 
 /// Adds `count` values that stand one behind the other, each behind its length.
 fn plain(
-    body: &Body<'_>,
+    body: &PageBody<'_>,
     mut at: u64,
     page: Option<u32>,
     count: u32,
-    places: &mut Vec<Place>,
+    places: &mut Vec<PictureLocation>,
 ) -> Option<Result<(), String>> {
     for _ in 0..count {
         let bytes = match body.length(at)? {
@@ -242,16 +249,20 @@ fn plain(
         };
         at += 4;
         let end = at.checked_add(bytes).filter(|end| *end <= body.end())?;
-        places.push(Place { page, at, bytes });
+        places.push(PictureLocation { page, at, bytes });
         at = end;
     }
     Some(Ok(()))
 }
 
 /// The values of a dictionary that a page names.
-fn chosen(bytes: &[u8], count: u32, dictionary: &[Place]) -> Option<Vec<Place>> {
+fn chosen(
+    bytes: &[u8],
+    count: u32,
+    dictionary: &[PictureLocation],
+) -> Option<Vec<PictureLocation>> {
     let (width, bytes) = bytes.split_first()?;
-    let numbers = Hybrid::new(bytes, u32::from(*width))?;
+    let numbers = RleDecoder::new(bytes, u32::from(*width))?;
     let mut places = Vec::new();
     for number in numbers.take(count as usize) {
         places.push(*dictionary.get(number as usize)?);

@@ -15,12 +15,12 @@ pub(super) const STRUCT: u8 = 12;
 
 /// Bytes, and how far they were read.
 #[derive(Clone)]
-pub(super) struct Compact<'a> {
+pub(super) struct ThriftReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Compact<'a> {
+impl<'a> ThriftReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
@@ -168,7 +168,7 @@ mod tests {
             0x15, 0x05, 0x29, 0x28, 0x01, b'a', 0x00, 0x11, 0x06, 0x28, 0xd8, 0x04, 0,
         ];
         let mut seen = Vec::new();
-        let mut reader = Compact::new(&bytes);
+        let mut reader = ThriftReader::new(&bytes);
         let read = reader.fields(|this, number, kind| {
             match kind {
                 4..=6 => seen.push((number, this.number(kind)?)),
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(seen, [(1, -3), (3, 9), (4, 1), (20, 300)]);
         assert_eq!(reader.read(), bytes.len());
         for cut in 0..bytes.len() {
-            let mut reader = Compact::new(&bytes[..cut]);
+            let mut reader = ThriftReader::new(&bytes[..cut]);
             assert_eq!(reader.fields(|this, _, kind| this.skip(kind)), None);
         }
     }
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn what_is_deep_or_endless_is_malformed() {
         let deep = [0x1c; 1000];
-        assert_eq!(Compact::new(&deep).skip(STRUCT), None);
+        assert_eq!(ThriftReader::new(&deep).skip(STRUCT), None);
         // A list of 2^63 structures in ten bytes.
         let long = [0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        assert_eq!(Compact::new(&long).skip(LIST), None);
-        assert_eq!(Compact::new(&[0xff; 20]).skip(BINARY), None);
+        assert_eq!(ThriftReader::new(&long).skip(LIST), None);
+        assert_eq!(ThriftReader::new(&[0xff; 20]).skip(BINARY), None);
     }
 }

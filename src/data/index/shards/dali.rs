@@ -4,18 +4,18 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::data::index::shards::group::refuse_what_is_no_tar;
-use crate::data::shard::idx;
-use crate::data::shard::idx::IdxText;
-use crate::data::shard::walk::{Ending, Walk};
+use crate::data::index::shards::group::check_is_tar;
+use crate::data::shard::dali_index;
+use crate::data::shard::dali_index::DaliIndexText;
+use crate::data::shard::walk::{HeaderWalk, ShardEnding};
 use crate::error::{Error, Result};
-use crate::sys::replace::replace_by;
+use crate::sys::atomic_file::replace_by;
 
 /// Writes DALI's index beside the shard at `path`, whole or not at all; where it is.
 pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
     let (file, len) = crate::data::shard::open(path)?;
-    let mut walk = Walk::new(&file, len);
-    let mut text = IdxText::default();
+    let mut walk = HeaderWalk::new(&file, len);
+    let mut text = DaliIndexText::default();
     let mut unwritable = None;
     while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
         let pushed = text.push(&member.name, member.data_at, member.size);
@@ -24,7 +24,7 @@ pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
         }
     }
     let walked = walk.finish();
-    refuse_what_is_no_tar(path, &file, len, &walked)?;
+    check_is_tar(path, &file, len, &walked)?;
     let refused = |what: String| Err(Error::dataset(path, what));
     // Beside an index that is newer nobody would look at the headers again.
     if let Some(damage) = walked.damage.first() {
@@ -33,7 +33,7 @@ pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
         ));
     }
     // What it would vouch for may be a part.
-    if walked.ending == Ending::NoBlocks {
+    if walked.ending == ShardEnding::NoBlocks {
         return refused(format!(
             "ends at byte {len} without the two zero blocks of a tar's end, so it may be cut \
              off: make the shard again"
@@ -45,7 +45,7 @@ pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
     if text.samples() == 0 {
         return refused("no samples, so an index would be empty: remove the shard".into());
     }
-    let index = idx::path_of(path);
+    let index = dali_index::path_of(path);
     replace_by(&index, &text.finish())?;
     Ok(index)
 }

@@ -23,7 +23,7 @@ pub(crate) const MOST_ALTERNATIVES: usize = 16;
 
 /// Why a member is no part of a sample, by its name: it is hidden, or lies in a folder that is,
 /// or in one of an operating system. `.` and `..` are steps of a path.
-pub(crate) fn left_out(name: &[u8]) -> Option<SkipReason> {
+pub(crate) fn skip_reason(name: &[u8]) -> Option<SkipReason> {
     let mut parts = name.rsplit(|&b| b == b'/');
     let file = parts.next().unwrap_or_default();
     if is_hidden(file) || parts.clone().any(is_hidden) {
@@ -42,7 +42,7 @@ pub(crate) fn is_json(field: &str) -> bool {
 
 /// The fields that are read of each sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct FieldChoice {
     /// Of the picture, in lower case: the first that a sample has. Without any, fields that are
     /// the extension of a picture, by their rank.
     pub(crate) pictures: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Choice {
     pub(crate) label: Option<String>,
 }
 
-impl Choice {
+impl FieldChoice {
     pub(crate) fn of(options: &ShardOptions) -> Self {
         let named = options.image_field.iter().flat_map(|text| names(text));
         Self {
@@ -79,10 +79,10 @@ impl Choice {
 
     /// A better choice for a shard in which this one found so many samples, and has seen these
     /// fields; none where it is the best.
-    pub(crate) fn better(
+    pub(crate) fn improve(
         &self,
         samples: usize,
-        seen: &Seen,
+        seen: &FieldUsage,
         options: &ShardOptions,
     ) -> Option<Self> {
         let mut better = self.clone();
@@ -110,20 +110,20 @@ pub(crate) fn names(image_field: &str) -> impl Iterator<Item = String> {
 
 /// How many samples have which fields, as far as these are of use for a choice.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct FieldUsage {
     /// Fields such as `image.jpg` of samples that have no picture by the choice.
-    pub(crate) pictures: Counts,
+    pub(crate) pictures: FieldCounts,
     /// A member in one of them, of the first sample.
     pub(crate) member: Option<Vec<u8>>,
     /// All fields of samples that have no picture.
-    pub(crate) fields: Counts,
+    pub(crate) fields: FieldCounts,
     /// Fields such as `label.cls`.
-    pub(crate) labels: Counts,
+    pub(crate) labels: FieldCounts,
     /// Whether a sample has the field [`CLASS`].
     pub(crate) has_class: bool,
 }
 
-impl Seen {
+impl FieldUsage {
     /// Takes note of the fields of a sample, each with its member's name; `has_picture`: by the
     /// choice.
     pub(crate) fn add<'a>(
@@ -153,12 +153,12 @@ impl Seen {
 
 /// Fields, each with the number of samples that have it; very many are counted together.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Counts {
+pub(crate) struct FieldCounts {
     pub(crate) of: BTreeMap<String, u64>,
     more: u64,
 }
 
-impl Counts {
+impl FieldCounts {
     fn add(&mut self, field: &[u8]) {
         let name = str::from_utf8(field).ok();
         self.add_some(name, 1);
@@ -227,8 +227,8 @@ impl Counts {
 }
 
 /// Fields that samples have beside their pictures, for an error.
-pub(crate) fn beside(report: &ScanReport) -> String {
-    let mut counts = Counts::default();
+pub(crate) fn describe_other_fields(report: &ScanReport) -> String {
+    let mut counts = FieldCounts::default();
     for (name, samples) in &report.other_fields {
         counts.add_some(Some(name), *samples);
     }

@@ -10,18 +10,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::data::index::label_value::{self, LabelValue};
 use crate::data::index::record_keys;
 use crate::data::index::report::{DamagedShard, ScanReport, SkipReason};
-use crate::data::index::shards::fields::{self, Choice, Seen, is_json};
-use crate::data::index::shards::found::{Found, Raw};
+use crate::data::index::shards::fields::{self, FieldChoice, FieldUsage, is_json};
 use crate::data::index::shards::options::{ShardLabels, ShardOptions};
-use crate::data::index::value::{self, Value};
+use crate::data::index::shards::shard_scan::{RawLabel, ShardScan};
 use crate::data::shard;
+use crate::data::shard::dali_index;
+use crate::data::shard::dali_index::DaliIndex;
 use crate::data::shard::header::BLOCK;
-use crate::data::shard::idx;
-use crate::data::shard::idx::Idx;
-use crate::data::shard::name;
-use crate::data::shard::walk::{Damage, Ending, Member, NotPlain, Walk, Walked, What, past};
+use crate::data::shard::member_name;
+use crate::data::shard::walk::{
+    DamageKind, HeaderWalk, ShardDamage, ShardEnding, ShardMember, SkippedFiles, WalkResult,
+    block_after,
+};
 use crate::error::{self, Error, Result};
 
 /// The longest label; a longer member is something else.
@@ -31,16 +34,16 @@ const MOST_LONE_LABELS: usize = 1000;
 
 /// Reads the shard at `path`, absolute, which reports call `shown`. Where another choice of
 /// fields proves to be better for it, its headers are read once more.
-pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<Found> {
+pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<ShardScan> {
     let (file, len) = shard::open(path)?;
-    let index = idx::path_of(path);
+    let index = dali_index::path_of(path);
     let is_newer = is_newer(&index, path, &file)?;
     let idx = match is_newer {
         true => usable(&index, &file, len),
         false => None,
     };
-    let read = |choice: &Choice| -> Result<Found> {
-        let new = || Grouper::new(&file, path, shown, &options.labels, choice);
+    let read = |choice: &FieldChoice| -> Result<ShardScan> {
+        let new = || SampleGrouper::new(&file, path, shown, &options.labels, choice);
         if let Some(idx) = &idx {
             let mut grouper = new();
             grouper.by_index = true;
@@ -54,22 +57,22 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
             }
         }
         let mut grouper = new();
-        let mut walk = Walk::new(&file, len);
+        let mut walk = HeaderWalk::new(&file, len);
         while let Some(member) = walk.next().map_err(|e| Error::io_at("read", path, e))? {
             grouper.push(member)?;
         }
         let walked = walk.finish();
-        refuse_what_is_no_tar(path, &file, len, &walked)?;
+        check_is_tar(path, &file, len, &walked)?;
         grouper.end(&walked, len, &index, is_newer)?;
         Ok(grouper.found)
     };
-    let choice = Choice::of(options);
+    let choice = FieldChoice::of(options);
     let found = read(&choice)?;
-    let Some(better) = choice.better(found.samples(), &found.seen, options) else {
+    let Some(better) = choice.improve(found.samples(), &found.seen, options) else {
         return Ok(found);
     };
     let mut chosen = read(&better)?;
-    chosen.seen = Seen {
+    chosen.seen = FieldUsage {
         pictures: found.seen.pictures.clone(),
         member: found.seen.member.clone(),
         ..chosen.seen
@@ -88,12 +91,12 @@ fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
     let of_shard = shard
         .metadata()
         .map_err(|e| Error::io_at("look at", path, e))?;
-    Ok(idx::is_newer(&meta, &of_shard))
+    Ok(dali_index::is_newer(&meta, &of_shard))
 }
 
 /// DALI's index, when it is right.
-fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
-    match Idx::read(index, shard, len) {
+fn usable(index: &Path, shard: &File, len: u64) -> Option<DaliIndex> {
+    match DaliIndex::read(index, shard, len) {
         Ok(idx) => Some(idx),
         Err(unusable) => {
             // The walk finds the same, and more.
@@ -107,17 +110,12 @@ fn usable(index: &Path, shard: &File, len: u64) -> Option<Idx> {
 }
 
 /// A file that does not even begin as a shard was named by mistake.
-pub(crate) fn refuse_what_is_no_tar(
-    path: &Path,
-    file: &File,
-    len: u64,
-    walked: &Walked,
-) -> Result<()> {
+pub(crate) fn check_is_tar(path: &Path, file: &File, len: u64, walked: &WalkResult) -> Result<()> {
     // One that is cut within its first member, or within what describes it, does.
-    let is_nothing = |d: &Damage| {
+    let is_nothing = |d: &ShardDamage| {
         let is_cut = match d.what {
-            What::Cut { .. } => true,
-            What::CutHeader => len >= BLOCK,
+            DamageKind::Cut { .. } => true,
+            DamageKind::CutHeader => len >= BLOCK,
             _ => false,
         };
         d.at == 0 && d.lost == len && !is_cut
@@ -152,7 +150,7 @@ pub(crate) fn refuse_what_is_no_tar(
 }
 
 /// One member of the sample at hand.
-struct Field {
+struct SampleField {
     /// In lower case.
     extension: Vec<u8>,
     name: Vec<u8>,
@@ -160,24 +158,24 @@ struct Field {
     size: u64,
 }
 
-struct Grouper<'a> {
+struct SampleGrouper<'a> {
     file: &'a File,
     path: &'a Path,
     shown: &'a Path,
     labels: &'a ShardLabels,
-    choice: &'a Choice,
+    choice: &'a FieldChoice,
     class_numbers: BTreeMap<Vec<u8>, u32>,
-    found: Found,
+    found: ShardScan,
     /// The sample at hand; without fields there is none.
     key: Vec<u8>,
-    fields: Vec<Field>,
+    fields: Vec<SampleField>,
     is_suspect: bool,
     next_is_suspect: bool,
     /// Samples so far, with those that were left out.
     groups: u64,
     /// Of them, those that lost a member.
     incomplete: u64,
-    pictures: Pictures,
+    pictures: PictureRanks,
     /// Whether members are DALI's index's, and not the headers'.
     by_index: bool,
     /// A label that the index names and the shard does not have: the index is of
@@ -188,26 +186,26 @@ struct Grouper<'a> {
 /// Which extensions pictures of this shard have, a bit for each by its rank, as far
 /// as it was read.
 #[derive(Default)]
-struct Pictures {
+struct PictureRanks {
     chosen: u32,
     /// Passed over for one of a lower rank, such as the features of a picture.
     beside: u32,
 }
 
-impl Pictures {
+impl PictureRanks {
     /// Whether what has this extension stands beside the pictures, and is none.
     fn is_beside(&self, rank: usize) -> bool {
         self.beside >> rank & 1 == 1 && self.chosen >> rank & 1 == 0
     }
 }
 
-impl<'a> Grouper<'a> {
+impl<'a> SampleGrouper<'a> {
     fn new(
         file: &'a File,
         path: &'a Path,
         shown: &'a Path,
         labels: &'a ShardLabels,
-        choice: &'a Choice,
+        choice: &'a FieldChoice,
     ) -> Self {
         Self {
             file,
@@ -216,21 +214,21 @@ impl<'a> Grouper<'a> {
             labels,
             class_numbers: BTreeMap::new(),
             choice,
-            found: Found::default(),
+            found: ShardScan::default(),
             key: Vec::new(),
             fields: Vec::new(),
             is_suspect: false,
             next_is_suspect: false,
             groups: 0,
             incomplete: 0,
-            pictures: Pictures::default(),
+            pictures: PictureRanks::default(),
             by_index: false,
             other_label: None,
         }
     }
 
     /// All that an index names; or why it is of no use.
-    fn members_of(&mut self, idx: &Idx) -> Result<(), String> {
+    fn members_of(&mut self, idx: &DaliIndex) -> Result<(), String> {
         let told = |e: Error| format!("what it names cannot be used ({e})");
         for member in idx.members() {
             self.push(member).map_err(told)?;
@@ -254,13 +252,13 @@ impl<'a> Grouper<'a> {
             .map_or(Ok(()), |label| Err(lacks(label)))
     }
 
-    fn push(&mut self, member: Member) -> Result<()> {
-        if member.behind_damage {
+    fn push(&mut self, member: ShardMember) -> Result<()> {
+        if member.after_damage {
             self.is_suspect = true;
             self.next_is_suspect = true;
         }
-        let split = name::split(&member.name);
-        let reason = fields::left_out(&member.name);
+        let split = member_name::split(&member.name);
+        let reason = fields::skip_reason(&member.name);
         let (Some((key, extension)), None) = (split, reason) else {
             // Those of no sample are counted with the index that they do not stand in.
             if !self.by_index || split.is_some() {
@@ -283,7 +281,7 @@ impl<'a> Grouper<'a> {
                 "this extension is twice in its sample: give each sample its own key",
             ));
         }
-        self.fields.push(Field {
+        self.fields.push(SampleField {
             extension,
             name: member.name,
             at: member.data_at,
@@ -305,7 +303,7 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    fn sample(&mut self, fields: &[Field]) -> Result<()> {
+    fn sample(&mut self, fields: &[SampleField]) -> Result<()> {
         let choice = self.choice;
         let ranks = fields
             .iter()
@@ -342,10 +340,12 @@ impl<'a> Grouper<'a> {
         let of_label = self.label_field(fields);
         let label = match of_label {
             Some(field) => self.label(field)?,
-            None => Raw::Absent,
+            None => RawLabel::Absent,
         };
         let found = &mut self.found;
-        let is = |f: &Field, other: Option<&Field>| other.is_some_and(|other| f.at == other.at);
+        let is = |f: &SampleField, other: Option<&SampleField>| {
+            other.is_some_and(|other| f.at == other.at)
+        };
         let others = fields
             .iter()
             .filter(|f| !is(f, Some(picture)) && !is(f, of_label))
@@ -365,20 +365,20 @@ impl<'a> Grouper<'a> {
     }
 
     /// The member that the label is in.
-    fn label_field<'f>(&self, fields: &'f [Field]) -> Option<&'f Field> {
+    fn label_field<'f>(&self, fields: &'f [SampleField]) -> Option<&'f SampleField> {
         let wanted = self.choice.label(self.labels)?;
-        let named = |f: &&Field| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
+        let named = |f: &&SampleField| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
         fields.iter().find(named)
     }
 
     /// Whether a field may become that of labels, where nobody names it.
-    fn may_have_label(&self, fields: &[Field]) -> bool {
+    fn may_have_label(&self, fields: &[SampleField]) -> bool {
         *self.labels == ShardLabels::Auto
             && self.choice.label.is_none()
             && fields.iter().any(|f| f.extension.ends_with(b".cls"))
     }
 
-    fn label(&mut self, field: &Field) -> Result<Raw> {
+    fn label(&mut self, field: &SampleField) -> Result<RawLabel> {
         let pointer = match self.labels {
             ShardLabels::Field(field) if is_json(field) => Some(""),
             ShardLabels::Json { pointer, .. } => Some(pointer.as_str()),
@@ -386,14 +386,14 @@ impl<'a> Grouper<'a> {
         };
         let Some(bytes) = self.data(field)? else {
             self.other_label.get_or_insert_with(|| field.name.clone());
-            return Ok(Raw::Absent);
+            return Ok(RawLabel::Absent);
         };
         let value = match pointer {
-            Some(pointer) => value::of_json(&bytes, pointer),
-            None => value::of_text(&bytes).map(Some),
+            Some(pointer) => label_value::of_json(&bytes, pointer),
+            None => label_value::of_text(&bytes).map(Some),
         };
         if let (Some(pointer), Ok(None)) = (pointer, &value) {
-            let keys = || record_keys::beside(&bytes, pointer);
+            let keys = || record_keys::list_keys(&bytes, pointer);
             self.found.without_place.get_or_insert_with(keys);
         }
         let value = value.map_err(|what| {
@@ -401,30 +401,30 @@ impl<'a> Grouper<'a> {
             self.error(&field.name, &what)
         })?;
         Ok(match value {
-            None => Raw::Absent,
-            Some(Value::Number(number)) => Raw::Number(number),
-            Some(Value::Name(name)) => {
+            None => RawLabel::Absent,
+            Some(LabelValue::Number(number)) => RawLabel::Number(number),
+            Some(LabelValue::Name(name)) => {
                 let next = self.found.class_names.len() as u32;
                 let number = *self.class_numbers.entry(name.clone()).or_insert(next);
                 if number == next {
                     self.found.class_names.push(name);
                 }
-                Raw::Name(number)
+                RawLabel::Name(number)
             }
-            Some(Value::Vector(vector)) => {
+            Some(LabelValue::Vector(vector)) => {
                 self.found.vectors.extend_from_slice(&vector);
-                Raw::Vector(vector.len() as u32)
+                RawLabel::Vector(vector.len() as u32)
             }
         })
     }
 
     /// What a label's member says; none when an index names it and its header is of
     /// another.
-    fn data(&self, field: &Field) -> Result<Option<Vec<u8>>> {
+    fn data(&self, field: &SampleField) -> Result<Option<Vec<u8>>> {
         if field.size > MAX_LABEL {
             let what = format!(
                 "a label of {}, and 1 MiB is the most: name another field",
-                error::needed(field.size)
+                error::size_rounded_up(field.size)
             );
             return Err(self.error(&field.name, &what));
         }
@@ -443,20 +443,20 @@ impl<'a> Grouper<'a> {
             .map_err(failed)?;
         let is_it = bytes
             .first_chunk()
-            .is_some_and(|block| idx::is_header_of(block, &field.name, field.size, false));
+            .is_some_and(|block| dali_index::is_header_of(block, &field.name, field.size, false));
         Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
     }
 
     /// The end of a shard that was walked, beside an index that may be newer.
-    fn end(&mut self, walked: &Walked, len: u64, index: &Path, is_newer: bool) -> Result<()> {
+    fn end(&mut self, walked: &WalkResult, len: u64, index: &Path, is_newer: bool) -> Result<()> {
         self.skip_some(SkipReason::NotPlain, &walked.not_plain);
         // The last sample's other members may be what is lost.
-        if walked.ending == Ending::NoBlocks || walked.tail_is_damaged {
+        if walked.ending == ShardEnding::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
         let last = walked.last.as_ref().map(|damage| &damage.what);
-        if let Some(What::Cut { name, .. }) = last {
-            match name::split(name) {
+        if let Some(DamageKind::Cut { name, .. }) = last {
+            match member_name::split(name) {
                 // Of a sample that nothing else is left of; its header says that the
                 // one in front of it has no more members.
                 Some((key, _)) if key != self.key => {
@@ -466,21 +466,21 @@ impl<'a> Grouper<'a> {
                 _ => self.is_suspect = true,
             }
         }
-        if let Some(Damage { at, what, .. }) = &walked.last
-            && matches!(what, What::Zeros | What::BehindTheEnd)
+        if let Some(ShardDamage { at, what, .. }) = &walked.last
+            && matches!(what, DamageKind::Zeros | DamageKind::BehindTheEnd)
         {
             self.drop_zeroed(*at)?;
         }
         self.close()?;
-        let is_whole = walked.ending == Ending::Blocks && walked.places == 0;
+        let is_whole = walked.ending == ShardEnding::Blocks && walked.places == 0;
         if is_whole && !is_newer {
             // An index of a former shard says nothing of this one.
             return Ok(());
         }
-        let stated = Idx::samples_at(index);
+        let stated = DaliIndex::samples_at(index);
         // Of the samples that the index counts, these were not there at all.
         let missing = stated.map(|stated| stated.saturating_sub(self.groups));
-        let ends_openly = walked.ending == Ending::NoBlocks;
+        let ends_openly = walked.ending == ShardEnding::NoBlocks;
         let fewer = missing.is_some_and(|missing| missing > 0);
         let is_damaged =
             walked.places > 0 || fewer || self.incomplete > 0 || (ends_openly && missing.is_none());
@@ -519,7 +519,7 @@ impl<'a> Grouper<'a> {
         let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
             return Ok(());
         };
-        if past(last.at, last.size) != end {
+        if block_after(last.at, last.size) != end {
             // A header stands between them.
             return Ok(());
         }
@@ -544,7 +544,7 @@ impl<'a> Grouper<'a> {
         Ok(())
     }
 
-    fn skip_some(&mut self, reason: SkipReason, files: &NotPlain) {
+    fn skip_some(&mut self, reason: SkipReason, files: &SkippedFiles) {
         for name in &files.names {
             self.skip(reason, name);
         }

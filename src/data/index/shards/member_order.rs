@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::data::index::names::shown;
-use crate::data::index::shards::found::Found;
-use crate::data::shard::name;
+use crate::data::index::shards::shard_scan::ShardScan;
+use crate::data::shard::member_name;
 use crate::error::{Error, Result};
 
 /// Refuses a shard that has the label of a sample without one, in another place.
 ///
 /// # Errors
 /// A sample that is in two places, and how to sort the shard.
-pub(super) fn refuse(path: &Path, found: &Found) -> Result<()> {
+pub(super) fn refuse(path: &Path, found: &ShardScan) -> Result<()> {
     let labels: BTreeSet<&[u8]> = found.lone_labels.iter().map(Vec::as_slice).collect();
     if labels.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(super) fn refuse(path: &Path, found: &Found) -> Result<()> {
     // Samples whose files have the name that one of those labels has.
     let mut samples_of: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
     for i in 0..found.samples() {
-        let Some((key, _)) = name::split(found.name(i)) else {
+        let Some((key, _)) = member_name::split(found.name(i)) else {
             continue;
         };
         if labels.contains(key) && !found.has_label(i) {
@@ -42,7 +42,7 @@ pub(super) fn refuse(path: &Path, found: &Found) -> Result<()> {
         // Of several nobody knows which label is whose.
         if let ([i], Some([other])) = (samples.as_slice(), labels_of.get(file).map(Vec::as_slice))
             && !found.has_label(*i)
-            && let Some((key, _)) = name::split(found.name(*i))
+            && let Some((key, _)) = member_name::split(found.name(*i))
         {
             return Err(Error::dataset(path, of_two_folders(key, other)));
         }

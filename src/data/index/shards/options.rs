@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::index::classes::Classes;
+use crate::data::index::classes::ClassList;
 
 /// How [`Index::from_shards`](crate::data::index::Index::from_shards) reads shards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct ShardOptions {
     /// Numbers class names by this table instead of by the names that the shards
     /// have: validation shards may lack a class. A name that the table lacks, and
     /// labels that are no names, are errors.
-    pub classes: Option<Classes>,
+    pub classes: Option<ClassList>,
     pub keep: KeepIndex,
 }
 

@@ -12,9 +12,9 @@ use std::slice;
 use std::time::{Duration, SystemTime};
 
 use crate::data::index::shards::*;
-use crate::data::index::{Classes, DamagedShard, Label, SkipReason};
-use crate::data::shard::idx::{Idx, Unusable};
-use crate::data::shard::walk::Walk;
+use crate::data::index::{ClassList, DamagedShard, Label, SkipReason};
+use crate::data::shard::dali_index::{DaliIndex, IdxFault};
+use crate::data::shard::walk::HeaderWalk;
 
 fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     let mut header = tar::Header::new_gnu();
@@ -237,7 +237,7 @@ fn class_names_are_numbered_in_the_order_of_their_bytes_over_all_shards() {
         let (index, _) = Index::from_shards(&paths, &nowhere(labels)).unwrap();
         assert_eq!(
             index.classes(),
-            &Classes::new(["ant", "cat", "zebra"]).unwrap()
+            &ClassList::new(["ant", "cat", "zebra"]).unwrap()
         );
         assert_eq!(classes(&index), [2, 1, 0, 1, 2, 1]);
     }

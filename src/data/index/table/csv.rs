@@ -5,19 +5,19 @@
 use std::path::Path;
 
 use crate::data::index::column_names::quoted;
+use crate::data::index::label_value::{self, LabelValue};
 use crate::data::index::numbers;
 use crate::data::index::report::TableColumns;
 use crate::data::index::table::columns;
-use crate::data::index::table::form::Form;
 use crate::data::index::table::options::TableOptions;
-use crate::data::index::table::records::Records;
-use crate::data::index::table::row::{Row, Rows, part, without_label};
-use crate::data::index::value::{self, Value};
+use crate::data::index::table::records::CsvRecords;
+use crate::data::index::table::row::{TableReader, TableRow, part, without_label};
+use crate::data::index::table::table_format::TableFormat;
 use crate::error::Error;
 
 pub(super) struct CsvRows<'a> {
     file: &'a Path,
-    records: Records<'a>,
+    records: CsvRecords<'a>,
     names: Vec<String>,
     path: usize,
     labels: Vec<usize>,
@@ -27,7 +27,11 @@ pub(super) struct CsvRows<'a> {
 
 impl<'a> CsvRows<'a> {
     /// Reads the header line.
-    pub(super) fn open(file: &'a Path, form: Form, options: &TableOptions) -> Result<Self, Error> {
+    pub(super) fn open(
+        file: &'a Path,
+        form: TableFormat,
+        options: &TableOptions,
+    ) -> Result<Self, Error> {
         let (records, header) = header(file, form)?;
         let chosen = choose(&header.names, options).map_err(|what| match header.is_utf8 {
             true => what,
@@ -54,7 +58,7 @@ impl<'a> CsvRows<'a> {
         })
     }
 
-    fn fill(&self, row: &mut Row) -> Result<(), String> {
+    fn fill(&self, row: &mut TableRow) -> Result<(), String> {
         let (has, wants) = (self.records.len(), self.names.len());
         // Spreadsheets end lines in separators.
         let is_padded = || (wants..has).all(|extra| self.records.field(extra).is_empty());
@@ -74,22 +78,22 @@ impl<'a> CsvRows<'a> {
                     let text = self.text(*column)?.trim_ascii();
                     part(text.parse().ok(), text.as_bytes(), &self.names[*column])
                 });
-                Some(Value::Vector(parts.collect::<Result<_, _>>()?))
+                Some(LabelValue::Vector(parts.collect::<Result<_, _>>()?))
             }
         };
         Ok(())
     }
 
-    fn label(&self, column: usize) -> Result<Value, String> {
+    fn label(&self, column: usize) -> Result<LabelValue, String> {
         let text = self.text(column)?.trim_ascii();
         let name = &self.names[column];
         match text {
             "" => Err(without_label(name)),
-            _ if self.are_names => Ok(Value::Name(text.as_bytes().to_vec())),
+            _ if self.are_names => Ok(LabelValue::Name(text.as_bytes().to_vec())),
             _ => {
                 let value = self
                     .refuse_comma(text)
-                    .and_then(|()| value::of_text(text.as_bytes()));
+                    .and_then(|()| label_value::of_text(text.as_bytes()));
                 value.map_err(|what| format!("column {} {what}", quoted(name)))
             }
         }
@@ -98,14 +102,14 @@ impl<'a> CsvRows<'a> {
     /// Spreadsheets write semicolons where the comma is a decimal one.
     fn refuse_comma(&self, text: &str) -> Result<(), String> {
         match self.records.separator() {
-            b';' if numbers::is_comma_pair(text) => Err(numbers::two_meanings(text)),
+            b';' if numbers::is_comma_pair(text) => Err(numbers::ambiguity_text(text)),
             _ => Ok(()),
         }
     }
 }
 
-impl Rows for CsvRows<'_> {
-    fn next(&mut self, row: &mut Row) -> Result<bool, Error> {
+impl TableReader for CsvRows<'_> {
+    fn next(&mut self, row: &mut TableRow) -> Result<bool, Error> {
         let Some(line) = self.records.next()? else {
             return Ok(false);
         };
@@ -139,7 +143,7 @@ fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>
 }
 
 /// The header line.
-struct Header {
+struct CsvHeader {
     line: u64,
     /// With replacements for bytes that are not UTF-8.
     names: Vec<String>,
@@ -147,9 +151,13 @@ struct Header {
 }
 
 /// The records behind the header line, and what stands in it.
-fn header(file: &Path, form: Form) -> Result<(Records<'_>, Header), Error> {
-    let separator = if form == Form::Tsv { b'\t' } else { b',' };
-    let mut records = Records::open(file, separator)?;
+fn header(file: &Path, form: TableFormat) -> Result<(CsvRecords<'_>, CsvHeader), Error> {
+    let separator = if form == TableFormat::Tsv {
+        b'\t'
+    } else {
+        b','
+    };
+    let mut records = CsvRecords::open(file, separator)?;
     let empty = || {
         Error::dataset(
             file,
@@ -161,7 +169,7 @@ fn header(file: &Path, form: Form) -> Result<(Records<'_>, Header), Error> {
     let other = [b';', b'\t']
         .into_iter()
         .find(|other| records.field(0).contains(other));
-    if form == Form::Csv
+    if form == TableFormat::Csv
         && records.len() == 1
         && let Some(other) = other
     {
@@ -169,7 +177,7 @@ fn header(file: &Path, form: Form) -> Result<(Records<'_>, Header), Error> {
         line = records.next()?.ok_or_else(empty)?;
     }
     let fields = (0..records.len()).map(|column| records.field(column));
-    let header = Header {
+    let header = CsvHeader {
         line,
         is_utf8: fields.clone().all(|field| str::from_utf8(field).is_ok()),
         names: fields

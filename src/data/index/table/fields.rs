@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum CsvState {
     /// Before a field, or of the quote that it begins with.
     Start,
     /// In a field without quotes, or after them.
@@ -16,13 +16,13 @@ enum State {
     Closed,
 }
 
-pub(super) struct Fields {
+pub(super) struct CsvFields {
     pub(super) separator: u8,
     /// The fields of a record, one after the other.
     bytes: Vec<u8>,
     /// Where each of them is.
     places: Vec<Range<usize>>,
-    state: State,
+    state: CsvState,
     /// Where the current field begins.
     start: usize,
     /// Where its quoted part ends.
@@ -30,13 +30,13 @@ pub(super) struct Fields {
     has_quotes: bool,
 }
 
-impl Fields {
+impl CsvFields {
     pub(super) fn new(separator: u8) -> Self {
         Self {
             separator,
             bytes: Vec::new(),
             places: Vec::new(),
-            state: State::Start,
+            state: CsvState::Start,
             start: 0,
             closed: 0,
             has_quotes: false,
@@ -47,7 +47,7 @@ impl Fields {
         self.bytes.clear();
         self.places.clear();
         self.start = 0;
-        self.state = State::Start;
+        self.state = CsvState::Start;
         self.has_quotes = false;
     }
 
@@ -55,13 +55,13 @@ impl Fields {
     pub(super) fn push(&mut self, byte: u8) -> bool {
         let is_next_to_quote = self.bytes.len() == self.closed;
         match (self.state, byte) {
-            (State::Quoted, b'"') => {
-                self.state = State::Closed;
+            (CsvState::Quoted, b'"') => {
+                self.state = CsvState::Closed;
                 self.closed = self.bytes.len();
             }
-            (State::Quoted, _) => self.bytes.push(byte),
-            (State::Closed, b'"') if is_next_to_quote => {
-                self.state = State::Quoted;
+            (CsvState::Quoted, _) => self.bytes.push(byte),
+            (CsvState::Closed, b'"') if is_next_to_quote => {
+                self.state = CsvState::Quoted;
                 self.bytes.push(byte);
             }
             (_, _) if byte == self.separator => self.end_field(),
@@ -69,14 +69,14 @@ impl Fields {
                 self.end_field();
                 return true;
             }
-            (State::Start, b'"') => {
+            (CsvState::Start, b'"') => {
                 self.bytes.truncate(self.start);
-                self.state = State::Quoted;
+                self.state = CsvState::Quoted;
                 self.has_quotes = true;
             }
-            (State::Start | State::Closed, b' ' | b'\t') => self.bytes.push(byte),
+            (CsvState::Start | CsvState::Closed, b' ' | b'\t') => self.bytes.push(byte),
             (_, _) => {
-                self.state = State::Plain;
+                self.state = CsvState::Plain;
                 self.bytes.push(byte);
             }
         }
@@ -85,7 +85,7 @@ impl Fields {
 
     fn end_field(&mut self) {
         let end = match self.state {
-            State::Closed => self.closed,
+            CsvState::Closed => self.closed,
             _ => {
                 let text = &self.bytes[self.start..];
                 let after = text.len() - text.trim_ascii_end().len();
@@ -97,12 +97,12 @@ impl Fields {
         };
         self.places.push(self.start..end);
         self.start = self.bytes.len();
-        self.state = State::Start;
+        self.state = CsvState::Start;
     }
 
     /// Whether a quote is open.
     pub(super) fn is_open(&self) -> bool {
-        self.state == State::Quoted
+        self.state == CsvState::Quoted
     }
 
     /// Whether the record is a blank line.

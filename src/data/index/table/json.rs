@@ -11,26 +11,26 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use crate::data::index::column_names::{is_of_labels, quoted};
+use crate::data::index::label_value::{self, LabelValue};
 use crate::data::index::lenient_json;
-use crate::data::index::lines::Lines;
+use crate::data::index::lines::TextLines;
 use crate::data::index::record_keys;
 use crate::data::index::report::TableColumns;
 use crate::data::index::table::columns;
 use crate::data::index::table::options::{TableLabels, TableOptions};
-use crate::data::index::table::row::{Row, Rows, part, without_label};
-use crate::data::index::value::{self, Value};
+use crate::data::index::table::row::{TableReader, TableRow, part, without_label};
 use crate::error::Error;
 
 pub(super) struct JsonRows<'a> {
     file: &'a Path,
-    lines: Lines<'a>,
+    lines: TextLines<'a>,
     options: &'a TableOptions,
     /// None in front of the first record.
-    chosen: Option<Chosen>,
+    chosen: Option<JsonColumns>,
 }
 
 /// A key, and where in its value.
-struct Place {
+struct KeyPath {
     name: String,
     /// Which of the keys that are kept.
     key: usize,
@@ -39,11 +39,11 @@ struct Place {
 }
 
 /// What is asked of each record.
-struct Chosen {
+struct JsonColumns {
     /// Kept of an object.
     keys: Vec<String>,
-    path: Place,
-    labels: Vec<Place>,
+    path: KeyPath,
+    labels: Vec<KeyPath>,
     /// Whether a key of labels in a later record is a mistake: the first has none.
     refuses_labels: bool,
 }
@@ -52,15 +52,15 @@ impl<'a> JsonRows<'a> {
     pub(super) fn open(file: &'a Path, options: &'a TableOptions) -> Result<Self, Error> {
         Ok(Self {
             file,
-            lines: Lines::open(file)?,
+            lines: TextLines::open(file)?,
             options,
             chosen: None,
         })
     }
 }
 
-impl Rows for JsonRows<'_> {
-    fn next(&mut self, row: &mut Row) -> Result<bool, Error> {
+impl TableReader for JsonRows<'_> {
+    fn next(&mut self, row: &mut TableRow) -> Result<bool, Error> {
         let (number, line) = loop {
             match self.lines.next_line()? {
                 None => return Ok(false),
@@ -73,7 +73,7 @@ impl Rows for JsonRows<'_> {
         let chosen = match &self.chosen {
             Some(chosen) => chosen,
             None => {
-                let chosen = Chosen::by_first(line, self.options).map_err(failed)?;
+                let chosen = JsonColumns::by_first(line, self.options).map_err(failed)?;
                 self.chosen.insert(chosen)
             }
         };
@@ -92,7 +92,7 @@ impl Rows for JsonRows<'_> {
     }
 }
 
-impl Chosen {
+impl JsonColumns {
     fn by_first(line: &[u8], options: &TableOptions) -> Result<Self, String> {
         let mut names = Vec::new();
         let mut known = HashSet::new();
@@ -109,7 +109,7 @@ impl Chosen {
         let mut place = |name: &str| {
             let (key, inside) = taken_apart(name);
             let known = keys.iter().position(|known| *known == key);
-            Place {
+            KeyPath {
                 name: name.to_owned(),
                 key: known.unwrap_or_else(|| {
                     keys.push(key);
@@ -119,7 +119,7 @@ impl Chosen {
             }
         };
         let path = place(&path);
-        let labels: Vec<Place> = labels.iter().map(|name| place(name)).collect();
+        let labels: Vec<KeyPath> = labels.iter().map(|name| place(name)).collect();
         Ok(Self {
             refuses_labels: options.labels == TableLabels::Auto && labels.is_empty(),
             path,
@@ -128,9 +128,9 @@ impl Chosen {
         })
     }
 
-    fn fill(&self, line: &[u8], row: &mut Row) -> Result<(), String> {
+    fn fill(&self, line: &[u8], row: &mut TableRow) -> Result<(), String> {
         let values = self.values(line)?;
-        let at = |place: &Place| {
+        let at = |place: &KeyPath| {
             let value = values.get(place.key).copied().flatten();
             let value = value.map(|value| lenient_json::find(value, &place.inside));
             let value = value.transpose().map_err(|e| e.to_string())?.flatten();
@@ -145,21 +145,22 @@ impl Chosen {
             found => {
                 let name = &self.path.name;
                 return Err(match found {
-                    None => without_path(name, false) + &record_keys::beside(line, name),
-                    Some(value) => match record_keys::inside(&value, name) {
+                    None => without_path(name, false) + &record_keys::list_keys(line, name),
+                    Some(value) => match record_keys::list_inner_keys(&value, name) {
                         Some(inside) => format!("{} is an object: {inside}", quoted(name)),
                         None => without_path(name, true),
                     },
                 });
             }
         }
-        let missing =
-            |place: &Place| without_label(&place.name) + &record_keys::beside(line, &place.name);
+        let missing = |place: &KeyPath| {
+            without_label(&place.name) + &record_keys::list_keys(line, &place.name)
+        };
         row.label = match self.labels.as_slice() {
             [] => None,
             [place] => {
                 let value = at(place)?.unwrap_or(Json::Null);
-                let value = value::of_json_value(&value, || quoted(&place.name))?;
+                let value = label_value::of_json_value(&value, || quoted(&place.name))?;
                 Some(value.ok_or_else(|| missing(place))?)
             }
             several => {
@@ -167,7 +168,7 @@ impl Chosen {
                     None => Err(missing(place)),
                     Some(value) => part(value.as_f64(), value.to_string().as_bytes(), &place.name),
                 });
-                Some(Value::Vector(parts.collect::<Result<_, _>>()?))
+                Some(LabelValue::Vector(parts.collect::<Result<_, _>>()?))
             }
         };
         Ok(())
@@ -191,7 +192,7 @@ impl Chosen {
             }
         })?;
         if let Some(at) = twice {
-            let what = lenient_json::twice(&self.keys[at]);
+            let what = lenient_json::duplicate_key_text(&self.keys[at]);
             return Err(format!("not a JSON object: {what}"));
         }
         match unexpected {

@@ -7,30 +7,30 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::data::index::classes::Classes;
+use crate::data::index::binary_form::IndexLabels;
+use crate::data::index::classes::ClassList;
+use crate::data::index::label_value::LabelValue;
 use crate::data::index::names::shown;
-use crate::data::index::sealed::Labels;
-use crate::data::index::value::Value;
 
 const MOST_CLASSES: usize = 1 << 20;
 /// Bytes of a name.
 const LONGEST_CLASS: usize = 4 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum TableLabelKind {
     None,
     Number,
     Name,
     Vector(usize),
 }
 
-impl Kind {
-    fn of(label: Option<&Value>) -> Self {
+impl TableLabelKind {
+    fn of(label: Option<&LabelValue>) -> Self {
         match label {
             None => Self::None,
-            Some(Value::Number(_)) => Self::Number,
-            Some(Value::Name(_)) => Self::Name,
-            Some(Value::Vector(values)) => Self::Vector(values.len()),
+            Some(LabelValue::Number(_)) => Self::Number,
+            Some(LabelValue::Name(_)) => Self::Name,
+            Some(LabelValue::Vector(values)) => Self::Vector(values.len()),
         }
     }
 
@@ -45,33 +45,33 @@ impl Kind {
     }
 }
 
-pub(super) struct Gathered<'a> {
+pub(super) struct TableLabelCollector<'a> {
     /// The first record's line, and the kind of all labels.
-    first: Option<(u64, Kind)>,
-    labels: Labels,
+    first: Option<(u64, TableLabelKind)>,
+    labels: IndexLabels,
     /// The numbers of names: those of `classes`, or else in the order in which they come.
     names: HashMap<Vec<u8>, i64>,
-    classes: Option<&'a Classes>,
+    classes: Option<&'a ClassList>,
 }
 
-impl<'a> Gathered<'a> {
-    pub(super) fn new(classes: Option<&'a Classes>) -> Self {
+impl<'a> TableLabelCollector<'a> {
+    pub(super) fn new(classes: Option<&'a ClassList>) -> Self {
         Self {
             first: None,
-            labels: Labels::None,
+            labels: IndexLabels::None,
             names: HashMap::new(),
             classes,
         }
     }
 
     /// Adds a record's label; or says why it cannot stand beside the others.
-    pub(super) fn add(&mut self, line: u64, label: Option<Value>) -> Result<(), String> {
-        let kind = Kind::of(label.as_ref());
+    pub(super) fn add(&mut self, line: u64, label: Option<LabelValue>) -> Result<(), String> {
+        let kind = TableLabelKind::of(label.as_ref());
         let (first, all) = *self.first.get_or_insert_with(|| {
             self.labels = match kind {
-                Kind::None => Labels::None,
-                Kind::Number | Kind::Name => Labels::Class(Vec::new()),
-                Kind::Vector(width) => Labels::Vector {
+                TableLabelKind::None => IndexLabels::None,
+                TableLabelKind::Number | TableLabelKind::Name => IndexLabels::Class(Vec::new()),
+                TableLabelKind::Vector(width) => IndexLabels::Vector {
                     width,
                     values: Vec::new(),
                 },
@@ -80,24 +80,26 @@ impl<'a> Gathered<'a> {
         });
         match (all, kind) {
             // A fraction among whole numbers: all of them are numbers, and none a class.
-            (Kind::Number, Kind::Vector(1)) => {
+            (TableLabelKind::Number, TableLabelKind::Vector(1)) => {
                 self.first = Some((first, kind));
-                if let Labels::Class(numbers) = &self.labels {
-                    self.labels = Labels::Vector {
+                if let IndexLabels::Class(numbers) = &self.labels {
+                    self.labels = IndexLabels::Vector {
                         width: 1,
                         values: numbers.iter().map(|n| *n as f32).collect(),
                     };
                 }
             }
-            (Kind::Vector(1), Kind::Number) => {}
+            (TableLabelKind::Vector(1), TableLabelKind::Number) => {}
             (all, kind) if all == kind => {}
             (all, kind) => return Err(unlike(kind, all, first)),
         }
         match (&mut self.labels, label) {
-            (Labels::Class(all), Some(Value::Number(number))) => all.push(number),
-            (Labels::Vector { values, .. }, Some(Value::Number(n))) => values.push(n as f32),
-            (Labels::Vector { values, .. }, Some(Value::Vector(v))) => values.extend(v),
-            (Labels::Class(all), Some(Value::Name(name))) => {
+            (IndexLabels::Class(all), Some(LabelValue::Number(number))) => all.push(number),
+            (IndexLabels::Vector { values, .. }, Some(LabelValue::Number(n))) => {
+                values.push(n as f32)
+            }
+            (IndexLabels::Vector { values, .. }, Some(LabelValue::Vector(v))) => values.extend(v),
+            (IndexLabels::Class(all), Some(LabelValue::Name(name))) => {
                 let number = match (self.names.get(&name), self.classes) {
                     (Some(number), _) => *number,
                     (None, Some(table)) => table
@@ -113,12 +115,12 @@ impl<'a> Gathered<'a> {
     }
 
     /// All labels, and the classes that they name.
-    pub(super) fn finish(mut self) -> Result<(Labels, Classes), String> {
-        let kind = self.first.map_or(Kind::None, |(_, kind)| kind);
+    pub(super) fn finish(mut self) -> Result<(IndexLabels, ClassList), String> {
+        let kind = self.first.map_or(TableLabelKind::None, |(_, kind)| kind);
         if let Some(table) = self.classes {
             return match kind {
-                Kind::Name => Ok((self.labels, table.clone())),
-                Kind::None => Err(
+                TableLabelKind::Name => Ok((self.labels, table.clone())),
+                TableLabelKind::None => Err(
                     "`classes` has no effect without labels, and no column has any: name it with \
                      `label_column`, or remove `classes`"
                         .into(),
@@ -135,13 +137,13 @@ impl<'a> Gathered<'a> {
         for (number, (_, came)) in sorted.iter().enumerate() {
             numbers[*came as usize] = number as i64;
         }
-        if let (Kind::Name, Labels::Class(all)) = (kind, &mut self.labels) {
+        if let (TableLabelKind::Name, IndexLabels::Class(all)) = (kind, &mut self.labels) {
             for label in all {
                 *label = numbers[*label as usize];
             }
         }
         let names = sorted.into_iter().map(|(name, _)| OsString::from_vec(name));
-        let classes = Classes::new(names).map_err(|e| e.to_string())?;
+        let classes = ClassList::new(names).map_err(|e| e.to_string())?;
         Ok((self.labels, classes))
     }
 }
@@ -162,9 +164,10 @@ fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, Str
     ))
 }
 
-fn unlike(this: Kind, all: Kind, first: u64) -> String {
+fn unlike(this: TableLabelKind, all: TableLabelKind, first: u64) -> String {
     let fix = match (this, all) {
-        (Kind::Number, Kind::Name) | (Kind::Name, Kind::Number) => {
+        (TableLabelKind::Number, TableLabelKind::Name)
+        | (TableLabelKind::Name, TableLabelKind::Number) => {
             "use one kind, or give `classes`, by which all labels of a CSV are names"
         }
         _ => "use one kind",
@@ -189,8 +192,8 @@ mod tests {
 
     #[test]
     fn names_are_counted_before_there_is_memory_for_all() {
-        let mut labels = Gathered::new(None);
-        let name = |i: usize| Some(Value::Name(format!("{i}x").into_bytes()));
+        let mut labels = TableLabelCollector::new(None);
+        let name = |i: usize| Some(LabelValue::Name(format!("{i}x").into_bytes()));
         for i in 0..MOST_CLASSES {
             labels.add(1, name(i)).unwrap();
         }

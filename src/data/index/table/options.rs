@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::data::index::classes::Classes;
+use crate::data::index::classes::ClassList;
 
 /// How [`Index::table`](crate::data::index::Index::table) reads a table.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub struct TableOptions {
     pub labels: TableLabels,
     /// The numbers of class names; by default their order by bytes, from 0. With it
     /// labels of a CSV are names, though they look like numbers.
-    pub classes: Option<Classes>,
+    pub classes: Option<ClassList>,
     /// As [`ListOptions::relabel`](crate::data::index::ListOptions::relabel).
     pub relabel: bool,
     /// Where relative paths start; by default the table's folder.

@@ -14,29 +14,29 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::data::index::lines::{self, BOM, MAX_LINE};
-use crate::data::index::table::fields::Fields;
+use crate::data::index::table::fields::CsvFields;
 use crate::error::{self, Error, Result};
 
 /// More columns are no table of pictures: as many as a spreadsheet has.
 const MOST_COLUMNS: usize = 16_384;
 
-pub(super) struct Records<'a> {
+pub(super) struct CsvRecords<'a> {
     path: &'a Path,
     input: BufReader<File>,
-    record: Fields,
+    record: CsvFields,
     /// The line of the byte that comes next.
     line: u64,
     /// Whether the byte before it is `\r`.
     is_after_return: bool,
 }
 
-impl<'a> Records<'a> {
+impl<'a> CsvRecords<'a> {
     pub(super) fn open(path: &'a Path, separator: u8) -> Result<Self> {
         let file = lines::open(path)?;
         let mut records = Self {
             path,
             input: BufReader::with_capacity(1 << 16, file),
-            record: Fields::new(separator),
+            record: CsvFields::new(separator),
             line: 1,
             is_after_return: false,
         };
@@ -50,7 +50,7 @@ impl<'a> Records<'a> {
         start.map_err(|e| Error::io_at("read again", self.path, e))?;
         self.line = 1;
         self.is_after_return = false;
-        self.record = Fields::new(separator);
+        self.record = CsvFields::new(separator);
         self.pass_mark()
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.csv");
         std::fs::write(&path, text).unwrap();
-        let mut records = Records::open(&path, b',')?;
+        let mut records = CsvRecords::open(&path, b',')?;
         let mut all = Vec::new();
         while let Some(line) = records.next()? {
             let field = |at| String::from_utf8_lossy(records.field(at)).into_owned();

@@ -3,25 +3,25 @@
 //! In the consumer.
 
 use crate::data::index::column_names::quoted;
+use crate::data::index::label_value::LabelValue;
 use crate::data::index::names::shown;
 use crate::data::index::report::TableColumns;
-use crate::data::index::value::Value;
 use crate::error::Result;
 
 /// One sample's record.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(super) struct TableRow {
     /// Where it begins, from 1.
     pub(super) line: u64,
     pub(super) path: Vec<u8>,
     /// None where the table has no labels.
-    pub(super) label: Option<Value>,
+    pub(super) label: Option<LabelValue>,
 }
 
 /// The records of a table, in their order.
-pub(super) trait Rows {
+pub(super) trait TableReader {
     /// Reads the next record into `row`; false at the end of the table.
-    fn next(&mut self, row: &mut Row) -> Result<bool>;
+    fn next(&mut self, row: &mut TableRow) -> Result<bool>;
 
     /// What was read, once a record was.
     fn columns(&self) -> TableColumns;

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::data::index::table::*;
-use crate::data::index::{Classes, Index, Label, TableColumns};
+use crate::data::index::{ClassList, Index, Label, TableColumns};
 
 fn at(name: &str, text: &[u8], options: &TableOptions) -> Result<(Index, ScanReport)> {
     let dir = tempfile::tempdir().unwrap();
@@ -233,9 +233,9 @@ fn what_was_read_is_reported() {
 fn class_names_have_numbers_of_their_own_or_of_a_table() {
     let text = "path,label\n1.jpg,b\n2.jpg,a\n";
     let (index, _) = at("a.csv", text.as_bytes(), &TableOptions::default()).unwrap();
-    assert_eq!(index.classes(), &Classes::new(["a", "b"]).unwrap());
+    assert_eq!(index.classes(), &ClassList::new(["a", "b"]).unwrap());
     let classes = |names: &[&str]| TableOptions {
-        classes: Some(Classes::new(names.iter().copied()).unwrap()),
+        classes: Some(ClassList::new(names.iter().copied()).unwrap()),
         ..TableOptions::default()
     };
     let all = classes(&["x", "b", "a"]);
@@ -651,7 +651,7 @@ fn a_decimal_comma_is_no_vector() {
     );
     // As class names they are texts.
     let classes = TableOptions {
-        classes: Some(Classes::new(["1,0", "0,5"]).unwrap()),
+        classes: Some(ClassList::new(["1,0", "0,5"]).unwrap()),
         ..TableOptions::default()
     };
     assert_eq!(read("a.csv", "path;label\n1.png;0,5\n", &classes)[0].1, "1");
@@ -703,7 +703,7 @@ fn a_column_of_labels_is_found_by_its_name_or_several_are_named() {
 
 #[test]
 fn options_that_say_nothing_are_refused() {
-    let classes = Some(Classes::new(["a"]).unwrap());
+    let classes = Some(ClassList::new(["a"]).unwrap());
     let text = b"path,a,b\nx,1,1\n";
     for (options, says) in [
         (

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::pool::ring::slots::{HeldSlot, Slots};
+use crate::pool::ring::slots::{HeldSlot, RingSlots};
 use crate::pool::ring::ticket::{BatchKey, Ticket};
 use crate::pool::ring::worker_side;
-use crate::pool::ring::worker_side::{Next, Outcome};
-use crate::pool::ring::{Ring, Shape};
+use crate::pool::ring::worker_side::{RowOutcome, WorkerStep};
+use crate::pool::ring::{Ring, RingShape};
 
 pub(in crate::device::cuda) struct TestRing {
-    slots: Slots,
+    slots: RingSlots,
     rows: u32,
     sequence: u32,
 }
 
 impl TestRing {
     pub(in crate::device::cuda) fn new(slots: u32, rows: u32, slot_bytes: usize) -> Self {
-        let ring = Ring::create(Shape {
+        let ring = Ring::create(RingShape {
             slots,
             rows,
             slot_bytes: slot_bytes as u64,
@@ -26,7 +26,7 @@ impl TestRing {
         .unwrap();
         ring.allocate_rest().unwrap();
         Self {
-            slots: Slots::new(ring),
+            slots: RingSlots::new(ring),
             rows,
             sequence: 0,
         }
@@ -58,10 +58,10 @@ impl TestRing {
         let posted = self.slots.post(free, ticket);
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         for _ in 0..self.rows {
-            let Next::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
+            let WorkerStep::Fill(claim) = worker_side::next(&w, l, 1, Duration::ZERO, None) else {
                 panic!("nothing to fill");
             };
-            worker_side::commit(&w, l, 1, claim, Outcome::Done).unwrap();
+            worker_side::commit(&w, l, 1, claim, RowOutcome::Done).unwrap();
         }
         let mut held = self.slots.hold(posted).unwrap();
         held.bytes_mut()[..bytes.len()].copy_from_slice(bytes);

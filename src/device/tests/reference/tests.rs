@@ -17,26 +17,26 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use self::cases::{File, cases, side};
-use crate::cut::crop::CropStep;
-use crate::device::tests::reference::apart::apart;
-use crate::device::tests::reference::handed::{
+use crate::cut::crop_row::CropStep;
+use crate::device::tests::reference::color_distance::apart;
+use crate::device::tests::reference::worker_rows::{
     PARTS, extent, filled, handed, handed_coded, random,
 };
 
 use crate::device::tests::reference::*;
-use crate::picture::Limits;
+use crate::picture::PictureLimits;
 use crate::pixels::rounding::elements;
 use crate::recipe::{
-    BoundedResizedCrop, Cast, CenterCrop, ColorSpace, Decode, DecodeMode, Dtype, Layout,
-    MemoryLayout, Op, RandomResizedCrop, Recipe, Resize, SampleProgram, Upright,
+    BoundedResizedCrop, Cast, CenterCrop, ColorSpace, DataType, Decode, DecodeMode, Layout,
+    MemoryLayout, Op, OrientationMode, RandomResizedCrop, Recipe, Resize, SampleProgram,
 };
 use crate::sys::cpu::CpuLevel;
 
 /// What a level may be off before it is cast: as of the kernel.
 const TOLERANCE: f64 = 2e-3;
 
-fn resampler() -> Resampler {
-    Resampler::new(CpuLevel::detect().unwrap())
+fn resampler() -> ImageResampler {
+    ImageResampler::new(CpuLevel::detect().unwrap())
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -52,7 +52,7 @@ fn by_crop(
     size: Option<(u32, u32)>,
 ) -> Result<(Vec<f32>, CropHeader), String> {
     let (row, header, room) = handed(program, file, position, size)?;
-    let made = CpuStage::new(program.emission, resampler()).row(&row, &header, room);
+    let made = CpuStage::new(program.output_format, resampler()).row(&row, &header, room);
     Ok((floats(&made), header))
 }
 
@@ -92,7 +92,7 @@ fn step_by_step(
         )
     });
     let (shapes, colors) = steps.split_at(colors.unwrap_or(steps.len()));
-    let mut canvas = Canvas::default();
+    let mut canvas = PictureCanvas::default();
     // A turned picture is resized as it is stored.
     let placement = file.orientation.placement();
     let (width, height) = match placement.transpose {
@@ -105,7 +105,7 @@ fn step_by_step(
     let to = canvas.begin(width as usize, height as usize, placement);
     to.copy_from_slice(&pixels);
     let mut resampler = resampler();
-    let in_floats = [Step::Cast(Dtype::F32)];
+    let in_floats = [Step::Cast(DataType::F32)];
     // Brightness by 1 holds levels to 0 to 255, which a sharp filter leaves.
     let held = [Step::Brightness(1.0)];
     let order: &[&[Step]] = match whole {
@@ -117,10 +117,10 @@ fn step_by_step(
     }
     let (height, width) = extent(program, size);
     let mut out = vec![0; program.row_bytes((height, width)) as usize];
-    let (Held::Floats(view), placement) = canvas.held() else {
+    let (CanvasPixels::Floats(view), placement) = canvas.pixels() else {
         panic!("levels behind a cast");
     };
-    Emitter::new(program.emission).emit_floats(view, placement, &mut out);
+    RowEmitter::new(program.output_format).emit_floats(view, placement, &mut out);
     Ok(floats(&out))
 }
 
@@ -128,7 +128,7 @@ fn step_by_step(
 /// leaves this height and width: then there is nothing to resize.
 fn stored_pictures(scaled: Option<(u32, u32)>) -> SampleProgram {
     let decode = Decode {
-        orientation: Upright::Stored,
+        orientation: OrientationMode::Stored,
         mode: scaled.map(|_| DecodeMode::Scaled),
         ..Decode::default()
     };
@@ -136,9 +136,13 @@ fn stored_pictures(scaled: Option<(u32, u32)>) -> SampleProgram {
     if let Some((height, width)) = scaled {
         recipe = recipe.then(Resize::exact(height, width));
     }
-    let recipe = recipe.then(Cast { dtype: Dtype::U8 }).then(Layout {
-        layout: MemoryLayout::Nhwc,
-    });
+    let recipe = recipe
+        .then(Cast {
+            dtype: DataType::U8,
+        })
+        .then(Layout {
+            layout: MemoryLayout::Nhwc,
+        });
     SampleProgram::compile(&recipe).unwrap()
 }
 
@@ -213,7 +217,7 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
         .run(&all, |(case, file, size, position)| {
             let program = SampleProgram::compile(&case.recipe).unwrap();
             let program = program.with_crops().unwrap();
-            let size = size.filter(|_| program.takes_sizes());
+            let size = size.filter(|_| program.allows_batch_sizes());
             let (made, header) = match by_crop(&program, &file.bytes, position, size) {
                 Ok(made) => made,
                 Err(why) => {
@@ -224,17 +228,17 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
                 }
             };
             // Elements of two bytes are those floats, rounded.
-            let half = [Dtype::F16, Dtype::Bf16][position as usize % 2];
+            let half = [DataType::F16, DataType::Bf16][position as usize % 2];
             let shorter = SampleProgram::compile(&case.recipe.clone().with_dtype(half)).unwrap();
             let shorter = shorter.with_crops().unwrap();
             let (row, header_of_half, room) =
                 handed(&shorter, &file.bytes, position, size).unwrap();
             let short =
-                CpuStage::new(shorter.emission, resampler()).row(&row, &header_of_half, room);
+                CpuStage::new(shorter.output_format, resampler()).row(&row, &header_of_half, room);
             prop_assert!(short == elements(made.clone(), half), "{}", half);
             let whole = was_resized(&header);
             let wanted = step_by_step(&program, &file, position, size, whole, 1).unwrap();
-            let worst = apart(&made, &wanted, &program.emission, case.space);
+            let worst = apart(&made, &wanted, &program.output_format, case.space);
             prop_assert!(worst <= TOLERANCE, "{} levels off, {:?}", worst, header);
             let mut seen = seen.borrow_mut();
             seen.add(if whole { "no room" } else { "by a device" });
@@ -251,7 +255,7 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
                 );
             }
             if case.space == Some(ColorSpace::Hsv) {
-                seen.hues(&wanted, program.emission.layout);
+                seen.hues(&wanted, program.output_format.layout);
             }
             for op in &case.recipe.ops {
                 if let Op::RandomResizedCrop(RandomResizedCrop { interpolation, .. })
@@ -295,7 +299,12 @@ fn a_crop_becomes_the_row_of_its_steps_one_by_one() {
 fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
     let mut recipe = Recipe::new("border").then(Decode::default());
     recipe.ops.push(CenterCrop::new((160, 150)).into());
-    recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+    recipe.ops.push(
+        Cast {
+            dtype: DataType::F32,
+        }
+        .into(),
+    );
     let program = SampleProgram::compile(&recipe).unwrap();
     let program = program.with_crops().unwrap();
     for (width, height) in [(190, 180), (131, 180), (190, 140), (131, 140), (1, 1)] {
@@ -305,12 +314,12 @@ fn a_centre_crop_of_a_smaller_picture_is_handed_over_with_its_border() {
             let fits = file.upright.0 >= 160 && file.upright.1 >= 150;
             assert!(fits || was_resized(&header), "{width} x {height}");
             let wanted = step_by_step(&program, &file, 0, None, !fits, 1).unwrap();
-            let worst = apart(&made, &wanted, &program.emission, None);
+            let worst = apart(&made, &wanted, &program.output_format, None);
             assert!(worst <= TOLERANCE, "{worst} levels off, {header:?}");
             if file.what == "png" {
                 continue;
             }
-            let theirs = handed_coded(&program, &file.bytes, 0, &PARTS, &Limits::default());
+            let theirs = handed_coded(&program, &file.bytes, 0, &PARTS, &PictureLimits::default());
             assert_eq!(theirs.unwrap().is_some(), fits, "{width} x {height}");
         }
     }

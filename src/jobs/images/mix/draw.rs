@@ -8,18 +8,18 @@ use std::ops::Range;
 
 use crate::plan::PositionRandom;
 use crate::recipe::MixOp;
-use crate::recipe::geometry::Uniform;
+use crate::recipe::geometry::UniformSource;
 
 /// What is done to the rows of a batch.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum How {
+pub(crate) enum MixOperation {
     Nothing,
     /// Own pixels times `keep`, and the partner's times the rest.
     Blend {
         keep: f64,
     },
     /// The partner's pixels in a box.
-    Paste(Pasted),
+    Paste(PasteBox),
     /// The partner's pixels outside of a mask, whose mean is `keep`.
     Mask {
         keep: f64,
@@ -30,13 +30,13 @@ pub(crate) enum How {
 
 /// A box, and the part of the row that lies outside.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pasted {
+pub(crate) struct PasteBox {
     pub(crate) rows: Range<usize>,
     pub(crate) columns: Range<usize>,
     pub(crate) keep: f64,
 }
 
-impl How {
+impl MixOperation {
     /// The weight of a row's own label.
     pub(crate) fn keep(&self) -> f64 {
         match self {
@@ -49,14 +49,14 @@ impl How {
 
 /// Who is whose partner, among the rows that hold samples.
 #[derive(Debug, Default)]
-pub(crate) struct Partners {
+pub(crate) struct RowPartners {
     /// Numbers of these rows in the batch.
     pub(crate) rows: Vec<usize>,
     /// Place in `rows` of the partner of each: a permutation.
     pub(crate) of: Vec<usize>,
 }
 
-impl Partners {
+impl RowPartners {
     /// Every permutation equally often, by Fisher and Yates: also those that leave
     /// a row its own partner.
     fn shuffle(&mut self, random: &mut PositionRandom) {
@@ -73,8 +73,8 @@ pub(crate) fn draw(
     sampled: &[usize],
     size: (usize, usize),
     random: &mut PositionRandom,
-    partners: &mut Partners,
-) -> How {
+    partners: &mut RowPartners,
+) -> MixOperation {
     partners.rows.clear();
     partners.rows.extend(sampled);
     partners.of.clear();
@@ -89,7 +89,7 @@ pub(crate) fn draw(
             });
             match chosen {
                 Some(chosen) => shuffled(&chosen.op, size, random, partners),
-                None => How::Nothing,
+                None => MixOperation::Nothing,
             }
         }
         MixOp::MixupCutmix {
@@ -100,7 +100,7 @@ pub(crate) fn draw(
             ..
         } => {
             if random.next_f64() >= *p {
-                return How::Nothing;
+                return MixOperation::Nothing;
             }
             let cuts = match (*mixup_alpha > 0.0, *cutmix_alpha > 0.0) {
                 (true, true) => random.next_f64() < *switch_p,
@@ -109,7 +109,7 @@ pub(crate) fn draw(
             partners.of.reverse();
             match cuts {
                 true => paste(beta(*cutmix_alpha, random), size, random),
-                false => How::Blend {
+                false => MixOperation::Blend {
                     keep: beta(*mixup_alpha, random),
                 },
             }
@@ -123,11 +123,11 @@ fn shuffled(
     op: &MixOp,
     size: (usize, usize),
     random: &mut PositionRandom,
-    partners: &mut Partners,
-) -> How {
+    partners: &mut RowPartners,
+) -> MixOperation {
     partners.shuffle(random);
     match op {
-        MixOp::Mixup { alpha } => How::Blend {
+        MixOp::Mixup { alpha } => MixOperation::Blend {
             keep: beta(*alpha, random),
         },
         MixOp::Cutmix { alpha } => paste(beta(*alpha, random), size, random),
@@ -135,20 +135,20 @@ fn shuffled(
             alpha,
             decay_power,
             max_soft,
-        } => How::Mask {
+        } => MixOperation::Mask {
             keep: beta(*alpha, random),
             decay_power: *decay_power,
             max_soft: *max_soft,
         },
         // Refused by the recipe's check, or taken apart above.
-        _ => How::Nothing,
+        _ => MixOperation::Nothing,
     }
 }
 
 /// The box of CutMix's authors, timm and PaddleClas: its sides are cut to whole
 /// pixels, its halves too, and it is cut off where it leaves the row. What it
 /// really covers is what labels are weighted by.
-fn paste(keep: f64, (height, width): (usize, usize), random: &mut PositionRandom) -> How {
+fn paste(keep: f64, (height, width): (usize, usize), random: &mut PositionRandom) -> MixOperation {
     let cut = (1.0 - keep).sqrt();
     let mut along = |length: usize| {
         let half = (length as f64 * cut) as usize / 2;
@@ -157,7 +157,7 @@ fn paste(keep: f64, (height, width): (usize, usize), random: &mut PositionRandom
     };
     let (rows, columns) = (along(height), along(width));
     let area = rows.len() as f64 * columns.len() as f64;
-    How::Paste(Pasted {
+    MixOperation::Paste(PasteBox {
         rows,
         columns,
         keep: 1.0 - area / (height as f64 * width as f64),

@@ -14,7 +14,7 @@ use crate::jobs::images::mix::draw::normals;
 use crate::jobs::images::mix::rows::RowShape;
 use crate::plan::PositionRandom;
 use crate::recipe::MemoryLayout;
-use crate::recipe::geometry::Uniform;
+use crate::recipe::geometry::UniformSource;
 
 /// Frequencies of which the amplitude is below this part of the largest are left
 /// out: with the power 3 the edge of a mask moves by a tenth of a pixel.
@@ -22,7 +22,7 @@ const FAINT: f64 = 1e-4;
 
 /// A mask with the buffers that it is made in.
 #[derive(Debug, Default)]
-pub(crate) struct Mask {
+pub(crate) struct MixMask {
     field: Vec<f32>,
     order: Vec<u32>,
     values: Vec<f32>,
@@ -33,7 +33,7 @@ pub(crate) fn bytes(pixels: u64) -> u64 {
     pixels.saturating_mul(4 + 4 + 3 * 4)
 }
 
-impl Mask {
+impl MixMask {
     /// The weight of each element's own value; of a plane where planes lie one
     /// behind the other, for each of them the same.
     pub(crate) fn values(&self) -> &[f32] {

@@ -6,39 +6,39 @@ use half::{bf16, f16};
 
 use crate::error::{Error, Result};
 use crate::jobs::images::mix::draw;
-use crate::jobs::images::mix::draw::{How, Partners};
+use crate::jobs::images::mix::draw::{MixOperation, RowPartners};
 use crate::jobs::images::mix::mask;
-use crate::jobs::images::mix::mask::Mask;
+use crate::jobs::images::mix::mask::MixMask;
 use crate::jobs::images::mix::rows;
-use crate::jobs::images::mix::rows::{Element, RowShape};
+use crate::jobs::images::mix::rows::{MixElement, RowShape};
 use crate::plan::PositionRandom;
-use crate::recipe::{Dtype, MixOp, Mixing};
+use crate::recipe::{DataType, MixOp, Mixing};
 
 /// Mixes batches, with buffers that stay.
 #[derive(Debug)]
-pub(crate) struct Mixer {
+pub(crate) struct BatchMixer {
     mixing: Mixing,
-    partners: Partners,
-    mask: Mask,
-    saved: Saved,
+    partners: RowPartners,
+    mask: MixMask,
+    saved: SavedRow,
 }
 
 /// One row, while its place is being overwritten: of one of the types.
 #[derive(Debug, Default)]
-struct Saved {
+struct SavedRow {
     f32: Vec<f32>,
     f16: Vec<f16>,
     bf16: Vec<bf16>,
     label: Vec<f32>,
 }
 
-impl Mixer {
+impl BatchMixer {
     pub(crate) fn new(mixing: Mixing) -> Self {
         Self {
             mixing,
-            partners: Partners::default(),
-            mask: Mask::default(),
-            saved: Saved::default(),
+            partners: RowPartners::default(),
+            mask: MixMask::default(),
+            saved: SavedRow::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Mixer {
         };
         let size = (shape.height, shape.width);
         let how = draw::draw(op, sampled, size, &mut random, &mut self.partners);
-        if let How::Mask {
+        if let MixOperation::Mask {
             keep,
             decay_power,
             max_soft,
@@ -80,11 +80,11 @@ impl Mixer {
         }
         let (partners, mask, saved) = (&self.partners, &self.mask, &mut self.saved);
         match shape.dtype {
-            Dtype::F32 => apply(&how, shape, partners, mask, bytes, &mut saved.f32)?,
-            Dtype::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
-            Dtype::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
+            DataType::F32 => apply(&how, shape, partners, mask, bytes, &mut saved.f32)?,
+            DataType::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
+            DataType::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
             // Refused by the recipe's check.
-            Dtype::U8 => {
+            DataType::U8 => {
                 return Err(Error::protocol(
                     "batches of u8 cannot be mixed: cast to f16, \
                                                      bf16 or f32",
@@ -95,19 +95,19 @@ impl Mixer {
         if keep < 1.0 {
             let n = self.mixing.num_classes as usize;
             let saved = &mut self.saved.label;
-            rows::each(labels, n, &self.partners, saved, |own, other| {
-                Element::blend(own, other, keep);
+            rows::combine_partners(labels, n, &self.partners, saved, |own, other| {
+                MixElement::blend(own, other, keep);
             });
         }
         Ok(())
     }
 }
 
-fn apply<T: Element>(
-    how: &How,
+fn apply<T: MixElement>(
+    how: &MixOperation,
     shape: RowShape,
-    partners: &Partners,
-    mask: &Mask,
+    partners: &RowPartners,
+    mask: &MixMask,
     bytes: &mut [u8],
     saved: &mut Vec<T>,
 ) -> Result<()> {
@@ -116,34 +116,38 @@ fn apply<T: Element>(
     })?;
     let elements = shape.elements();
     match how {
-        How::Nothing => {}
-        How::Blend { keep } => {
+        MixOperation::Nothing => {}
+        MixOperation::Blend { keep } => {
             if *keep < 1.0 {
-                rows::each(all, elements, partners, saved, |own, other| {
+                rows::combine_partners(all, elements, partners, saved, |own, other| {
                     T::blend(own, other, *keep);
                 });
             }
         }
-        How::Paste(at) => rows::each(all, elements, partners, saved, |own, other| {
-            rows::paste(own, other, at, shape);
-        }),
-        How::Mask { .. } => rows::each(all, elements, partners, saved, |own, other| {
-            // One mask a plane, or one for all that lie in each other.
-            let values = mask.values();
-            for (own, other) in own
-                .chunks_exact_mut(values.len())
-                .zip(other.chunks_exact(values.len()))
-            {
-                T::blend_by(own, other, values);
-            }
-        }),
+        MixOperation::Paste(at) => {
+            rows::combine_partners(all, elements, partners, saved, |own, other| {
+                rows::paste(own, other, at, shape);
+            })
+        }
+        MixOperation::Mask { .. } => {
+            rows::combine_partners(all, elements, partners, saved, |own, other| {
+                // One mask a plane, or one for all that lie in each other.
+                let values = mask.values();
+                for (own, other) in own
+                    .chunks_exact_mut(values.len())
+                    .zip(other.chunks_exact(values.len()))
+                {
+                    T::blend_by(own, other, values);
+                }
+            })
+        }
     }
     Ok(())
 }
 
 /// What mixing takes in the consumer, bytes: once, and for each row of each batch
 /// that is alive. `row` is the largest row's elements' bytes, `pixels` its pixels.
-pub(crate) fn bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64) {
+pub(crate) fn mixing_bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64) {
     let label = u64::from(mixing.num_classes) * 4;
     let Some(op) = mixing.mixer() else {
         return (0, label);

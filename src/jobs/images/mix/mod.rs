@@ -20,5 +20,5 @@ mod rows;
 mod tests;
 
 pub(crate) use labels::one_hot;
-pub(crate) use mixer::{Mixer, bytes, check_vectors};
+pub(crate) use mixer::{BatchMixer, check_vectors, mixing_bytes};
 pub(crate) use rows::RowShape;

@@ -6,8 +6,8 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::jobs::images::mix::draw::{Partners, Pasted};
-use crate::recipe::{Dtype, MemoryLayout};
+use crate::jobs::images::mix::draw::{PasteBox, RowPartners};
+use crate::recipe::{DataType, MemoryLayout};
 
 /// What the rows of a batch are.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub(crate) struct RowShape {
     pub(crate) channels: usize,
     pub(crate) height: usize,
     pub(crate) width: usize,
-    pub(crate) dtype: Dtype,
+    pub(crate) dtype: DataType,
     pub(crate) layout: MemoryLayout,
 }
 
@@ -33,7 +33,7 @@ impl RowShape {
 const CHUNK: usize = 256;
 
 /// What a row consists of.
-pub(crate) trait Element: bytemuck::Pod {
+pub(crate) trait MixElement: bytemuck::Pod {
     /// `own * keep + other * (1 - keep)`, in `f32`, rounded once.
     fn blend(own: &mut [Self], other: &[Self], keep: f64);
 
@@ -41,7 +41,7 @@ pub(crate) trait Element: bytemuck::Pod {
     fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]);
 }
 
-impl Element for f32 {
+impl MixElement for f32 {
     fn blend(own: &mut [Self], other: &[Self], keep: f64) {
         let (keep, give) = (keep as f32, (1.0 - keep) as f32);
         for (a, b) in own.iter_mut().zip(other) {
@@ -56,7 +56,7 @@ impl Element for f32 {
     }
 }
 
-impl Element for f16 {
+impl MixElement for f16 {
     fn blend(own: &mut [Self], other: &[Self], keep: f64) {
         in_f32(own, other, |_, a, b| f32::blend(a, b, keep));
     }
@@ -68,7 +68,7 @@ impl Element for f16 {
     }
 }
 
-impl Element for bf16 {
+impl MixElement for bf16 {
     fn blend(own: &mut [Self], other: &[Self], keep: f64) {
         in_f32(own, other, |_, a, b| f32::blend(a, b, keep));
     }
@@ -98,10 +98,10 @@ where
 
 /// Combines each row of `width` elements with its partner's as that was before. A
 /// row that is its own partner is left as it is.
-pub(crate) fn each<T: Copy>(
+pub(crate) fn combine_partners<T: Copy>(
     all: &mut [T],
     width: usize,
-    partners: &Partners,
+    partners: &RowPartners,
     saved: &mut Vec<T>,
     mut combine: impl FnMut(&mut [T], &[T]),
 ) {
@@ -136,7 +136,7 @@ pub(crate) fn each<T: Copy>(
 }
 
 /// Copies the partner's pixels into a box.
-pub(crate) fn paste<T: Copy>(own: &mut [T], other: &[T], at: &Pasted, shape: RowShape) {
+pub(crate) fn paste<T: Copy>(own: &mut [T], other: &[T], at: &PasteBox, shape: RowShape) {
     // Planes of single numbers, or one of whole pixels.
     let (planes, pixel) = match shape.layout {
         MemoryLayout::Nchw => (shape.channels, 1),

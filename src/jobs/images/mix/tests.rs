@@ -5,14 +5,14 @@
 //! partner was and how much of each there is.
 
 use crate::jobs::images::mix::draw;
-use crate::jobs::images::mix::draw::{How, Partners, beta};
+use crate::jobs::images::mix::draw::{MixOperation, RowPartners, beta};
 use crate::jobs::images::mix::mask;
-use crate::jobs::images::mix::mask::Mask;
-use crate::jobs::images::mix::{Mixer, RowShape, bytes, check_vectors, one_hot};
+use crate::jobs::images::mix::mask::MixMask;
+use crate::jobs::images::mix::{BatchMixer, RowShape, check_vectors, mixing_bytes, one_hot};
 use crate::pixels::rounding::{elements, numbers, step};
-use crate::plan::{Plan, PlanOptions, PositionRandom};
-use crate::recipe::geometry::Uniform;
-use crate::recipe::{Dtype, MemoryLayout, MixChoice, MixOp, Mixing};
+use crate::plan::{EpochPlan, OrderOptions, PositionRandom};
+use crate::recipe::geometry::UniformSource;
+use crate::recipe::{DataType, MemoryLayout, MixChoice, MixOp, Mixing};
 
 fn random(n: u64) -> PositionRandom {
     PositionRandom::new(3, 1, n)
@@ -72,7 +72,7 @@ impl Case {
         let classes = (0..rows).map(|row| (!masks(row)).then_some(row as i64));
         let mut labels = one_hot(classes, rows as u32, 0.0).unwrap();
         let sampled: Vec<usize> = (0..rows).filter(|row| !masks(*row)).collect();
-        let mut mixer = Mixer::new(Mixing::new(rows as u32).then(op.clone()));
+        let mut mixer = BatchMixer::new(Mixing::new(rows as u32).then(op.clone()));
         // Buffers of another batch say nothing in this one.
         let mut scratch = bytes.to_vec();
         let mut words = vec![0u64; scratch.len().div_ceil(8)];
@@ -122,7 +122,7 @@ impl Case {
     fn rounding(&self, v: f64) -> f64 {
         match self.shape.dtype {
             // Three roundings of products and a sum.
-            Dtype::F32 => v.abs().max(3.0) * 3e-7,
+            DataType::F32 => v.abs().max(3.0) * 3e-7,
             // One, and those of f32 before it.
             half => step(v, half) / 2.0 + 1e-6,
         }
@@ -131,7 +131,7 @@ impl Case {
 
 fn shapes() -> Vec<RowShape> {
     let mut shapes = Vec::new();
-    for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
+    for dtype in [DataType::F32, DataType::F16, DataType::Bf16] {
         for layout in [MemoryLayout::Nchw, MemoryLayout::Nhwc] {
             for (channels, height, width) in [(3, 13, 22), (1, 8, 8), (3, 1, 300)] {
                 shapes.push(RowShape {
@@ -243,8 +243,9 @@ fn a_box_is_a_box_cut_off_at_the_edges() {
     let (mut cut_off, mut whole) = (0, 0);
     for n in 0..2000 {
         let mut r = random(n);
-        let mut partners = Partners::default();
-        let How::Paste(at) = draw::draw(&CUTMIX, &[0, 1, 2], (40, 60), &mut r, &mut partners)
+        let mut partners = RowPartners::default();
+        let MixOperation::Paste(at) =
+            draw::draw(&CUTMIX, &[0, 1, 2], (40, 60), &mut r, &mut partners)
         else {
             panic!("no box");
         };
@@ -327,7 +328,7 @@ fn beta_has_its_moments() {
 fn permutations_are_equally_likely() {
     let n = 48_000;
     let mut count = std::collections::HashMap::new();
-    let mut partners = Partners::default();
+    let mut partners = RowPartners::default();
     for at in 0..n {
         draw::draw(
             &MIXUP,
@@ -363,13 +364,13 @@ fn one_of_several_comes_as_often_as_it_says() {
             &[0, 1],
             (8, 8),
             &mut random(at),
-            &mut Partners::default(),
+            &mut RowPartners::default(),
         );
         count[match how {
-            How::Blend { .. } => 0,
-            How::Paste(_) => 1,
-            How::Mask { .. } => 2,
-            How::Nothing => 3,
+            MixOperation::Blend { .. } => 0,
+            MixOperation::Paste(_) => 1,
+            MixOperation::Mask { .. } => 2,
+            MixOperation::Nothing => 3,
         }] += 1.0;
     }
     for (got, p) in count.iter().zip([0.5, 0.2, 0.1, 0.2]) {
@@ -384,15 +385,15 @@ fn timms_kinds_and_partners() {
     let count = |op: &MixOp| {
         let mut count = [0f64; 3];
         for at in 0..n {
-            let mut partners = Partners::default();
+            let mut partners = RowPartners::default();
             let rows = [0, 1, 3, 4, 6];
             let how = draw::draw(op, &rows, (8, 8), &mut random(at), &mut partners);
-            if how != How::Nothing {
+            if how != MixOperation::Nothing {
                 assert_eq!(partners.of, [4, 3, 2, 1, 0]);
             }
             count[match how {
-                How::Blend { .. } => 0,
-                How::Paste(_) => 1,
+                MixOperation::Blend { .. } => 0,
+                MixOperation::Paste(_) => 1,
                 _ => 2,
             }] += 1.0;
         }
@@ -447,7 +448,7 @@ fn mask_shape(height: usize, width: usize, layout: MemoryLayout) -> RowShape {
         channels: 3,
         height,
         width,
-        dtype: Dtype::F32,
+        dtype: DataType::F32,
         layout,
     }
 }
@@ -460,7 +461,7 @@ fn a_mask_has_its_mean_and_is_binary_or_soft() {
         let (height, width) = (20 + n as usize % 13, 31);
         let pixels = (height * width) as f64;
         for max_soft in [0.0, 0.1, 0.5] {
-            let mut planes = Mask::default();
+            let mut planes = MixMask::default();
             let shape = mask_shape(height, width, MemoryLayout::Nchw);
             planes.draw(keep, 3.0, max_soft, shape, &mut random(n));
             let values = planes.values();
@@ -477,7 +478,7 @@ fn a_mask_has_its_mean_and_is_binary_or_soft() {
                 assert_eq!(soft, want.max(0.0), "{keep}, {max_soft}");
             }
             // Each element of a pixel has the pixel's weight.
-            let mut pixel = Mask::default();
+            let mut pixel = MixMask::default();
             let shape = mask_shape(height, width, MemoryLayout::Nhwc);
             pixel.draw(keep, 3.0, max_soft, shape, &mut random(n));
             let repeated: Vec<f32> = values.iter().flat_map(|v| [*v; 3]).collect();
@@ -491,7 +492,7 @@ fn a_mask_has_its_mean_and_is_binary_or_soft() {
 fn the_ends_of_weights_are_whole_masks() {
     for (keep, want) in [(0.0, 0.0), (1.0, 1.0)] {
         for max_soft in [0.0, 0.5] {
-            let mut mask = Mask::default();
+            let mut mask = MixMask::default();
             let shape = mask_shape(9, 5, MemoryLayout::Nchw);
             mask.draw(keep, 3.0, max_soft, shape, &mut random(4));
             assert!(mask.values().iter().all(|v| *v == want));
@@ -574,11 +575,11 @@ fn noise_is_smooth_and_the_same_on_both_axes() {
 fn the_bytes_count_row_label_and_mask() {
     let mixing = |op: MixOp| Mixing::new(1000).then(op);
     let smooth = MixOp::LabelSmoothing { epsilon: 0.1 };
-    assert_eq!(bytes(&mixing(smooth), 600, 100), (0, 4000));
-    assert_eq!(bytes(&mixing(MIXUP), 600, 100), (4600, 4000));
+    assert_eq!(mixing_bytes(&mixing(smooth), 600, 100), (0, 4000));
+    assert_eq!(mixing_bytes(&mixing(MIXUP), 600, 100), (4600, 4000));
     let fmix = MixOp::OneOf(vec![MixChoice { p: 1.0, op: FMIX }]);
-    assert_eq!(bytes(&mixing(fmix), 600, 100), (4600 + 2000, 4000));
-    assert_eq!(bytes(&mixing(FMIX), u64::MAX, u64::MAX).0, u64::MAX);
+    assert_eq!(mixing_bytes(&mixing(fmix), 600, 100), (4600 + 2000, 4000));
+    assert_eq!(mixing_bytes(&mixing(FMIX), u64::MAX, u64::MAX).0, u64::MAX);
 }
 
 #[test]
@@ -599,18 +600,18 @@ fn vectors_have_a_number_for_each_class() {
 /// apart from this code, by what the modules say of it.
 #[test]
 fn what_is_drawn_stays_what_it_is() {
-    let options = PlanOptions {
+    let options = OrderOptions {
         batch: 7,
         seed: 11,
         rank: 1,
         world: 4,
-        ..PlanOptions::default()
+        ..OrderOptions::default()
     };
-    let plan = Plan::new(1000, options).unwrap();
+    let plan = EpochPlan::new(1000, options).unwrap();
     let of_batch = || plan.batch_random(plan.mark(2, 3));
     let rows: Vec<usize> = (0..7).collect();
     let drawn = |op: &MixOp| {
-        let mut partners = Partners::default();
+        let mut partners = RowPartners::default();
         let how = draw::draw(op, &rows, (40, 60), &mut of_batch(), &mut partners);
         assert_eq!(partners.of, [5, 1, 0, 4, 2, 6, 3]);
         how
@@ -620,7 +621,7 @@ fn what_is_drawn_stays_what_it_is() {
         drawn(&MixOp::Mixup { alpha: 0.2 }).keep(),
         0.033_081_254_266_514_88,
     );
-    let How::Paste(at) = drawn(&CUTMIX) else {
+    let MixOperation::Paste(at) = drawn(&CUTMIX) else {
         panic!("no box");
     };
     assert_eq!((at.rows, at.columns), (0..18, 6..54));

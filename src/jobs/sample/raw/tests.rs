@@ -10,11 +10,11 @@ use proptest::test_runner::TestRunner;
 
 use crate::jobs::sample::moves_tests::recipes;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::picture::{Limits, npy};
+use crate::picture::{PictureLimits, npy};
 use crate::plan::PositionRandom;
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{
-    CenterCrop, ColorOrder, Decode, Dtype, MemoryLayout, Pad, Padding, RandomHorizontalFlip,
+    CenterCrop, ColorOrder, DataType, Decode, MemoryLayout, Pad, Padding, RandomHorizontalFlip,
     Recipe, Resize, RowExtent, SampleProgram,
 };
 
@@ -49,7 +49,7 @@ fn twins(size: Size, channels: u32) -> [Vec<u8>; 2] {
 type Made = std::result::Result<Vec<u8>, String>;
 
 fn decoder(program: &SampleProgram) -> SampleDecoder {
-    SampleDecoder::new(program, &Limits::default()).unwrap()
+    SampleDecoder::new(program, &PictureLimits::default()).unwrap()
 }
 
 fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> Made {
@@ -59,7 +59,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
         RowExtent::Own => size,
     };
     let bytes = match &program.crops {
-        Some(rule) => rule.room(extent).row_bytes(),
+        Some(rule) => rule.row_bytes(extent).row_bytes(),
         None => program.row_bytes(extent) as usize,
     };
     let mut out = vec![0xa5; bytes + 5];
@@ -67,9 +67,9 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
         random: &PositionRandom::new(7, 1, position),
         size: None,
         part: None,
-        admit: &|_| Ok(()),
+        check_size: &|_| Ok(()),
     };
-    let filled = decoder.fill(file, &request, &mut out, &mut Meter::default());
+    let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
     assert_eq!(out[bytes..], [0xa5; 5], "behind the row");
     out.truncate(bytes);
     filled.map(|()| out).map_err(|fault| fault.reason)
@@ -142,10 +142,12 @@ fn rows_of_presets_are_those_of_the_png() {
             ..Decode::default()
         };
         let recipe = Recipe::new("colour").then(decode);
-        recipe.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc)
+        recipe
+            .with_dtype(DataType::U8)
+            .with_layout(MemoryLayout::Nhwc)
     };
     for recipe in [
-        full.clone().with_dtype(Dtype::F16),
+        full.clone().with_dtype(DataType::F16),
         full.clone().with_layout(MemoryLayout::Nchw),
         colored(ColorOrder::Grey),
         colored(ColorOrder::Bgr),
@@ -155,7 +157,7 @@ fn rows_of_presets_are_those_of_the_png() {
         padded,
         Recipe::eval224(),
         Recipe::train224(),
-        Recipe::train224().with_dtype(Dtype::U8),
+        Recipe::train224().with_dtype(DataType::U8),
     ] {
         for program in programs(&recipe) {
             crops += u32::from(program.crops.is_some());
@@ -181,7 +183,7 @@ fn rows_without_further_steps_take_no_buffer() {
     for recipe in [
         full.clone(),
         full.clone().then(CenterCrop::new(100)),
-        full.clone().with_dtype(Dtype::F16),
+        full.clone().with_dtype(DataType::F16),
         full.clone().with_layout(MemoryLayout::Nchw),
         full.clone().then(RandomHorizontalFlip::default()),
     ] {
@@ -195,7 +197,9 @@ fn rows_without_further_steps_take_no_buffer() {
     assert_eq!(grey.canvas.held_bytes(), 0);
     // A resize holds what it makes, never what it is made of.
     let small = Recipe::new("small").then(Resize::exact(10, 10));
-    let small = small.with_dtype(Dtype::U8).with_layout(MemoryLayout::Nhwc);
+    let small = small
+        .with_dtype(DataType::U8)
+        .with_layout(MemoryLayout::Nhwc);
     let mut resized = decoder(&SampleProgram::compile(&small).unwrap());
     made(&mut resized, &twins(size, 3)[0], size, 0).unwrap();
     assert_eq!(resized.canvas.held_bytes(), 300);

@@ -2,12 +2,12 @@
 
 /// Writes bytes to a slice. After its end it only counts them, so that the caller finds out.
 #[derive(Debug)]
-pub(super) struct Output<'a> {
+pub(super) struct ByteOutput<'a> {
     to: &'a mut [u8],
     count: usize,
 }
 
-impl<'a> Output<'a> {
+impl<'a> ByteOutput<'a> {
     pub(super) fn new(to: &'a mut [u8]) -> Self {
         Self { to, count: 0 }
     }
@@ -55,17 +55,17 @@ impl<'a> Output<'a> {
 
 /// Bits that are no whole word yet, the oldest in front.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bits {
+pub(super) struct BitWriter {
     word: u64,
     free: u32,
 }
 
-impl Bits {
+impl BitWriter {
     pub(super) const NONE: Self = Self { word: 0, free: 64 };
 
     /// Adds 1 to 31 bits.
     #[inline(always)]
-    pub(super) fn put(&mut self, bits: u32, count: u32, out: &mut Output<'_>) {
+    pub(super) fn put(&mut self, bits: u32, count: u32, out: &mut ByteOutput<'_>) {
         let bits = u64::from(bits);
         if count < self.free {
             self.word = self.word << count | bits;
@@ -81,7 +81,7 @@ impl Bits {
     }
 
     /// Writes what is left, up to a whole byte with ones.
-    pub(super) fn finish(mut self, out: &mut Output<'_>) {
+    pub(super) fn finish(mut self, out: &mut ByteOutput<'_>) {
         let fill = self.free % 8;
         if fill > 0 {
             self.word = self.word << fill | ((1 << fill) - 1);

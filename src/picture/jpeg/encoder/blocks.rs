@@ -1,18 +1,18 @@
 //! A block of quantized coefficients to Huffman codes.
 
-use super::bits::{Bits, Output};
-use super::tables::Codes;
+use super::bits::{BitWriter, ByteOutput};
+use super::tables::SymbolCodes;
 
 /// A block's quantized coefficients in zigzag order.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block<'a> {
+pub(super) struct ZigzagBlock<'a> {
     pub(super) values: &'a [i16; 64],
     /// A bit for each value that is not zero.
     pub(super) nonzero: u64,
     /// DC of the block before it.
     pub(super) last: i16,
     /// Of DC and AC.
-    pub(super) codes: &'a [Codes; 2],
+    pub(super) codes: &'a [SymbolCodes; 2],
 }
 
 /// The symbol of 16 zeros, and of zeros up to the end of the block.
@@ -30,8 +30,12 @@ fn value_bits(value: i32) -> (u8, u32) {
 
 /// `Kernels::encode`.
 #[inline(always)]
-pub(super) fn encode(block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
-    let Block {
+pub(super) fn encode(
+    block: ZigzagBlock<'_>,
+    bits: BitWriter,
+    out: &mut ByteOutput<'_>,
+) -> BitWriter {
+    let ZigzagBlock {
         values,
         nonzero,
         last,

@@ -1,7 +1,7 @@
 //! The segments before the coded data.
 
-use super::super::standard::{HUFFMAN_TABLES, HuffmanTable, ZIGZAG};
-use super::bits::Output;
+use super::super::standard_tables::{HUFFMAN_TABLES, HuffmanTable, ZIGZAG};
+use super::bits::ByteOutput;
 
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
@@ -11,7 +11,7 @@ const SOF0: u8 = 0xc0;
 const DHT: u8 = 0xc4;
 const SOS: u8 = 0xda;
 
-fn segment(marker: u8, parts: &[&[u8]], out: &mut Output<'_>) {
+fn segment(marker: u8, parts: &[&[u8]], out: &mut ByteOutput<'_>) {
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let [high, low] = (bytes as u16 + 2).to_be_bytes();
     out.put(&[0xff, marker, high, low]);
@@ -21,7 +21,11 @@ fn segment(marker: u8, parts: &[&[u8]], out: &mut Output<'_>) {
 }
 
 /// All segments up to the coded data, in libjpeg-turbo's order.
-pub(super) fn begin((height, width): (u16, u16), divisors: &[[u8; 64]; 2], out: &mut Output<'_>) {
+pub(super) fn begin(
+    (height, width): (u16, u16),
+    divisors: &[[u8; 64]; 2],
+    out: &mut ByteOutput<'_>,
+) {
     out.put(&[0xff, SOI]);
     // Version 1.1, square pixels, no thumbnail.
     segment(APP0, &[b"JFIF\0", &[1, 1, 0, 0, 1, 0, 1, 0, 0]], out);
@@ -47,6 +51,6 @@ pub(super) fn begin((height, width): (u16, u16), divisors: &[[u8; 64]; 2], out: 
     segment(SOS, &[&[3, 1, 0, 2, 0x11, 3, 0x11, 0, 63, 0]], out);
 }
 
-pub(super) fn end(out: &mut Output<'_>) {
+pub(super) fn end(out: &mut ByteOutput<'_>) {
     out.put(&[0xff, EOI]);
 }

@@ -28,10 +28,10 @@ mod tests;
 
 use crate::error::{FaultKind, SampleFault};
 use crate::sys::cpu::CpuLevel;
-use bits::Output;
-use kernels::Plain;
-use quantizer::Quantizer;
-use scan::Scan;
+use bits::ByteOutput;
+use kernels::PlainEncodeKernels;
+use quantizer::BlockQuantizer;
+use scan::ScanEncoder;
 
 /// The longest side that libjpeg-turbo writes (`JPEG_MAX_DIMENSION`).
 const LONGEST: u32 = 65_500;
@@ -84,22 +84,22 @@ fn encode_as(
         return Err(failed(&format!("quality {quality}: use 1 to 100")));
     }
     let divisors = tables::divisors(quality);
-    let quantizers = divisors.each_ref().map(Quantizer::new);
-    let scan = Scan {
+    let quantizers = divisors.each_ref().map(BlockQuantizer::new);
+    let scan = ScanEncoder {
         rgb: pixels,
         height: height as usize,
         width: width as usize,
         quantizers: &quantizers,
     };
-    let mut to = Output::new(out);
+    let mut to = ByteOutput::new(out);
     markers::begin((height as u16, width as u16), &divisors, &mut to);
     match level {
         #[cfg(target_arch = "x86_64")]
-        CpuLevel::Avx2 => match avx2::Avx2::detect() {
+        CpuLevel::Avx2 => match avx2::Avx2Token::detect() {
             Some(wide) => wide.run(scan, &mut to),
-            None => scan.run(Plain, &mut to),
+            None => scan.run(PlainEncodeKernels, &mut to),
         },
-        _ => scan.run(Plain, &mut to),
+        _ => scan.run(PlainEncodeKernels, &mut to),
     }
     markers::end(&mut to);
     to.finish()

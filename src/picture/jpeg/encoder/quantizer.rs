@@ -2,7 +2,7 @@
 
 /// Divides by 8 times the divisors of a table: the transform leaves its values 8 times too large.
 #[derive(Debug)]
-pub(super) struct Quantizer {
+pub(super) struct BlockQuantizer {
     /// 2^n / divisor, n such that it is from 2^15 to 2^16.
     pub(super) reciprocals: [u16; 64],
     /// Half of the divisor, and 1 more where the reciprocal was rounded down.
@@ -11,7 +11,7 @@ pub(super) struct Quantizer {
     pub(super) scales: [u16; 64],
 }
 
-impl Quantizer {
+impl BlockQuantizer {
     pub(super) fn new(divisors: &[u8; 64]) -> Self {
         let mut quantizer = Self {
             reciprocals: [0; 64],

@@ -4,20 +4,20 @@
 pub(super) const SIDE: usize = 16;
 
 /// Two blocks side by side, row by row.
-pub(super) type Pair = [[i16; SIDE]; 8];
+pub(super) type SamplePair = [[i16; SIDE]; 8];
 
 /// An MCU's samples minus 128: the upper and the lower two blocks of luma, Cb beside Cr.
-pub(super) type Samples = [Pair; 3];
+pub(super) type McuSamples = [SamplePair; 3];
 
 /// Rows of RGB of which an MCU's begin at `start`, and lie `pitch` bytes apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pixels<'a> {
+pub(super) struct McuPixels<'a> {
     pub(super) rgb: &'a [u8],
     pub(super) start: usize,
     pub(super) pitch: usize,
 }
 
-impl Pixels<'_> {
+impl McuPixels<'_> {
     /// A row's 16 pixels.
     #[inline]
     pub(super) fn row(&self, y: usize) -> &[u8; 3 * SIDE] {
@@ -39,7 +39,7 @@ fn convert([r, g, b]: [u8; 3]) -> [i32; 3] {
 }
 
 /// `Kernels::samples`, one pixel at a time.
-pub(super) fn samples(pixels: Pixels<'_>, to: &mut Samples) {
+pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     let mut sums = [[0; SIDE]; 8];
     for y in 0..SIDE {
         let (row, _) = pixels.row(y).as_chunks();
@@ -61,7 +61,7 @@ pub(super) fn samples(pixels: Pixels<'_>, to: &mut Samples) {
 /// The 16 x 16 pixels of an MCU at the right or lower edge, of which `columns` x `rows` are of
 /// the picture: the last of them are repeated.
 pub(super) fn repeat_edges(
-    pixels: Pixels<'_>,
+    pixels: McuPixels<'_>,
     (rows, columns): (usize, usize),
     to: &mut [u8; 3 * SIDE * SIDE],
 ) {
@@ -76,7 +76,7 @@ pub(super) fn repeat_edges(
 
 /// Repeats the last of `rows` rows of chroma. It is the mean of two rows of pixels, and the
 /// repeated last row of these alone would give another one.
-pub(super) fn repeat_chroma(to: &mut Samples, rows: usize) {
+pub(super) fn repeat_chroma(to: &mut McuSamples, rows: usize) {
     let last = rows.div_ceil(2) - 1;
     let row = to[2][last];
     to[2][last..].fill(row);

@@ -1,31 +1,31 @@
 //! The loop over MCUs.
 
-use super::bits::{Bits, Output};
-use super::blocks::Block;
-use super::kernels::Kernels;
-use super::quantizer::Quantizer;
-use super::samples::{Pixels, SIDE, Samples, repeat_chroma, repeat_edges};
+use super::bits::{BitWriter, ByteOutput};
+use super::blocks::ZigzagBlock;
+use super::kernels::EncodeKernels;
+use super::quantizer::BlockQuantizer;
+use super::samples::{McuPixels, McuSamples, SIDE, repeat_chroma, repeat_edges};
 use super::tables::CODES;
-use super::transform::Coefficients;
+use super::transform::QuantizedPair;
 
 /// A picture, tight RGB, with its tables.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scan<'a> {
+pub(super) struct ScanEncoder<'a> {
     pub(super) rgb: &'a [u8],
     pub(super) height: usize,
     pub(super) width: usize,
     /// Of luma, of chroma.
-    pub(super) quantizers: &'a [Quantizer; 2],
+    pub(super) quantizers: &'a [BlockQuantizer; 2],
 }
 
-impl Scan<'_> {
+impl ScanEncoder<'_> {
     #[inline(always)]
-    pub(super) fn run<K: Kernels>(self, kernels: K, out: &mut Output<'_>) {
-        let mut bits = Bits::NONE;
+    pub(super) fn run<K: EncodeKernels>(self, kernels: K, out: &mut ByteOutput<'_>) {
+        let mut bits = BitWriter::NONE;
         // DC of the last block of each component.
         let mut last = [0; 3];
-        let mut samples: Samples = [[[0; SIDE]; 8]; 3];
-        let mut blocks = [const { Coefficients::ZERO }; 3];
+        let mut samples: McuSamples = [[[0; SIDE]; 8]; 3];
+        let mut blocks = [const { QuantizedPair::ZERO }; 3];
         let mut edge = [0; 3 * SIDE * SIDE];
         let pitch = 3 * self.width;
         for y in (0..self.height).step_by(SIDE) {
@@ -33,7 +33,7 @@ impl Scan<'_> {
             for x in (0..self.width).step_by(SIDE) {
                 let columns = (self.width - x).min(SIDE);
                 let start = y * pitch + 3 * x;
-                let mut pixels = Pixels {
+                let mut pixels = McuPixels {
                     rgb: self.rgb,
                     start,
                     pitch,
@@ -41,7 +41,7 @@ impl Scan<'_> {
                 let is_whole = rows == SIDE && columns == SIDE;
                 if !is_whole {
                     repeat_edges(pixels, (rows, columns), &mut edge);
-                    pixels = Pixels {
+                    pixels = McuPixels {
                         rgb: &edge,
                         start: 0,
                         pitch: 3 * SIDE,
@@ -61,7 +61,7 @@ impl Scan<'_> {
                 for (i, block) in (0..).zip(&blocks) {
                     for which in 0..2 {
                         let component = if i < 2 { 0 } else { 1 + which };
-                        let block = Block {
+                        let block = ZigzagBlock {
                             values: &block.values[which],
                             nonzero: block.nonzero[which],
                             last: last[component],
@@ -78,7 +78,7 @@ impl Scan<'_> {
 }
 
 /// Blocks of luma that hold no pixel of the picture have DC of the block before, and no AC.
-fn empty_outside(blocks: &mut [Coefficients; 3], has_lower: bool, has_right: bool) {
+fn empty_outside(blocks: &mut [QuantizedPair; 3], has_lower: bool, has_right: bool) {
     let mut before = blocks[0].values[0][0];
     for (i, block) in blocks[..2].iter_mut().enumerate() {
         for which in 0..2 {

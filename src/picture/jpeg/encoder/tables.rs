@@ -1,6 +1,6 @@
 //! Divisors of the standard (ITU-T T.81, K.1), and the codes of its Huffman tables.
 
-use super::super::standard::{HUFFMAN_TABLES, HuffmanTable};
+use super::super::standard_tables::{HUFFMAN_TABLES, HuffmanTable};
 
 /// Divisors at quality 50, row by row: luma (table K.1), chroma (table K.2).
 pub(super) const DIVISORS: [[u8; 64]; 2] = [
@@ -30,9 +30,9 @@ pub(super) fn divisors(quality: u8) -> [[u8; 64]; 2] {
 
 /// The codes of a table by symbol.
 #[derive(Debug)]
-pub(super) struct Codes([u32; 256]);
+pub(super) struct SymbolCodes([u32; 256]);
 
-impl Codes {
+impl SymbolCodes {
     /// The codes, each with room below it for the value whose bits the symbol's low half counts.
     const fn new(table: &HuffmanTable) -> Self {
         let mut codes = [0; 256];
@@ -62,13 +62,13 @@ impl Codes {
 }
 
 /// Codes of DC and AC: of luma, of chroma.
-pub(super) static CODES: [[Codes; 2]; 2] = [
+pub(super) static CODES: [[SymbolCodes; 2]; 2] = [
     [
-        Codes::new(&HUFFMAN_TABLES[0]),
-        Codes::new(&HUFFMAN_TABLES[2]),
+        SymbolCodes::new(&HUFFMAN_TABLES[0]),
+        SymbolCodes::new(&HUFFMAN_TABLES[2]),
     ],
     [
-        Codes::new(&HUFFMAN_TABLES[1]),
-        Codes::new(&HUFFMAN_TABLES[3]),
+        SymbolCodes::new(&HUFFMAN_TABLES[1]),
+        SymbolCodes::new(&HUFFMAN_TABLES[3]),
     ],
 ];

@@ -2,7 +2,7 @@
 
 use turbojpeg_sys as tj;
 
-use super::quantizer::Quantizer;
+use super::quantizer::BlockQuantizer;
 use super::*;
 use crate::picture::jpeg::fixtures::{Random, pattern};
 use crate::picture::jpeg::oracle::{Options, compress};
@@ -92,7 +92,7 @@ fn the_longest_sides_have_libjpeg_turbos_bytes() {
 #[test]
 fn a_coefficient_is_divided_with_halves_away_from_zero() {
     for divisor in 1..=255u8 {
-        let quantizer = Quantizer::new(&[divisor; 64]);
+        let quantizer = BlockQuantizer::new(&[divisor; 64]);
         let divisor = 8 * i32::from(divisor);
         for value in -0x2000..=0x2000i16 {
             let size = i32::from(value.unsigned_abs());
@@ -104,11 +104,11 @@ fn a_coefficient_is_divided_with_halves_away_from_zero() {
 
 #[test]
 fn bytes_of_0xff_are_stuffed_at_every_place_of_a_word() {
-    use super::bits::{Bits, Output};
+    use super::bits::{BitWriter, ByteOutput};
     for start in 1..=31 {
         let mut room = [0; 64];
-        let mut out = Output::new(&mut room);
-        let mut bits = Bits::NONE;
+        let mut out = ByteOutput::new(&mut room);
+        let mut bits = BitWriter::NONE;
         bits.put(0, start, &mut out);
         for _ in 0..20 {
             bits.put(0x1ff, 9, &mut out);
@@ -131,8 +131,8 @@ fn bytes_of_0xff_are_stuffed_at_every_place_of_a_word() {
 
 #[test]
 fn the_room_is_the_encodings_bound_and_noise_fits_it() {
-    use crate::jobs::encode::encoding::Encoding;
-    let jpeg = Encoding::Jpeg { quality: 100 };
+    use crate::jobs::encode::encoding::CacheEncoding;
+    let jpeg = CacheEncoding::Jpeg { quality: 100 };
     for size in [
         (1, 1),
         (15, 17),

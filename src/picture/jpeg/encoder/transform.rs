@@ -1,19 +1,19 @@
 //! The forward transform and quantization, one block at a time: libjpeg-turbo's "islow"
 //! (jfdctint). Integers with 13 bits of fraction. Of samples of 8 bits no value wraps.
 
-use super::super::standard::ZIGZAG;
-use super::quantizer::Quantizer;
-use super::samples::Pair;
+use super::super::standard_tables::ZIGZAG;
+use super::quantizer::BlockQuantizer;
+use super::samples::SamplePair;
 
 /// Quantized coefficients of two blocks, each in zigzag order.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Coefficients {
+pub(super) struct QuantizedPair {
     pub(super) values: [[i16; 64]; 2],
     /// Which are not zero: a bit for each, the lowest for DC.
     pub(super) nonzero: [u64; 2],
 }
 
-impl Coefficients {
+impl QuantizedPair {
     pub(super) const ZERO: Self = Self {
         values: [[0; 64]; 2],
         nonzero: [0; 2],
@@ -76,7 +76,7 @@ fn transpose(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
 }
 
 /// `Kernels::transform`, one block at a time.
-pub(super) fn transform(from: &Pair, q: &Quantizer, to: &mut Coefficients) {
+pub(super) fn transform(from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
     for which in 0..2 {
         let rows = from.map(|row| std::array::from_fn(|x| i32::from(row[8 * which + x])));
         let mut block: [[i32; 8]; 8] = rows;

@@ -5,9 +5,9 @@ use std::ffi::CStr;
 
 use turbojpeg_sys as tj;
 
-use crate::picture::jpeg::baseline::MOST_SCANS;
+use crate::picture::jpeg::decode::MOST_SCANS;
 use crate::picture::jpeg::header::JpegHeader;
-use crate::picture::jpeg::region::{Scale, scaled_size};
+use crate::picture::jpeg::region::{DecodeScale, scaled_size};
 
 /// How to compress; the values are TurboJPEG's.
 pub(crate) struct Options {
@@ -67,7 +67,7 @@ pub(crate) fn compress(pixels: &[u8], w: u32, h: u32, o: &Options) -> Vec<u8> {
 }
 
 /// The whole picture straight from the library: what regions are compared with.
-pub(crate) fn reference(jpeg: &[u8], scale: Scale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
+pub(crate) fn reference(jpeg: &[u8], scale: DecodeScale, pixels: Pixel) -> (u32, u32, Vec<u8>) {
     // SAFETY: the handle is checked and destroyed here; the output has the scaled
     // size that the library itself has just read from the same bytes.
     unsafe {
@@ -115,7 +115,7 @@ pub(crate) type Judgement = Result<(Vec<u8>, bool), String>;
 
 /// Judges a file, whose header this is, by its pixels: what stands behind those of its only scan
 /// does not count. None where libjpeg-turbo does not tell one from the other.
-pub(crate) fn judge(jpeg: &[u8], header: &JpegHeader, scale: Scale) -> Option<Judgement> {
+pub(crate) fn judge(jpeg: &[u8], header: &JpegHeader, scale: DecodeScale) -> Option<Judgement> {
     let (_, h) = scaled_size(header, scale);
     let (words, pixels) = match decompress(jpeg, header, scale, h) {
         Ok(judgement) => return Some(Ok(judgement)),
@@ -138,7 +138,7 @@ pub(crate) fn judge(jpeg: &[u8], header: &JpegHeader, scale: Scale) -> Option<Ju
 fn decompress(
     jpeg: &[u8],
     header: &JpegHeader,
-    scale: Scale,
+    scale: DecodeScale,
     rows: u32,
 ) -> Result<(Vec<u8>, bool), (String, Vec<u8>)> {
     let (w, h) = scaled_size(header, scale);

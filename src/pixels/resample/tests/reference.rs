@@ -5,13 +5,13 @@
 //! Runs where a check runs, and on the CPU stage of the device. Slow and
 //! readable; allocates.
 
-use crate::pixels::resample::Axes;
-use crate::pixels::resample::axes::{PIXEL, Source};
-use crate::pixels::view::View;
+use crate::pixels::pixel_view::PixelView;
+use crate::pixels::resample::ResizeAxes;
+use crate::pixels::resample::axes::{PIXEL, PixelSource};
 use crate::recipe::weights::WeightTable;
 
 /// Levels, 0 to 255 for most filters, as tight rows of RGB.
-pub(super) fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
+pub(super) fn resample_f32(src: PixelSource, axes: ResizeAxes) -> Vec<f32> {
     src.check();
     let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
@@ -46,7 +46,7 @@ pub(super) fn resample_f32(src: Source, axes: Axes) -> Vec<f32> {
 
 /// The same of pixels that are floats, in `f64` throughout: what the resize of
 /// floats is tested against. One sum a pixel, over all its rows and columns.
-pub(super) fn resample_f64(src: View<'_, f32>, axes: Axes) -> Vec<f64> {
+pub(super) fn resample_f64(src: PixelView<'_, f32>, axes: ResizeAxes) -> Vec<f64> {
     let (width, height) = axes.size();
     let (mut across, mut down) = (WeightTable::default(), WeightTable::default());
     across.prepare(axes.x);

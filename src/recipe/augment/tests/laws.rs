@@ -109,7 +109,7 @@ fn rand_augment_draws_with_replacement() {
         let op = RandAugment {
             table,
             magnitude: 7.0,
-            interpolation: Interpolation::Bicubic,
+            interpolation: InterpolationMode::Bicubic,
             fill: 5.0.into(),
             ..op.clone()
         };
@@ -121,7 +121,7 @@ fn rand_augment_draws_with_replacement() {
         }
         let turns = values(&all, "rotate");
         let looks = all.iter().flatten().filter_map(|s| match s {
-            Augment::Rotate {
+            AugmentStep::Rotate {
                 interpolation,
                 fill,
                 ..
@@ -133,14 +133,14 @@ fn rand_augment_draws_with_replacement() {
             assert!(
                 looks
                     .into_iter()
-                    .all(|l| l == (Interpolation::Nearest, [128; 3]))
+                    .all(|l| l == (InterpolationMode::Nearest, [128; 3]))
             );
         } else {
             assert_both_signs(&turns, "rotate");
             assert!(
                 looks
                     .into_iter()
-                    .all(|l| l == (Interpolation::Bicubic, [5; 3]))
+                    .all(|l| l == (InterpolationMode::Bicubic, [5; 3]))
             );
         }
     }
@@ -170,7 +170,7 @@ fn the_fourth_table_draws_pairs_with_half_a_chance_and_boxes() {
         .iter()
         .flatten()
         .filter_map(|s| match s {
-            Augment::Fill { rect, color } => Some((*rect, *color)),
+            AugmentStep::Fill { rect, color } => Some((*rect, *color)),
             _ => None,
         })
         .collect();
@@ -223,13 +223,13 @@ fn aug_mix_mixes_chains_with_weights_that_sum_to_one() {
     for steps in &done {
         // Keep, three times an operation and Add, Blend.
         assert_eq!(steps.len(), 8);
-        assert_eq!(steps[0], Augment::Keep);
+        assert_eq!(steps[0], AugmentStep::Keep);
         let adds = [2, 4, 6].map(|i| match steps[i] {
-            Augment::Add { weight } => weight,
+            AugmentStep::Add { weight } => weight,
             other => panic!("{other:?}"),
         });
         assert!((adds.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        let Augment::Blend { by: m } = steps[7] else {
+        let AugmentStep::Blend { by: m } = steps[7] else {
             panic!("{steps:?}");
         };
         by.push(f64::from(m));
@@ -240,7 +240,7 @@ fn aug_mix_mixes_chains_with_weights_that_sum_to_one() {
     assert!((mean - 0.5).abs() < 3.3 * (1.0 / 4.8 / n).sqrt(), "{mean}");
     let variance = by.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
     assert!((variance - 1.0 / 4.8).abs() < 0.004, "{variance}");
-    let ops: Vec<Vec<Augment>> = done
+    let ops: Vec<Vec<AugmentStep>> = done
         .iter()
         .map(|s| [1, 3, 5].map(|i| s[i]).to_vec())
         .collect();
@@ -279,7 +279,9 @@ fn aug_mix_has_as_many_chains_as_it_is_wide_and_as_long_as_it_is_deep() {
     };
     for steps in draws(op).iter().take(500) {
         assert_eq!(steps.len(), 1 + 8 * 9 + 1);
-        let adds = steps.iter().filter(|s| matches!(s, Augment::Add { .. }));
+        let adds = steps
+            .iter()
+            .filter(|s| matches!(s, AugmentStep::Add { .. }));
         assert_eq!(adds.count(), 8);
     }
 }
@@ -295,7 +297,7 @@ fn a_drawn_depth_is_one_to_three_for_each_chain() {
     let mut counts = [[0; 3]; 3];
     for steps in draws(op) {
         let ends: Vec<usize> = (0..steps.len())
-            .filter(|i| matches!(steps[*i], Augment::Add { .. }))
+            .filter(|i| matches!(steps[*i], AugmentStep::Add { .. }))
             .collect();
         let [first, second] = ends[..] else {
             panic!("{steps:?}")
@@ -316,9 +318,9 @@ fn holes_have_their_centre_anywhere_and_are_cut_at_the_edges() {
         value: None,
         ..Cutout::default()
     };
-    let fills = |all: &[Vec<Augment>]| -> Vec<(Rect, [u8; 3])> {
-        let one = |s: &Augment| match s {
-            Augment::Fill { rect, color } => (*rect, *color),
+    let fills = |all: &[Vec<AugmentStep>]| -> Vec<(PixelRect, [u8; 3])> {
+        let one = |s: &AugmentStep| match s {
+            AugmentStep::Fill { rect, color } => (*rect, *color),
             other => panic!("{other:?}"),
         };
         all.iter().flatten().map(one).collect()
@@ -374,7 +376,7 @@ fn holes_have_their_centre_anywhere_and_are_cut_at_the_edges() {
         .iter()
         .take(50)
     {
-        let Augment::Fill { rect, .. } = steps[0] else {
+        let AugmentStep::Fill { rect, .. } = steps[0] else {
             panic!("{steps:?}");
         };
         assert_eq!((rect.top, rect.left, rect.height, rect.width), (0, 0, 3, 5));
@@ -405,7 +407,7 @@ fn strengths_follow_the_size_of_the_batch() {
             let mut steps = Vec::new();
             program.steps((90, 80), size, &random, &mut steps).unwrap();
             all.extend(steps.into_iter().filter_map(|s| match s.step {
-                Step::Augment(Augment::Rotate { degrees, .. }) => Some(degrees.abs().round()),
+                Step::Augment(AugmentStep::Rotate { degrees, .. }) => Some(degrees.abs().round()),
                 _ => None,
             }));
         }

@@ -2,8 +2,8 @@
 
 use super::super::distribution::{beta, dirichlet, gauss, sign};
 use super::*;
-use crate::recipe::geometry::Uniform;
-use crate::recipe::ops::timm_augment::Policy;
+use crate::recipe::geometry::UniformSource;
+use crate::recipe::ops::timm_augment::TimmPolicy;
 
 fn many<T>(mut one: impl FnMut(&mut PositionRandom) -> T) -> Vec<T> {
     (0..POSITIONS)
@@ -90,7 +90,7 @@ fn dirichlet_numbers_sum_to_one_and_have_their_moments() {
 #[test]
 fn a_source_that_never_changes_ends() {
     struct Same(f64);
-    impl Uniform for Same {
+    impl UniformSource for Same {
         fn next_f64(&mut self) -> f64 {
             self.0
         }
@@ -108,7 +108,7 @@ fn a_source_that_never_changes_ends() {
 
 #[test]
 fn texts_of_timm_are_read() {
-    let of = |magnitude, deviation, layers, increasing, weighted| Policy {
+    let of = |magnitude, deviation, layers, increasing, weighted| TimmPolicy {
         magnitude,
         deviation,
         layers,
@@ -130,7 +130,7 @@ fn texts_of_timm_are_read() {
         ("rand", of(10.0, 0.0, 2, false, false)),
         ("rand-m0-n13-w0-mstd0", of(0.0, 0.0, 13, false, true)),
     ] {
-        assert_eq!(Policy::parse(text), Ok(wanted), "{text}");
+        assert_eq!(TimmPolicy::parse(text), Ok(wanted), "{text}");
     }
 }
 
@@ -174,7 +174,7 @@ fn other_texts_are_refused_and_what_is_served_is_said() {
         ("rand-m9-m8", "'m' is written twice"),
         ("rand-é9", "'é9' is unknown"),
     ] {
-        let error = Policy::parse(text).unwrap_err();
+        let error = TimmPolicy::parse(text).unwrap_err();
         assert!(
             error.starts_with(&format!("config is '{text}': ")),
             "{error}"

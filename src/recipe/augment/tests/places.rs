@@ -4,9 +4,9 @@
 use super::*;
 use crate::recipe::steps::OpStep;
 use crate::recipe::{
-    AugMix, AutoAugment, Cast, CenterCrop, ChainDepth, ColorJitter, Cutout, Dtype, Erasing,
+    AugMix, AutoAugment, Cast, CenterCrop, ChainDepth, ColorJitter, Cutout, DataType, EraseFill,
     Grayscale, JitterStyle, Normalize, RandAugment, RandomErasing, RandomHorizontalFlip, Recipe,
-    Reorder, Resize, SampleProgram, Span, Step, TimmAugment, TrivialAugment,
+    ReorderMode, Resize, SampleProgram, Span, Step, TimmAugment, TrivialAugment,
 };
 
 pub(super) fn policies() -> Vec<Op> {
@@ -48,7 +48,7 @@ fn order(program: &SampleProgram) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn nothing_moves_across_a_policy_and_it_moves_across_nothing() {
-    for reorder in [Reorder::Off, Reorder::Exact, Reorder::Fast] {
+    for reorder in [ReorderMode::Off, ReorderMode::Exact, ReorderMode::Fast] {
         for policy in policies() {
             let name = policy.name();
             let tensor = ColorJitter {
@@ -69,7 +69,10 @@ fn nothing_moves_across_a_policy_and_it_moves_across_nothing() {
                 .into(),
                 Resize::exact(16, 16).into(),
                 RandomHorizontalFlip::default().into(),
-                Cast { dtype: Dtype::F32 }.into(),
+                Cast {
+                    dtype: DataType::F32,
+                }
+                .into(),
                 Normalize::imagenet().into(),
             ];
             let mut recipe = recipe(ops);
@@ -110,7 +113,7 @@ fn a_policys_steps_keep_the_order_in_which_they_were_drawn() {
         Op::from(op.clone()),
         pillow().into(),
         RandomErasing {
-            value: Erasing::Random,
+            value: EraseFill::Random,
             ..RandomErasing::default()
         }
         .into(),
@@ -120,10 +123,10 @@ fn a_policys_steps_keep_the_order_in_which_they_were_drawn() {
         let mut steps: Vec<OpStep> = Vec::new();
         let random = PositionRandom::new(5, 1, position);
         program.steps(SIZE, None, &random, &mut steps).unwrap();
-        assert_eq!(steps[0].step, Step::Augment(Augment::Keep));
+        assert_eq!(steps[0].step, Step::Augment(AugmentStep::Keep));
         assert!(matches!(
             steps[7].step,
-            Step::Augment(Augment::Blend { .. })
+            Step::Augment(AugmentStep::Blend { .. })
         ));
         let jitter = steps.iter().filter(|s| s.op == 1);
         assert_eq!(jitter.count(), 4, "{steps:?}");
@@ -149,10 +152,10 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
         assert_eq!((a.len(), b.len()), (4, 4));
         for (a, b) in a.iter().zip(&b) {
             match (a.step, b.step) {
-                (Step::Brightness(f), Step::Augment(Augment::Brightness(g)))
-                | (Step::Contrast(f), Step::Augment(Augment::Contrast(g)))
-                | (Step::Saturation(f), Step::Augment(Augment::Color(g))) => assert_eq!(f, g),
-                (Step::Hue(f), Step::Augment(Augment::Hue(shift))) => {
+                (Step::Brightness(f), Step::Augment(AugmentStep::Brightness(g)))
+                | (Step::Contrast(f), Step::Augment(AugmentStep::Contrast(g)))
+                | (Step::Saturation(f), Step::Augment(AugmentStep::Color(g))) => assert_eq!(f, g),
+                (Step::Hue(f), Step::Augment(AugmentStep::Hue(shift))) => {
                     // int(f * 255) as a byte.
                     assert_eq!(shift, (f64::from(f) * 255.0) as i32 as u8, "{f}");
                     shifts.insert(shift);
@@ -164,17 +167,17 @@ fn pillows_jitter_takes_the_draws_of_the_tensors() {
     // -25 to 25.
     assert_eq!(shifts.len(), 51, "{shifts:?}");
     use crate::recipe::ops::color_jitter::pillow as jitter;
-    assert_eq!(jitter(3, -0.5), Augment::Hue(129));
-    assert_eq!(jitter(3, 0.5), Augment::Hue(127));
-    assert_eq!(jitter(3, -0.003), Augment::Hue(0));
+    assert_eq!(jitter(3, -0.5), AugmentStep::Hue(129));
+    assert_eq!(jitter(3, 0.5), AugmentStep::Hue(127));
+    assert_eq!(jitter(3, -0.003), AugmentStep::Hue(0));
 }
 
 #[test]
 fn the_largest_steps_are_those_that_take_most() {
     let of = |op: Op| {
         let mut steps = Vec::new();
-        let known = Known::decoded(ColorOrder::Rgb);
-        let mut most = Largest::new(Reach::exactly(SIZE), true, &mut steps);
+        let known = PixelState::after_decode(ColorOrder::Rgb);
+        let mut most = LargestCase::new(SizeBounds::exactly(SIZE), true, &mut steps);
         op.largest(&known, SIZE, &mut most);
         let augments = steps.iter().map(|s| match s.of.step {
             Step::Augment(step) => step,

@@ -3,7 +3,7 @@
 use super::places::{pillow, policies, recipe};
 use super::*;
 use crate::recipe::{
-    AugMix, Cast, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, Decode, Dtype,
+    AugMix, Cast, ColorJitter, ColorOrder, ColorSpace, ConvertColor, Cutout, DataType, Decode,
     Grayscale, JitterStyle, Normalize, RandAugment, RandTable, SampleProgram, TimmAugment,
     TrivialAugment,
 };
@@ -39,11 +39,17 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
                 "comes after convert_color: move it before",
             ),
             (
-                Cast { dtype: Dtype::F32 }.into(),
+                Cast {
+                    dtype: DataType::F32,
+                }
+                .into(),
                 "comes after a cast to floats: move it before the cast",
             ),
             (
-                Cast { dtype: Dtype::F16 }.into(),
+                Cast {
+                    dtype: DataType::F16,
+                }
+                .into(),
                 "comes after a cast to floats: move it before the cast",
             ),
             (
@@ -68,11 +74,20 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
         };
         let fine = [
             three.into(),
-            Cast { dtype: Dtype::F32 }.into(),
-            Cast { dtype: Dtype::U8 }.into(),
+            Cast {
+                dtype: DataType::F32,
+            }
+            .into(),
+            Cast {
+                dtype: DataType::U8,
+            }
+            .into(),
             policy,
             Normalize::imagenet().into(),
-            Cast { dtype: Dtype::F32 }.into(),
+            Cast {
+                dtype: DataType::F32,
+            }
+            .into(),
         ];
         SampleProgram::compile(&recipe(fine)).unwrap();
     }
@@ -155,7 +170,7 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             RandAugment {
-                interpolation: Interpolation::Lanczos,
+                interpolation: InterpolationMode::Lanczos,
                 ..rand()
             }
             .into(),
@@ -170,7 +185,7 @@ fn numbers_out_of_range_are_refused() {
         (fill([f32::NAN; 3]), "fill holds NaN: use"),
         (
             TrivialAugment {
-                interpolation: Interpolation::Area,
+                interpolation: InterpolationMode::Area,
                 ..TrivialAugment::default()
             }
             .into(),
@@ -227,7 +242,7 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             TimmAugment {
-                interpolation: vec![Interpolation::Area],
+                interpolation: vec![InterpolationMode::Area],
                 ..timm()
             }
             .into(),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::super::kind::{Kind, Look};
+use super::super::policy_op::{PolicyOp, WarpOptions};
 use super::super::{paddle, torchvision};
-use crate::recipe::Interpolation;
+use crate::recipe::InterpolationMode;
 use crate::recipe::ops::{
     aug_mix as augmix, auto_augment as imagenet, rand_augment as rand, timm_augment as timm,
     trivial_augment as trivial,
 };
-use crate::recipe::step::Augment;
+use crate::recipe::step::AugmentStep;
 
 /// One operation: for every level, the arguments with each sign.
 #[derive(Deserialize)]
@@ -44,49 +44,51 @@ fn golden(name: &str) -> Golden {
 }
 
 /// By the names of all of PaddleClas' files.
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> PolicyOp {
     let plain = name.replace(['_'], "").to_lowercase();
     let plain = plain.trim_end_matches("increasing").trim_end_matches("rel");
     match plain {
-        "autocontrast" => Kind::AutoContrast,
-        "equalize" => Kind::Equalize,
-        "invert" => Kind::Invert,
-        "posterize" => Kind::Posterize,
-        "solarize" => Kind::Solarize,
-        "solarizeadd" => Kind::SolarizeAdd,
-        "brightness" => Kind::Brightness,
-        "contrast" => Kind::Contrast,
-        "color" => Kind::Color,
-        "sharpness" => Kind::Sharpness,
-        "rotate" => Kind::Rotate,
-        "shearx" => Kind::ShearX,
-        "sheary" => Kind::ShearY,
-        "translatex" => Kind::TranslateX,
-        "translatey" => Kind::TranslateY,
+        "autocontrast" => PolicyOp::AutoContrast,
+        "equalize" => PolicyOp::Equalize,
+        "invert" => PolicyOp::Invert,
+        "posterize" => PolicyOp::Posterize,
+        "solarize" => PolicyOp::Solarize,
+        "solarizeadd" => PolicyOp::SolarizeAdd,
+        "brightness" => PolicyOp::Brightness,
+        "contrast" => PolicyOp::Contrast,
+        "color" => PolicyOp::Color,
+        "sharpness" => PolicyOp::Sharpness,
+        "rotate" => PolicyOp::Rotate,
+        "shearx" => PolicyOp::ShearX,
+        "sheary" => PolicyOp::ShearY,
+        "translatex" => PolicyOp::TranslateX,
+        "translatey" => PolicyOp::TranslateY,
         other => panic!("{other}"),
     }
 }
 
-fn args(step: &Augment) -> (Vec<f64>, Option<Look>) {
+fn args(step: &AugmentStep) -> (Vec<f64>, Option<WarpOptions>) {
     match *step {
-        Augment::AutoContrast | Augment::Equalize | Augment::Invert => (Vec::new(), None),
-        Augment::Affine {
+        AugmentStep::AutoContrast | AugmentStep::Equalize | AugmentStep::Invert => {
+            (Vec::new(), None)
+        }
+        AugmentStep::Affine {
             matrix,
             interpolation,
             fill,
         } => {
-            let look = Look {
+            let look = WarpOptions {
                 interpolation,
                 fill,
             };
             (matrix.to_vec(), Some(look))
         }
-        Augment::Rotate {
+        AugmentStep::Rotate {
             degrees,
             interpolation,
             fill,
         } => {
-            let look = Look {
+            let look = WarpOptions {
                 interpolation,
                 fill,
             };
@@ -97,7 +99,10 @@ fn args(step: &Augment) -> (Vec<f64>, Option<Look>) {
 }
 
 /// Every level and sign of every operation.
-fn compare(golden: &Golden, made: impl Fn(Kind, &str, f64, f64, (u32, u32)) -> Option<Augment>) {
+fn compare(
+    golden: &Golden,
+    made: impl Fn(PolicyOp, &str, f64, f64, (u32, u32)) -> Option<AugmentStep>,
+) {
     let size = (golden.size[0], golden.size[1]);
     for (name, told) in &golden.ops {
         assert_eq!(told.levels.len(), told.args.len());
@@ -107,7 +112,7 @@ fn compare(golden: &Golden, made: impl Fn(Kind, &str, f64, f64, (u32, u32)) -> O
                 let step = made(kind(name), name, *level, sign, size).unwrap();
                 let (args, look) = args(&step);
                 let singles = match step {
-                    Augment::Affine { .. } | Augment::Rotate { .. } => wanted.clone(),
+                    AugmentStep::Affine { .. } | AugmentStep::Rotate { .. } => wanted.clone(),
                     // Steps hold factors and thresholds as Pillow does.
                     _ => wanted.iter().map(|v| f64::from(*v as f32)).collect(),
                 };
@@ -160,8 +165,8 @@ fn timms_arguments_are_paddles_at_every_level() {
         assert_eq!(kinds, timm::KINDS);
     }
     assert_eq!(golden.weights, timm::WEIGHTS);
-    let look = Look {
-        interpolation: Interpolation::Bicubic,
+    let look = WarpOptions {
+        interpolation: InterpolationMode::Bicubic,
         fill: [124, 116, 104],
     };
     for increasing in [false, true] {
@@ -193,26 +198,28 @@ fn aug_mixs_parameters_are_paddles() {
 fn the_third_table_of_paddle() {
     // RandAugmentV3's level map at magnitude 3, as it is written there.
     for (kind, wanted) in [
-        (Kind::ShearX, 0.3 * 0.3),
-        (Kind::TranslateY, 150.0 / 331.0 * 0.3),
-        (Kind::Rotate, 9.0),
-        (Kind::Color, 0.9 * 0.3),
-        (Kind::Posterize, 7.0),
-        (Kind::Solarize, 255.0 * (1.0 - 0.3)),
-        (Kind::Invert, 0.0),
+        (PolicyOp::ShearX, 0.3 * 0.3),
+        (PolicyOp::TranslateY, 150.0 / 331.0 * 0.3),
+        (PolicyOp::Rotate, 9.0),
+        (PolicyOp::Color, 0.9 * 0.3),
+        (PolicyOp::Posterize, 7.0),
+        (PolicyOp::Solarize, 255.0 * (1.0 - 0.3)),
+        (PolicyOp::Invert, 0.0),
     ] {
         assert_eq!(paddle::scaled_v3(kind, 3.0), wanted, "{kind:?}");
     }
     let bits = [8, 8, 8, 7, 7, 6, 6, 6, 5, 5, 4];
     for (magnitude, bits) in bits.into_iter().enumerate() {
-        let made = paddle::scaled_v3(Kind::Posterize, magnitude as f64);
+        let made = paddle::scaled_v3(PolicyOp::Posterize, magnitude as f64);
         assert_eq!(made, f64::from(bits), "{magnitude}");
     }
 }
 
 #[test]
 fn half_sides_of_the_fourth_table() {
-    let halves: Vec<_> = (0..10).map(|i| paddle::strength(Kind::Cutout, i)).collect();
+    let halves: Vec<_> = (0..10)
+        .map(|i| paddle::strength(PolicyOp::Cutout, i))
+        .collect();
     let wanted = [0.0, 2.0, 4.0, 7.0, 9.0, 11.0, 13.0, 16.0, 18.0, 20.0];
     assert_eq!(halves, wanted);
 }
@@ -223,15 +230,15 @@ fn torchvisions_strengths() {
     for at in 0..=30 {
         let part = f64::from(at) / 30.0;
         for (kind, most, widest) in [
-            (Kind::ShearX, 0.3, 0.99),
-            (Kind::ShearY, 0.3, 0.99),
-            (Kind::TranslateX, 150.0 / 331.0 * 100.0, 32.0),
-            (Kind::TranslateY, 150.0 / 331.0 * 37.0, 32.0),
-            (Kind::Rotate, 30.0, 135.0),
-            (Kind::Brightness, 0.9, 0.99),
-            (Kind::Color, 0.9, 0.99),
-            (Kind::Contrast, 0.9, 0.99),
-            (Kind::Sharpness, 0.9, 0.99),
+            (PolicyOp::ShearX, 0.3, 0.99),
+            (PolicyOp::ShearY, 0.3, 0.99),
+            (PolicyOp::TranslateX, 150.0 / 331.0 * 100.0, 32.0),
+            (PolicyOp::TranslateY, 150.0 / 331.0 * 37.0, 32.0),
+            (PolicyOp::Rotate, 30.0, 135.0),
+            (PolicyOp::Brightness, 0.9, 0.99),
+            (PolicyOp::Color, 0.9, 0.99),
+            (PolicyOp::Contrast, 0.9, 0.99),
+            (PolicyOp::Sharpness, 0.9, 0.99),
         ] {
             let what = format!("{kind:?} {at}");
             let made = rand::torchvision_strength(kind, at, (37, 100));
@@ -241,24 +248,24 @@ fn torchvisions_strengths() {
         }
         let threshold = 255.0 - 8.5 * f64::from(at);
         assert_eq!(
-            rand::torchvision_strength(Kind::Solarize, at, (1, 1)),
+            rand::torchvision_strength(PolicyOp::Solarize, at, (1, 1)),
             threshold
         );
-        assert_eq!(trivial::strength(Kind::Solarize, at), threshold);
+        assert_eq!(trivial::strength(PolicyOp::Solarize, at), threshold);
     }
     // 8 - round(i / 7.5), 8 - round(i / 5).
     let bits =
         |f: &dyn Fn(u32) -> f64| -> String { (0..=30).map(|at| format!("{}", f(at))).collect() };
     assert_eq!(
-        bits(&|at| rand::torchvision_strength(Kind::Posterize, at, (1, 1))),
+        bits(&|at| rand::torchvision_strength(PolicyOp::Posterize, at, (1, 1))),
         "8888777777776666666555555554444"
     );
     assert_eq!(
-        bits(&|at| trivial::strength(Kind::Posterize, at)),
+        bits(&|at| trivial::strength(PolicyOp::Posterize, at)),
         "8887777766666555554444433333222"
     );
     // Cut to whole pixels, and to the right by a positive strength.
-    let amount = |s, sign| torchvision::torchvision_amount(Kind::TranslateX, s, sign);
+    let amount = |s, sign| torchvision::torchvision_amount(PolicyOp::TranslateX, s, sign);
     assert_eq!((amount(7.9, 1.0), amount(7.9, -1.0)), (-7.0, 7.0));
     assert_eq!(torchvision::linspace(0.0, 32.0, 15), 16.0);
     assert_eq!(torchvision::linspace(0.0, 32.0, 30), 32.0);

@@ -77,7 +77,7 @@ fn timms_levels_are_normal_and_cut_and_signs_are_fair() {
         }
     }
     for step in all.iter().flatten() {
-        if let Augment::Affine { fill, .. } | Augment::Rotate { fill, .. } = step {
+        if let AugmentStep::Affine { fill, .. } | AugmentStep::Rotate { fill, .. } = step {
             assert_eq!(*fill, [7; 3]);
         }
     }
@@ -105,24 +105,23 @@ fn timms_other_parts() {
     assert!(draws(op).iter().all(Vec::is_empty));
     // Filters.
     let mut op = TimmAugment::new("rand-m4");
-    op.interpolation = vec![Interpolation::Bilinear, Interpolation::Bicubic];
+    op.interpolation = vec![InterpolationMode::Bilinear, InterpolationMode::Bicubic];
     let filters: Vec<_> = draws(op)
         .iter()
         .flatten()
         .filter_map(|s| match s {
-            Augment::Affine { interpolation, .. } | Augment::Rotate { interpolation, .. } => {
-                Some(*interpolation)
-            }
+            AugmentStep::Affine { interpolation, .. }
+            | AugmentStep::Rotate { interpolation, .. } => Some(*interpolation),
             _ => None,
         })
         .collect();
     let cubic = filters
         .iter()
-        .filter(|f| **f == Interpolation::Bicubic)
+        .filter(|f| **f == InterpolationMode::Bicubic)
         .count();
     let linear = filters
         .iter()
-        .filter(|f| **f == Interpolation::Bilinear)
+        .filter(|f| **f == InterpolationMode::Bilinear)
         .count();
     assert_eq!(cubic + linear, filters.len());
     assert_share(cubic, filters.len(), 0.5, "bicubic");
@@ -154,7 +153,7 @@ fn timms_weights_draw_without_replacement() {
     // others by their shares of the rest.
     let all = draws(TimmAugment::new("rand-m4-n2-w0"));
     let pair =
-        |s: &&Vec<Augment>| s.len() == 2 && name(&s[0]) == "rotate" && name(&s[1]) == "shear_x";
+        |s: &&Vec<AugmentStep>| s.len() == 2 && name(&s[0]) == "rotate" && name(&s[1]) == "shear_x";
     let p = 0.25 * (0.3 / 1.025) * (0.2 / 0.725);
     assert_share(all.iter().filter(pair).count(), N, p, "rotate, shear_x");
 }
@@ -164,7 +163,7 @@ fn timms_weights_draw_without_replacement() {
 fn timms_levels_above_ten_are_ten() {
     let strongest = draws(TimmAugment::new("rand-m10"));
     let above = draws(TimmAugment::new("rand-m15-mstd0.5"));
-    let sizes = |all: &[Vec<Augment>], which| -> Vec<f64> {
+    let sizes = |all: &[Vec<AugmentStep>], which| -> Vec<f64> {
         values(all, which).iter().map(|v| v.abs()).collect()
     };
     for (which, most) in [

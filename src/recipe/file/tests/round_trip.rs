@@ -11,17 +11,18 @@ use proptest::test_runner::TestRunner;
 use super::super::RecipeFormat;
 use super::super::text::parse;
 use crate::recipe::{
-    Alpha, Anchor, Aspect, AugMix, AutoAugment, AutoPolicy, Background, BoundedResizedCrop, Cast,
-    CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace, ConvertColor, CropWithPadding,
-    Cutout, Decode, DecodeMode, Dtype, ElasticTransform, Erasing, GaussianBlur, Grayscale,
-    HideAndSeek, Interpolation, JitterStyle, Layout, MemoryLayout, MixChoice, MixOp, Mixing,
-    Normalize, Op, Pad, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment,
-    RandTable, RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur,
-    RandomChoice, RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
+    AlphaMode, AspectDistribution, AugMix, AutoAugment, AutoPolicy, BackgroundColor,
+    BoundedResizedCrop, Cast, CenterCrop, ChainDepth, ColorJitter, ColorOrder, ColorSpace,
+    ConvertColor, CropWithPadding, Cutout, DataType, Decode, DecodeMode, ElasticTransform,
+    EraseFill, GaussianBlur, Grayscale, HideAndSeek, InterpolationMode, JitterStyle, Layout,
+    LengthRounding, MemoryLayout, MixChoice, MixOp, Mixing, Normalize, Op, OrientationMode, Pad,
+    PadAnchor, PadTo, Padding, PaddingMode, PcaLighting, PerChannel, RandAugment, RandTable,
+    RandomAdjustSharpness, RandomAffine, RandomApply, RandomAutocontrast, RandomBlur, RandomChoice,
+    RandomCrop, RandomEqualize, RandomErasing, RandomGrayscale, RandomHorizontalFlip,
     RandomInterpolation, RandomInvert, RandomOrder, RandomPerspective, RandomPosterize,
     RandomResizedCrop, RandomRotate90, RandomRotation, RandomSolarize, RandomVerticalFlip,
-    RandomZoomOut, Recipe, Reorder, Resize, ResizeTo, Rotate90, RotationStyle, Rounding, Shear,
-    Size, Span, TimmAugment, TrivialAugment, Truncated, Upright, WhitePoint, ZeroChannel,
+    RandomZoomOut, Recipe, ReorderMode, Resize, ResizeTo, Rotate90, RotationStyle, Shear, Size,
+    Span, TimmAugment, TrivialAugment, TruncationPolicy, WhitePoint, ZeroChannel,
 };
 
 const FORMATS: [RecipeFormat; 3] = [RecipeFormat::Yaml, RecipeFormat::Toml, RecipeFormat::Json];
@@ -79,8 +80,8 @@ fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strate
     (0..all.len()).prop_map(|i| all[i])
 }
 
-fn interpolation() -> impl Strategy<Value = Interpolation> {
-    use Interpolation::{Area, Bicubic, Bilinear, Lanczos, Nearest};
+fn interpolation() -> impl Strategy<Value = InterpolationMode> {
+    use InterpolationMode::{Area, Bicubic, Bilinear, Lanczos, Nearest};
     one_of(&[Nearest, Bilinear, Bicubic, Lanczos, Area])
 }
 
@@ -95,10 +96,10 @@ fn padding_mode() -> impl Strategy<Value = PaddingMode> {
 fn decode() -> impl Strategy<Value = Op> {
     let color = one_of(&[ColorOrder::Rgb, ColorOrder::Bgr, ColorOrder::Grey]);
     let mode = option::of(one_of(&[DecodeMode::Full, DecodeMode::Scaled]));
-    let background = any::<[u8; 3]>().prop_map(Background);
-    let orientation = one_of(&[Upright::Exif, Upright::Stored]);
-    let alpha = one_of(&[Alpha::Composite, Alpha::Drop]);
-    let truncated = one_of(&[Truncated::Refuse, Truncated::Keep]);
+    let background = any::<[u8; 3]>().prop_map(BackgroundColor);
+    let orientation = one_of(&[OrientationMode::Exif, OrientationMode::Stored]);
+    let alpha = one_of(&[AlphaMode::Composite, AlphaMode::Drop]);
+    let truncated = one_of(&[TruncationPolicy::Refuse, TruncationPolicy::Keep]);
     (color, mode, background, orientation, alpha, truncated).prop_map(
         |(color, mode, background, orientation, alpha, truncated)| {
             Op::from(Decode {
@@ -136,12 +137,12 @@ fn resize() -> impl Strategy<Value = Op> {
         })
 }
 
-fn rounding() -> impl Strategy<Value = Rounding> {
-    one_of(&[Rounding::Down, Rounding::Nearest])
+fn rounding() -> impl Strategy<Value = LengthRounding> {
+    one_of(&[LengthRounding::Down, LengthRounding::Nearest])
 }
 
-fn aspect() -> impl Strategy<Value = Aspect> {
-    one_of(&[Aspect::Log, Aspect::Uniform])
+fn aspect() -> impl Strategy<Value = AspectDistribution> {
+    one_of(&[AspectDistribution::Log, AspectDistribution::Uniform])
 }
 
 fn random_resized_crop() -> impl Strategy<Value = Op> {
@@ -168,8 +169,8 @@ fn bounded_resized_crop() -> impl Strategy<Value = Op> {
                 ratio,
                 aspect,
                 interpolation,
-                interpolation_or: (interpolation == Interpolation::Bilinear)
-                    .then_some(Interpolation::Bicubic),
+                interpolation_or: (interpolation == InterpolationMode::Bilinear)
+                    .then_some(InterpolationMode::Bicubic),
                 antialias,
             })
         },
@@ -251,7 +252,11 @@ fn pad() -> impl Strategy<Value = Op> {
 }
 
 fn pad_to() -> impl Strategy<Value = Op> {
-    let anchor = one_of(&[Anchor::TopLeft, Anchor::Center, Anchor::BottomRight]);
+    let anchor = one_of(&[
+        PadAnchor::TopLeft,
+        PadAnchor::Center,
+        PadAnchor::BottomRight,
+    ]);
     let sizes = (option::of(size()), option::of(size()));
     let offset = option::of([pixels(), pixels()]);
     (sizes, anchor, offset, per_channel(), padding_mode()).prop_map(
@@ -298,8 +303,8 @@ fn gaussian_blur() -> impl Strategy<Value = Op> {
 
 fn random_erasing() -> impl Strategy<Value = Op> {
     let value = prop_oneof![
-        per_channel().prop_map(Erasing::Value),
-        Just(Erasing::Random)
+        per_channel().prop_map(EraseFill::Value),
+        Just(EraseFill::Random)
     ];
     (number(), span(), span(), aspect(), any::<u32>(), value).prop_map(
         |(p, scale, ratio, aspect, attempts, value)| {
@@ -545,7 +550,7 @@ fn other() -> impl Strategy<Value = Op> {
         crop_with_padding(),
         pad_to(),
         (per_channel(), per_channel()).prop_map(|(mean, std)| Normalize { mean, std }.into()),
-        one_of(&Dtype::ALL).prop_map(|dtype| Cast { dtype }.into()),
+        one_of(&DataType::ALL).prop_map(|dtype| Cast { dtype }.into()),
         one_of(&[MemoryLayout::Nchw, MemoryLayout::Nhwc])
             .prop_map(|layout| Layout { layout }.into()),
     ]
@@ -592,7 +597,11 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         any::<String>(),
         vec(any::<char>(), 0..8).prop_map(String::from_iter)
     ];
-    let reorder = option::of(one_of(&[Reorder::Off, Reorder::Exact, Reorder::Fast]));
+    let reorder = option::of(one_of(&[
+        ReorderMode::Off,
+        ReorderMode::Exact,
+        ReorderMode::Fast,
+    ]));
     (name, reorder, vec(op(), 0..6), option::of(mixing())).prop_map(
         |(name, reorder, ops, mixing)| Recipe {
             name,
@@ -686,7 +695,7 @@ fn it_is_written_as_a_person_would() {
         .then(RandomResizedCrop::new((224, 192)))
         .then(RandomRotate90::default())
         .then(Normalize::imagenet())
-        .with_reorder(Reorder::Off);
+        .with_reorder(ReorderMode::Off);
     let crop = "scale: [0.08, 1.0], ratio: [0.75, 1.3333333333333333], interpolation: bilinear, \
                 antialias: true";
     assert_eq!(
@@ -699,7 +708,7 @@ fn it_is_written_as_a_person_would() {
     );
     let cast = Recipe::new("mine")
         .then(RandomRotate90::default())
-        .with_dtype(Dtype::F16);
+        .with_dtype(DataType::F16);
     assert_eq!(
         cast.to_text(RecipeFormat::Toml).unwrap(),
         "featherload = 1\nname = \"mine\"\nops = [\n  \"random_rotate90\",\n  {cast = {dtype = \

@@ -2,24 +2,24 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::super::node::{Node, Value};
+use super::super::node::{NodeValue, TreeNode};
 use super::super::text::parse;
 use super::super::{RecipeFormat, yaml};
-use crate::recipe::{Op, Recipe, Reorder};
+use crate::recipe::{Op, Recipe, ReorderMode};
 
 /// A tree without its positions, short.
-fn shown(node: &Node) -> String {
+fn shown(node: &TreeNode) -> String {
     let list = |parts: Vec<String>| parts.join(" ");
     match &node.value {
-        Value::Null => "null".into(),
-        Value::Bool(v) => v.to_string(),
-        Value::Int(v) => v.to_string(),
-        Value::Float(v) => format!("{v:?}"),
-        Value::Str(v) => format!("{v:?}"),
-        Value::List(items) => format!("[{}]", list(items.iter().map(shown).collect())),
-        Value::Map(entries) => {
+        NodeValue::Null => "null".into(),
+        NodeValue::Bool(v) => v.to_string(),
+        NodeValue::Int(v) => v.to_string(),
+        NodeValue::Float(v) => format!("{v:?}"),
+        NodeValue::Str(v) => format!("{v:?}"),
+        NodeValue::List(items) => format!("[{}]", list(items.iter().map(shown).collect())),
+        NodeValue::Map(entries) => {
             let entry = |(key, value): &(_, _)| {
-                let key: &super::super::node::Key = key;
+                let key: &super::super::node::MapKey = key;
                 format!("{}={}", key.name, shown(value))
             };
             format!("{{{}}}", list(entries.iter().map(entry).collect()))
@@ -215,7 +215,7 @@ layout = 'nhwc'
         .then(crate::recipe::RandomHorizontalFlip::default())
         .then(crate::recipe::Resize::exact(2, 3))
         .with_layout(crate::recipe::MemoryLayout::Nhwc)
-        .with_reorder(Reorder::Off);
+        .with_reorder(ReorderMode::Off);
     for recipe in recipes {
         assert_eq!(recipe, expected);
     }
@@ -276,7 +276,7 @@ fn every_configuration_of_paddleclas_is_read() {
         let tree = yaml::read(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let last = text.lines().count();
         within(&tree, last);
-        assert!(matches!(&tree.value, Value::Map(m) if !m.is_empty()));
+        assert!(matches!(&tree.value, NodeValue::Map(m) if !m.is_empty()));
     }
     let text = std::fs::read_to_string(folder.join("ImageNet/ResNet/ResNet50.yaml")).unwrap();
     let tree = yaml::read(&text).unwrap();
@@ -295,11 +295,11 @@ fn every_configuration_of_paddleclas_is_read() {
     assert!(text.lines().nth(line - 1).unwrap().contains("mean: ["));
 }
 
-fn within(node: &Node, last: usize) {
+fn within(node: &TreeNode, last: usize) {
     assert!((1..=last).contains(&node.at.line) && node.at.column > 0);
     match &node.value {
-        Value::List(items) => items.iter().for_each(|item| within(item, last)),
-        Value::Map(entries) => entries.iter().for_each(|(_, value)| within(value, last)),
+        NodeValue::List(items) => items.iter().for_each(|item| within(item, last)),
+        NodeValue::Map(entries) => entries.iter().for_each(|(_, value)| within(value, last)),
         _ => {}
     }
 }

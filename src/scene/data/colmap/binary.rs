@@ -7,17 +7,17 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::scene::data::bounds;
+use crate::scene::data::colmap::binary_reader::BinaryReader;
 use crate::scene::data::colmap::models::{
     self, MOST_IMAGES, MOST_PARAMETERS, ModelCamera, ModelImage,
 };
-use crate::scene::data::colmap::reading::Reading;
-use crate::scene::data::points::{MOST_POINTS, Points, check_memory};
+use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud, check_memory};
 
 /// Bytes of an image at least: number, pose, camera, the end of a name, a count.
 const LEAST_IMAGE: u64 = 4 + 56 + 4 + 1 + 8;
 
 pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
-    let mut file = Reading::open(path)?;
+    let mut file = BinaryReader::open(path)?;
     let count = file.count("cameras", 24)?;
     if count > MOST_IMAGES {
         return Err(file.error(format!("{count} cameras, more than {MOST_IMAGES}")));
@@ -59,11 +59,11 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
 
 /// How many images the file announces.
 pub(super) fn count_images(path: &Path) -> Result<u64> {
-    Reading::open(path)?.count("images", LEAST_IMAGE)
+    BinaryReader::open(path)?.count("images", LEAST_IMAGE)
 }
 
 pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
-    let mut file = Reading::open(path)?;
+    let mut file = BinaryReader::open(path)?;
     let count = file.count("images", LEAST_IMAGE)?;
     if count > MOST_IMAGES {
         return Err(file.error(format!("{count} images, more than {MOST_IMAGES}")));
@@ -95,15 +95,15 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
     Ok(images)
 }
 
-pub(super) fn points(path: &Path) -> Result<Points> {
-    let mut file = Reading::open(path)?;
+pub(super) fn points(path: &Path) -> Result<PointCloud> {
+    let mut file = BinaryReader::open(path)?;
     // Number, place, colour, error, a count.
     let count = file.count("points", 8 + 24 + 3 + 8 + 8)?;
     if count > MOST_POINTS {
         return Err(file.error(format!("{count} points, more than {MOST_POINTS}")));
     }
     check_memory(path, count)?;
-    let mut points = Points::default();
+    let mut points = PointCloud::default();
     for number in 0..count {
         let what = "a point";
         file.u64(what)?;

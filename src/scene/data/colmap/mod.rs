@@ -11,37 +11,37 @@
 //!   text file.
 
 mod binary;
+mod binary_reader;
 mod folders;
-mod lines;
 mod models;
-mod reading;
 mod text;
+mod text_lines;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::scene::data::bounds;
-use crate::scene::data::declared::Declared;
-use crate::scene::data::found::{Found, FoundFrame, Repeated};
-use crate::scene::data::names;
+use crate::scene::data::camera_description::CameraDescription;
+use crate::scene::data::foreign_names;
 use crate::scene::data::options::SceneFormat;
-use crate::scene::data::points::{Points, PointsFile};
-use crate::scene::data::scene::{Placement, Pose, Split, rotation};
+use crate::scene::data::point_cloud::{PointCloud, PointsFile};
+use crate::scene::data::scene::{Pose, SceneSplit, WorldTransform, rotation};
+use crate::scene::data::scene_description::{DuplicateImages, FrameDescription, SceneDescription};
 
 pub use folders::ModelFolder;
 pub(super) use folders::model_folder;
 use models::{ModelCamera, ModelImage};
 
 /// The lists of a scene that say which frames are for what.
-const LISTS: [(&str, Split); 3] = [
-    ("test_list.txt", Split::Test),
-    ("validation_list.txt", Split::Eval),
-    ("train_list.txt", Split::Train),
+const LISTS: [(&str, SceneSplit); 3] = [
+    ("test_list.txt", SceneSplit::Test),
+    ("validation_list.txt", SceneSplit::Eval),
+    ("train_list.txt", SceneSplit::Train),
 ];
 
 /// The scene whose folder, or whose model's folder, this is.
-pub(super) fn open(root: &Path) -> Result<Found> {
+pub(super) fn open(root: &Path) -> Result<SceneDescription> {
     let model = model_folder(root).ok_or_else(|| {
         Error::dataset(
             root,
@@ -103,7 +103,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
     notes.extend(repeated);
     let is_listed = read_lists(&root, &mut frames)?;
     let points = model.join(points);
-    Ok(Found {
+    Ok(SceneDescription {
         format: SceneFormat::Colmap,
         root,
         base: folder,
@@ -116,7 +116,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
             [0.0, -1.0, 0.0, 0.0],
         ]),
         orientation: None,
-        applied: Placement::default(),
+        applied: WorldTransform::default(),
         scale: None,
         depth_unit: None,
         points: Some(PointsFile::Colmap(points)),
@@ -127,7 +127,7 @@ pub(super) fn open(root: &Path) -> Result<Found> {
 }
 
 /// The points of a model, in its world.
-pub(super) fn points(file: &Path) -> Result<Points> {
+pub(super) fn points(file: &Path) -> Result<PointCloud> {
     match file.extension().is_some_and(|extension| extension == "txt") {
         true => text::points(file),
         false => binary::points(file),
@@ -139,9 +139,9 @@ fn frames(
     cameras: &HashMap<u32, ModelCamera>,
     images: Vec<ModelImage>,
     folder: &Path,
-) -> Result<(Vec<FoundFrame>, Option<String>)> {
-    let mut repeated = Repeated::default();
-    let mut declared: HashMap<u32, Declared> = HashMap::new();
+) -> Result<(Vec<FrameDescription>, Option<String>)> {
+    let mut repeated = DuplicateImages::default();
+    let mut declared: HashMap<u32, CameraDescription> = HashMap::new();
     let mut seen = HashSet::with_capacity(images.len());
     let mut frames = Vec::with_capacity(images.len());
     for image in images {
@@ -153,7 +153,7 @@ fn frames(
                 let camera = cameras
                     .get(&image.camera)
                     .ok_or_else(|| error(format!("camera {} is not in the model", image.camera)))?;
-                let new = camera.declared()?;
+                let new = camera.description()?;
                 declared.insert(image.camera, new);
                 new
             }
@@ -165,7 +165,7 @@ fn frames(
         if !seen.insert(image.name.clone()) {
             repeated.add(&image.at);
         }
-        frames.push(FoundFrame {
+        frames.push(FrameDescription {
             at: image.at,
             number: image.id,
             folder: folder.to_owned(),
@@ -208,8 +208,8 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
 }
 
 /// Marks frames by `train_list.txt` and its like; false where there is none of them.
-fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
-    let numbers = names::by_name(frames);
+fn read_lists(root: &Path, frames: &mut [FrameDescription]) -> Result<bool> {
+    let numbers = foreign_names::by_name(frames);
     let mut any = false;
     for (name, split) in LISTS {
         let path = root.join(name);
@@ -218,7 +218,7 @@ fn read_lists(root: &Path, frames: &mut [FoundFrame]) -> Result<bool> {
         }
         any = true;
         text::each_name(&path, &mut |line, number| {
-            let Some(named) = numbers.get(&names::key(line)) else {
+            let Some(named) = numbers.get(&foreign_names::key(line)) else {
                 let what = format!("{} is not an image of the model", bounds::quoted(line));
                 return Err(Error::dataset_line(&path, number, what));
             };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::camera::Lens;
 use crate::error::{Error, Result};
-use crate::scene::data::declared::{Declared, Focal};
+use crate::scene::data::camera_description::{CameraDescription, FocalLength};
 
 /// A row for each model: its number, its name, how many parameters it has.
 const MODELS: [(i32, &str, usize); 18] = [
@@ -59,7 +59,7 @@ pub(super) struct ModelCamera {
 impl ModelCamera {
     /// # Errors
     /// A model that no lens here expresses, and numbers that are none of a camera's.
-    pub(super) fn declared(&self) -> Result<Declared> {
+    pub(super) fn description(&self) -> Result<CameraDescription> {
         let error = |what: &str| {
             let what = format!("camera {} ({}): {what}", self.id, self.model);
             Error::dataset(&self.file, what)
@@ -127,9 +127,9 @@ impl ModelCamera {
             }
             _ => return Err(wrong()),
         };
-        let declared = Declared {
+        let declared = CameraDescription {
             size: Some(size),
-            focal: focal.map(Focal::Pixels),
+            focal: focal.map(FocalLength::Pixels),
             centre: centre.map(Some),
             lens,
         };

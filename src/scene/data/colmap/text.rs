@@ -8,13 +8,13 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::scene::data::bounds;
-use crate::scene::data::colmap::lines::{Fields, Lines};
 use crate::scene::data::colmap::models::{self, MOST_IMAGES, ModelCamera, ModelImage};
-use crate::scene::data::points::{MOST_POINTS, Points};
+use crate::scene::data::colmap::text_lines::{ColmapLines, LineFields};
+use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud};
 
 /// Calls `with` with every line that is no comment and not empty, and its number.
 fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = ColmapLines::open(path)?;
     while let Some((line, number)) = lines.next()? {
         with(line, number)?;
     }
@@ -24,7 +24,7 @@ fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Resu
 /// Calls `with` with every line of a list that is not empty, and its number. A list has no
 /// comments: names may begin with `#`.
 pub(super) fn each_name(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = ColmapLines::open(path)?;
     while let Some((line, number)) = lines.any()? {
         if !line.is_empty() {
             with(line, number)?;
@@ -36,7 +36,7 @@ pub(super) fn each_name(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<(
 pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     let mut cameras = HashMap::new();
     each_line(path, &mut |line, number| {
-        let mut fields = Fields {
+        let mut fields = LineFields {
             path,
             number,
             rest: line,
@@ -73,13 +73,13 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
 
 /// The images, and what is odd about them.
 pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = ColmapLines::open(path)?;
     let mut images = Vec::new();
     let mut ids = HashSet::new();
     let stated = stated_images(path)?;
     let mut without_points = 0u64;
     while let Some((line, number)) = lines.next()? {
-        let mut fields = Fields {
+        let mut fields = LineFields {
             path,
             number,
             rest: line,
@@ -128,7 +128,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
 
 /// Steps over the line of 2D points that follows an image, which may be empty; false where
 /// the next image stands in its place: somebody removed empty lines.
-fn step_over_points(path: &Path, lines: &mut Lines<'_>, name: &str) -> Result<bool> {
+fn step_over_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Result<bool> {
     while let Some((line, number)) = lines.any()? {
         if line.starts_with('#') {
             continue;
@@ -180,7 +180,7 @@ fn is_image(line: &str) -> bool {
 
 /// How many images a comment before them announces.
 fn stated_images(path: &Path) -> Result<Option<u64>> {
-    let mut lines = Lines::open(path)?;
+    let mut lines = ColmapLines::open(path)?;
     while let Some((line, _)) = lines.any()? {
         if !line.is_empty() && !line.starts_with('#') {
             break;
@@ -193,10 +193,10 @@ fn stated_images(path: &Path) -> Result<Option<u64>> {
     Ok(None)
 }
 
-pub(super) fn points(path: &Path) -> Result<Points> {
-    let mut points = Points::default();
+pub(super) fn points(path: &Path) -> Result<PointCloud> {
+    let mut points = PointCloud::default();
     each_line(path, &mut |line, number| {
-        let mut fields = Fields {
+        let mut fields = LineFields {
             path,
             number,
             rest: line,

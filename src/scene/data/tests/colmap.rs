@@ -1,9 +1,9 @@
 //! COLMAP models.
 
-use super::written::{Folder, Model, as_is};
+use super::scenes_on_disk::{Folder, Model, as_is};
 use crate::camera::Lens;
 use crate::scene::data::options::{ImageOrder, SceneFormat, SceneOptions, SplitBy};
-use crate::scene::data::scene::{Scene, Split};
+use crate::scene::data::scene::{Scene, SceneSplit};
 
 /// The names of COLMAP's models by their number.
 const NAMES: [&str; 18] = [
@@ -39,7 +39,7 @@ fn a_model_is_read_wherever_it_lies() {
             assert_eq!(scene.format, SceneFormat::Colmap);
             let names: Vec<&str> = scene.frames.iter().map(|f| f.name.as_str()).collect();
             assert_eq!(names, ["a.png", "b.png", "sub/c.png"]);
-            assert_eq!(scene.frames_of(Split::Eval), [0]);
+            assert_eq!(scene.frames_of(SceneSplit::Eval), [0]);
             assert!(scene.frames[2].image.ends_with("images/sub/c.png"));
         }
     }
@@ -60,7 +60,7 @@ fn images_are_in_the_order_of_gsplat_or_of_nerfstudio() {
                 ..as_is()
             };
             let scene = folder.open(&options).unwrap();
-            assert_eq!(scene.frames_of(Split::Eval), [0]);
+            assert_eq!(scene.frames_of(SceneSplit::Eval), [0]);
             scene.frames.into_iter().map(|f| f.name).collect::<Vec<_>>()
         };
         let by_name = ["a.png", "b.png", "sub/c.png"];
@@ -269,8 +269,8 @@ fn lists_of_a_scene_say_what_is_for_what() {
     folder.write("train_list.txt", "b.png\nsub/c.png\n");
     folder.write("test_list.txt", "a.png\n");
     let scene = folder.open(&SceneOptions::default()).unwrap();
-    assert_eq!(scene.frames_of(Split::Train), [1, 2]);
-    assert_eq!(scene.frames_of(Split::Test), [0]);
+    assert_eq!(scene.frames_of(SceneSplit::Train), [1, 2]);
+    assert_eq!(scene.frames_of(SceneSplit::Test), [0]);
     folder.write("test_list.txt", "a.png\nd.png\n");
     let e = folder.refused();
     assert!(
@@ -283,7 +283,7 @@ fn lists_of_a_scene_say_what_is_for_what() {
     };
     std::fs::remove_file(folder.join("test_list.txt")).unwrap();
     assert_eq!(
-        folder.open(&options).unwrap().frames_of(Split::Eval),
+        folder.open(&options).unwrap().frames_of(SceneSplit::Eval),
         [0, 2]
     );
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::written::{Folder, Model, as_is, frame};
-use crate::scene::data::scene::Split;
+use super::scenes_on_disk::{Folder, Model, as_is, frame};
+use crate::scene::data::scene::SceneSplit;
 
 /// The names of COLMAP's models by their number.
 const NAMES: [&str; 5] = ["", "", "", "", "OPENCV"];
@@ -104,7 +104,7 @@ fn frames_of_the_same_image_are_all_kept_and_counted() {
     top["val_filenames"] = json!(["images/1.png"]);
     folder.json("transforms.json", &top);
     let scene = folder.open(&as_is()).unwrap();
-    assert_eq!(scene.frames_of(Split::Train), [0, 1]);
+    assert_eq!(scene.frames_of(SceneSplit::Train), [0, 1]);
     let places: Vec<f64> = scene.frames.iter().map(|f| f.pose.centre()[0]).collect();
     assert_eq!(places, [1.0, 3.0, 2.0]);
     let notes = scene.notes.join("\n");
@@ -263,6 +263,6 @@ fn names_of_a_list_may_begin_with_a_hash() {
     folder.write("test_list.txt", "a.png");
     let scene = folder.open(&as_is()).unwrap();
     assert_eq!(scene.frames.len(), 3);
-    assert_eq!(scene.frames_of(Split::Train), [0, 2]);
-    assert_eq!(scene.frames_of(Split::Test), [1]);
+    assert_eq!(scene.frames_of(SceneSplit::Train), [0, 2]);
+    assert_eq!(scene.frames_of(SceneSplit::Test), [1]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::written::{Folder, Model, as_is, frame};
+use super::scenes_on_disk::{Folder, Model, as_is, frame};
 use crate::scene::data::options::SceneOptions;
 
 fn with_factor(factor: u32) -> SceneOptions {

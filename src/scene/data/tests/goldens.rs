@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::scene::data::eigen;
-use crate::scene::data::options::{Center, Orientation, SplitBy};
-use crate::scene::data::place;
-use crate::scene::data::scene::{Placement, Pose};
+use crate::scene::data::options::{CenterMethod, OrientationMethod, SplitBy};
+use crate::scene::data::scene::{Pose, WorldTransform};
 use crate::scene::data::split;
+use crate::scene::data::world_orientation;
 
 #[derive(Deserialize)]
 struct Goldens {
@@ -75,9 +75,11 @@ fn poses_are_placed_as_by_nerfstudio() {
         for (name, expected) in case.transforms {
             let (orientation, center) = name.split_once('/').unwrap();
             let quoted = |name: &str| serde_json::Value::String(name.to_owned());
-            let orientation: Orientation = serde_json::from_value(quoted(orientation)).unwrap();
-            let center: Center = serde_json::from_value(quoted(center)).unwrap();
-            let transform = place::transform(&poses, orientation, center).unwrap();
+            let orientation: OrientationMethod =
+                serde_json::from_value(quoted(orientation)).unwrap();
+            let center: CenterMethod = serde_json::from_value(quoted(center)).unwrap();
+            let transform =
+                world_orientation::orient_and_center(&poses, orientation, center).unwrap();
             let pairs = transform
                 .iter()
                 .flatten()
@@ -89,12 +91,12 @@ fn poses_are_placed_as_by_nerfstudio() {
             {
                 wrong.push(format!("{}, {name}", case.name));
             }
-            let placement = Placement {
+            let placement = WorldTransform {
                 transform,
                 scale: 1.0,
             };
             let placed = poses.iter().map(|pose| placement.pose(pose));
-            let largest = place::largest(placed);
+            let largest = world_orientation::largest(placed);
             assert!(
                 (largest - expected.largest).abs() <= 1e-6 * expected.largest,
                 "{}, {name}: {largest} {}",

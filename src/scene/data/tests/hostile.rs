@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::written::{Folder, Model, as_is, frame, matrix};
+use super::scenes_on_disk::{Folder, Model, as_is, frame, matrix};
 use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene::Scene;
 

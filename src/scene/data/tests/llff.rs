@@ -1,8 +1,8 @@
 //! `poses_bounds.npy`.
 
-use super::written::{Folder, as_is};
+use super::scenes_on_disk::{Folder, as_is};
 use crate::scene::data::options::{SceneFormat, SceneOptions};
-use crate::scene::data::scene::Split;
+use crate::scene::data::scene::SceneSplit;
 
 /// Two images of 8 x 6, focal length 7; depths from 1.5 on.
 const ROWS: [[f64; 17]; 2] = [
@@ -60,7 +60,7 @@ fn poses_are_those_of_nerfs_reference_code() {
         assert_eq!(scene.format, SceneFormat::Llff);
         let names: Vec<&str> = scene.frames.iter().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["a.JPG", "b.png"]);
-        assert_eq!(scene.frames_of(Split::Eval), [0]);
+        assert_eq!(scene.frames_of(SceneSplit::Eval), [0]);
         let camera = scene.cameras[0];
         assert_eq!(
             [camera.fx, camera.fy, camera.cx, camera.cy],

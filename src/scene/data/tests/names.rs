@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::written::{Folder, Model, as_is, frame};
+use super::scenes_on_disk::{Folder, Model, as_is, frame};
 use crate::scene::data::scene::Scene;
 
 /// A scene of one `transforms.json` with these names, and these files.
@@ -211,7 +211,10 @@ fn masks_depths_points_and_lists_follow_the_same_rule() {
     assert_eq!(first.mask, Some(folder.join("masks/0.PNG")));
     assert_eq!(first.depth, Some(folder.join("depth/0.png")));
     assert!(scene.report().has_points && scene.missing.points.is_none());
-    assert_eq!(scene.frames_of(crate::scene::data::scene::Split::Eval), [1]);
+    assert_eq!(
+        scene.frames_of(crate::scene::data::scene::SceneSplit::Eval),
+        [1]
+    );
 }
 
 #[test]

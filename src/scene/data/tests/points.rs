@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::written::{Folder, as_is, frame};
+use super::scenes_on_disk::{Folder, as_is, frame};
 use crate::scene::data::options::SceneOptions;
 use crate::scene::data::ply;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::written::{Folder, Model, as_is, jpeg};
+use super::scenes_on_disk::{Folder, Model, as_is, jpeg};
 
 /// How long it takes is measured in a release build; here it must only not take minutes,
 /// and hold nothing of the 2D points.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::written::{Folder, as_is, frame, jpeg, matrix};
+use super::scenes_on_disk::{Folder, as_is, frame, jpeg, matrix};
 use crate::camera::{Camera, Lens};
-use crate::scene::data::options::{Orientation, SceneFormat, SceneOptions, SplitBy};
-use crate::scene::data::scene::{Pose, Scene, Split};
+use crate::scene::data::options::{OrientationMethod, SceneFormat, SceneOptions, SplitBy};
+use crate::scene::data::scene::{Pose, Scene, SceneSplit};
 
 fn names(scene: &Scene) -> Vec<&str> {
     scene
@@ -49,9 +49,12 @@ fn a_scene_of_nerfstudio_is_read_as_its_parser_does() {
     };
     assert_eq!(scene.cameras, [camera]);
     // linspace(0, 9, 9): all but one.
-    assert_eq!(scene.frames_of(Split::Train), [0, 1, 2, 3, 4, 5, 6, 7, 9]);
-    assert_eq!(scene.frames_of(Split::Eval), [8]);
-    assert_eq!(scene.frames_of(Split::Test), [8]);
+    assert_eq!(
+        scene.frames_of(SceneSplit::Train),
+        [0, 1, 2, 3, 4, 5, 6, 7, 9]
+    );
+    assert_eq!(scene.frames_of(SceneSplit::Eval), [8]);
+    assert_eq!(scene.frames_of(SceneSplit::Test), [8]);
     // Centred on the mean, x and y -4.5 to 4.5 and -9 to 9, and scaled to 1; up was +y.
     let ends = [0, 9].map(|i| scene.frames[i].pose.centre());
     let near = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
@@ -108,7 +111,7 @@ fn the_orientation_of_the_file_counts_unless_another_is_asked_for() {
     let up = |options: &SceneOptions| folder.open(options).unwrap().to_scene.transform[2][1];
     assert_eq!(up(&SceneOptions::default()), 0.0);
     let options = SceneOptions {
-        orientation: Some(Orientation::Up),
+        orientation: Some(OrientationMethod::Up),
         ..SceneOptions::default()
     };
     assert!((up(&options) - 1.0).abs() < 1e-12);
@@ -255,11 +258,11 @@ fn listed_frames_are_for_what_they_are_listed_for() {
             .collect()
     };
     assert_eq!(
-        of(Split::Train),
+        of(SceneSplit::Train),
         ["images/1.png", "images/2.png", "images/3.png"]
     );
-    assert_eq!(of(Split::Eval), ["images/4.png"]);
-    assert_eq!(of(Split::Test), ["images/5.png"]);
+    assert_eq!(of(SceneSplit::Eval), ["images/4.png"]);
+    assert_eq!(of(SceneSplit::Test), ["images/5.png"]);
     let notes = scene.notes.join("\n");
     assert!(
         notes.contains("1 frames are in the lists of training and evaluation"),
@@ -272,7 +275,7 @@ fn listed_frames_are_for_what_they_are_listed_for() {
         ..SceneOptions::default()
     };
     assert_eq!(
-        folder.open(&options).unwrap().frames_of(Split::Eval),
+        folder.open(&options).unwrap().frames_of(SceneSplit::Eval),
         [0, 5]
     );
     top["val_filenames"] = json!(["images/44.png"]);
@@ -300,10 +303,13 @@ fn splits_are_made_by_the_rule_that_was_asked_for() {
         };
         folder.open(&options)
     };
-    assert_eq!(by(SplitBy::Filename).unwrap().frames_of(Split::Eval), [0]);
+    assert_eq!(
+        by(SplitBy::Filename).unwrap().frames_of(SceneSplit::Eval),
+        [0]
+    );
     let all = by(SplitBy::All).unwrap();
-    assert_eq!(all.frames_of(Split::Train), [0, 1, 2]);
-    assert_eq!(all.frames_of(Split::Eval), [0, 1, 2]);
+    assert_eq!(all.frames_of(SceneSplit::Train), [0, 1, 2]);
+    assert_eq!(all.frames_of(SceneSplit::Eval), [0, 1, 2]);
     for (split, due) in [
         (SplitBy::Listed, "lists no frames"),
         (SplitBy::Interval(0), "interval is 0"),
@@ -404,9 +410,9 @@ fn a_blender_scene_has_its_splits_in_files() {
             "test/r_0",
         ];
         assert_eq!(names(&scene), due);
-        assert_eq!(scene.frames_of(Split::Train), [0, 1, 2]);
-        assert_eq!(scene.frames_of(Split::Eval), [3]);
-        assert_eq!(scene.frames_of(Split::Test), [4, 5]);
+        assert_eq!(scene.frames_of(SceneSplit::Train), [0, 1, 2]);
+        assert_eq!(scene.frames_of(SceneSplit::Eval), [3]);
+        assert_eq!(scene.frames_of(SceneSplit::Test), [4, 5]);
         assert_eq!(scene.frames[1].time, Some(0.25));
         // Neither centred nor scaled.
         assert_eq!(scene.frames[0].pose.centre(), [2.0, 4.0, 1.0]);
@@ -437,7 +443,7 @@ fn a_scene_of_scannet_has_its_own_folders() {
         let scene = Scene::open(&path, &SceneOptions::default()).unwrap();
         assert_eq!(scene.format, SceneFormat::ScannetPp);
         assert_eq!(names(&scene), ["a.JPG", "b.JPG", "c.JPG"]);
-        assert_eq!(scene.frames_of(Split::Eval), [0]);
+        assert_eq!(scene.frames_of(SceneSplit::Eval), [0]);
         assert_eq!(
             scene.frames[0].mask,
             Some(folder.join("dslr/resized_anon_masks/a.png"))

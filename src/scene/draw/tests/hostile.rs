@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::*;
 use crate::error::Result;
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 fn bytes_of(table: &RayTable) -> Vec<u8> {
     let file = File::from(table.as_fd().try_clone_to_owned().unwrap());
@@ -39,19 +39,19 @@ fn cases() -> Vec<Case> {
     let case = |sampler: RaySampler| {
         let mut mask = random_mask((70, 6), 9, 3);
         if let RaySampler::Patches { size, dilation } = sampler {
-            mask = eroded(mask.view(), size, dilation);
+            mask = erode(mask.view(), size, dilation);
         }
-        let disc = Shape::Disc(Disc::new(4.0).unwrap());
-        let of = |shape, mask| Region { shape, mask };
+        let disc = RegionShape::Disc(CropDisc::new(4.0).unwrap());
+        let of = |shape, mask| PixelRegion { shape, mask };
         let images = [
-            ((9, 8), Region::WHOLE),
-            ((70, 6), of(Shape::Whole, Some(mask.view()))),
+            ((9, 8), PixelRegion::WHOLE),
+            ((70, 6), of(RegionShape::Whole, Some(mask.view()))),
             ((12, 9), of(disc, None)),
             ((12, 9), of(disc, None)),
             ((70, 6), of(disc, Some(mask.view()))),
-            ((8, 7), of(Shape::Sphere, None)),
-            ((70, 6), of(Shape::Sphere, Some(mask.view()))),
-            ((2, 2), Region::WHOLE),
+            ((8, 7), of(RegionShape::Sphere, None)),
+            ((70, 6), of(RegionShape::Sphere, Some(mask.view()))),
+            ((2, 2), PixelRegion::WHOLE),
         ];
         let table = table(sampler, 3, &images);
         Case { table, mask }
@@ -70,7 +70,7 @@ fn draw(table: &RayTable, mask: &MaskBits) {
             let (width, height) = table.size(pixel.image).unwrap();
             assert!(pixel.row < height && pixel.col < width, "{pixel:?}");
         }
-        let mut out = [Pixel::default(); 40];
+        let mut out = [ScenePixel::default(); 40];
         let _ = table.fill(&step, 1, |_| Some(mask.view()), &mut out);
     }
 }
@@ -215,14 +215,14 @@ fn a_mask_that_was_not_counted_gives_no_pixel() {
     let empty = MaskView::new(&zeros, 70, 6).unwrap();
     let narrow = MaskBits::from_pixels(&[1; 60], 10, 6).unwrap();
     for sampler in [RaySampler::Uniform, RaySampler::Pairs { radius: 1 }] {
-        let table = table(sampler, 0, &[(size, Region::masked(mask.view()))]);
+        let table = table(sampler, 0, &[(size, PixelRegion::masked(mask.view()))]);
         let step = table.step(0, 0);
         for wrong in [None, Some(empty), Some(narrow.view())] {
             for ray in 0..4 {
                 let got = table.pixel(&step, ray, |_| wrong);
                 assert_eq!(got, Err(WrongMask { image: 0 }));
             }
-            let mut out = [Pixel::default(); 4];
+            let mut out = [ScenePixel::default(); 4];
             assert!(table.fill(&step, 0, |_| wrong, &mut out).is_err());
         }
         assert!(table.pixel(&step, 1, |_| Some(mask.view())).is_ok());

@@ -99,7 +99,7 @@ fn every_pixel_of_every_image_is_as_likely() {
         no_mask,
     );
     let start = |image: u32| -> u32 { sizes[..image as usize].iter().map(|(w, h)| w * h).sum() };
-    let place = |p: &Pixel| start(p.image) + p.row * sizes[p.image as usize].0 + p.col;
+    let place = |p: &ScenePixel| start(p.image) + p.row * sizes[p.image as usize].0 + p.col;
     let bins = counted(start(4) as usize, pixels.iter().map(place));
     assert_spread(&bins, &vec![1.0; bins.len()]);
 }
@@ -117,17 +117,17 @@ fn masks_are_drawn_from_pixel_by_pixel_and_empty_ones_never() {
     let masks = [&empty, &sparse, &single, &dense, &empty];
     let mut images: Vec<_> = masks
         .iter()
-        .map(|mask| (size, Region::masked(mask.view())))
+        .map(|mask| (size, PixelRegion::masked(mask.view())))
         .collect();
-    images.push(((20, 4), Region::WHOLE));
+    images.push(((20, 4), PixelRegion::WHOLE));
     // The number of each pixel that may be drawn, image by image.
-    let mut all: Vec<Pixel> = Vec::new();
+    let mut all: Vec<ScenePixel> = Vec::new();
     for (image, mask) in (0..).zip(masks) {
         let inside = pixels_of(mask.view()).into_iter();
-        all.extend(inside.map(|(row, col)| Pixel { image, row, col }));
+        all.extend(inside.map(|(row, col)| ScenePixel { image, row, col }));
     }
     let whole = (0..80).map(|i| (i / 20, i % 20));
-    all.extend(whole.map(|(row, col)| Pixel { image: 5, row, col }));
+    all.extend(whole.map(|(row, col)| ScenePixel { image: 5, row, col }));
     let mask = |image: u32| Some(masks[image as usize].view());
 
     for sampler in [RaySampler::Uniform, RaySampler::ByImage] {
@@ -137,7 +137,7 @@ fn masks_are_drawn_from_pixel_by_pixel_and_empty_ones_never() {
         assert!(last == [0, 4] || last == [4, 0]);
         assert_eq!(table.units_at(0), all.len() as u64);
         let pixels = drawn(&table, 100, 2000, mask);
-        let place = |p: &Pixel| all.iter().position(|q| p == q).unwrap() as u32;
+        let place = |p: &ScenePixel| all.iter().position(|q| p == q).unwrap() as u32;
         let bins = counted(all.len(), pixels.iter().map(place));
         let in_image = |image| all.iter().filter(|p| p.image == image).count() as f64;
         let weights: Vec<f64> = all
@@ -156,7 +156,7 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
     let mut pixels = vec![0; 300 * 200];
     pixels[123 * 300 + 287] = 1;
     let mask = MaskBits::from_pixels(&pixels, 300, 200).unwrap();
-    let want = Pixel {
+    let want = ScenePixel {
         image: 0,
         row: 123,
         col: 287,
@@ -170,7 +170,11 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
             dilation: 1,
         },
     ] {
-        let table = table(sampler, 0, &[((300, 200), Region::masked(mask.view()))]);
+        let table = table(
+            sampler,
+            0,
+            &[((300, 200), PixelRegion::masked(mask.view()))],
+        );
         let pixels = drawn(&table, 3, 100, |_| Some(mask.view()));
         assert!(pixels.iter().all(|&pixel| pixel == want), "{sampler:?}");
     }
@@ -179,14 +183,14 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
 #[test]
 fn nothing_to_sample_is_an_error_that_says_so() {
     let empty = MaskBits::from_pixels(&[0; 12], 4, 3).unwrap();
-    let finish = |sampler, images: &[((u32, u32), Region<'_>)]| {
+    let finish = |sampler, images: &[((u32, u32), PixelRegion<'_>)]| {
         let mut builder = RayTableBuilder::new(sampler, 0, 0).unwrap();
         for (size, region) in images {
             builder.add(*size, region).unwrap();
         }
         builder.finish().unwrap_err()
     };
-    let masked = ((4, 3), Region::masked(empty.view()));
+    let masked = ((4, 3), PixelRegion::masked(empty.view()));
     let error = finish(RaySampler::Uniform, &[masked, masked]);
     assert!(error.is_config());
     let text = error.to_string();
@@ -211,13 +215,13 @@ fn images_that_cannot_be_are_refused() {
     let mut builder = RayTableBuilder::new(RaySampler::Uniform, 0, 0).unwrap();
     assert!(
         builder
-            .add((65_536, 65_536), &Region::WHOLE)
+            .add((65_536, 65_536), &PixelRegion::WHOLE)
             .unwrap_err()
             .is_config()
     );
     let mask = MaskBits::from_pixels(&[1; 12], 4, 3).unwrap();
     let error = builder
-        .add((3, 4), &Region::masked(mask.view()))
+        .add((3, 4), &PixelRegion::masked(mask.view()))
         .unwrap_err();
     assert!(
         error
@@ -226,15 +230,15 @@ fn images_that_cannot_be_are_refused() {
     );
     assert!(RayTableBuilder::new(RaySampler::Pairs { radius: 0 }, 0, 0).is_err());
     // Neither counts.
-    builder.add((65_535, 65_537), &Region::WHOLE).unwrap();
+    builder.add((65_535, 65_537), &PixelRegion::WHOLE).unwrap();
     assert_eq!(builder.finish().unwrap().images(), 1);
 }
 
 #[test]
 fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
     let (width, height) = (20u32, 31u32);
-    let region = |mask| Region {
-        shape: Shape::Sphere,
+    let region = |mask| PixelRegion {
+        shape: RegionShape::Sphere,
         mask,
     };
     let mask = random_mask((width, height), 6, 5);
@@ -256,8 +260,8 @@ fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
 /// Beside others, a sphere counts by its pixels: what their rows weigh is its own affair.
 #[test]
 fn a_sphere_is_as_likely_as_another_image_of_its_size() {
-    let sphere = Region {
-        shape: Shape::Sphere,
+    let sphere = PixelRegion {
+        shape: RegionShape::Sphere,
         mask: None,
     };
     let mut images = wholes(&[(40, 20), (30, 10), (20, 20)]);
@@ -271,9 +275,9 @@ fn a_sphere_is_as_likely_as_another_image_of_its_size() {
 fn a_disc_gives_all_of_its_pixels_and_no_other() {
     let size = (33u32, 24u32);
     let mask = random_mask(size, 7, 6);
-    let disc = Shape::Disc(Disc::new(10.3).unwrap());
+    let disc = RegionShape::Disc(CropDisc::new(10.3).unwrap());
     for mask in [None, Some(mask.view())] {
-        let region = Region { shape: disc, mask };
+        let region = PixelRegion { shape: disc, mask };
         let table = table(RaySampler::ByImage, 0, &[(size, region)]);
         let pixels = drawn(&table, 50, 4000, |_| mask);
         let inside = |row: u32, col: u32| {
@@ -313,22 +317,22 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
                 MaskBits::from_pixels(&pixels, 75, 21).unwrap()
             }
         };
-        let places = eroded(mask.view(), edge, dilation);
-        let disc = Shape::Disc(Disc::new(30.0).unwrap());
+        let places = erode(mask.view(), edge, dilation);
+        let disc = RegionShape::Disc(CropDisc::new(30.0).unwrap());
         let images = [
-            (size, Region::masked(places.view())),
-            (size, Region::WHOLE),
-            ((3, 3), Region::WHOLE),
+            (size, PixelRegion::masked(places.view())),
+            (size, PixelRegion::WHOLE),
+            ((3, 3), PixelRegion::WHOLE),
             (
                 size,
-                Region {
+                PixelRegion {
                     shape: disc,
                     mask: None,
                 },
             ),
             (
                 size,
-                Region {
+                PixelRegion {
                     shape: disc,
                     mask: Some(places.view()),
                 },
@@ -337,8 +341,8 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
         let table = table(sampler, 0, &images);
         let per_unit = sampler.rays_per_unit() as usize;
         let pixels = drawn(&table, 10, 4000 * per_unit, |_| Some(places.view()));
-        let in_disc = |p: &Pixel| disc.columns(size, 0, p.row).contains(&p.col);
-        let fits = |p: &Pixel| match p.image {
+        let in_disc = |p: &ScenePixel| disc.columns(size, 0, p.row).contains(&p.col);
+        let fits = |p: &ScenePixel| match p.image {
             0 => mask.view().holds(p.row, p.col),
             1 => p.row < size.1 && p.col < size.0,
             2 => p.row < 3 && p.col < 3,
@@ -358,7 +362,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
         let corner = |image: u32, row: u32, col: u32| {
             let extent = (edge - 1) * dilation;
             let steps = || (0..edge).map(|i| i * dilation);
-            let pixel = |y, x| Pixel {
+            let pixel = |y, x| ScenePixel {
                 image,
                 row: row + y,
                 col: col + x,
@@ -370,7 +374,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
         let weights: Vec<f64> = all
             .map(|(i, r, c)| f64::from(u8::from(corner(i, r, c))))
             .collect();
-        let place = |p: &[Pixel]| (p[0].image * size.1 + p[0].row) * size.0 + p[0].col;
+        let place = |p: &[ScenePixel]| (p[0].image * size.1 + p[0].row) * size.0 + p[0].col;
         let bins = counted(weights.len(), patches.map(place));
         assert_eq!(table.units_at(0) as f64, weights.iter().sum::<f64>());
         assert_spread(&bins, &weights);
@@ -381,15 +385,15 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
 fn pairs_are_close_and_every_neighbour_is_as_likely() {
     let size = (13u32, 9u32);
     let mask = random_mask(size, 6, 10);
-    let disc = Shape::Disc(Disc::new(4.6).unwrap());
+    let disc = RegionShape::Disc(CropDisc::new(4.6).unwrap());
     let regions = [
-        Region::WHOLE,
-        Region::masked(mask.view()),
-        Region {
+        PixelRegion::WHOLE,
+        PixelRegion::masked(mask.view()),
+        PixelRegion {
             shape: disc,
             mask: None,
         },
-        Region {
+        PixelRegion {
             shape: disc,
             mask: Some(mask.view()),
         },

@@ -20,14 +20,17 @@ impl Scene {
     }
 
     fn table(&self, sampler: RaySampler, joining: u32) -> RayTable {
-        let shaped = |shape| Region { shape, mask: None };
+        let shaped = |shape| PixelRegion { shape, mask: None };
         let images = [
-            ((64, 48), Region::WHOLE),
-            ((64, 48), shaped(Shape::Disc(Disc::new(20.0).unwrap()))),
-            ((64, 48), shaped(Shape::Sphere)),
-            ((70, 9), Region::masked(self.mask.view())),
-            ((64, 48), Region::masked(self.empty.view())),
-            ((40, 30), Region::WHOLE),
+            ((64, 48), PixelRegion::WHOLE),
+            (
+                (64, 48),
+                shaped(RegionShape::Disc(CropDisc::new(20.0).unwrap())),
+            ),
+            ((64, 48), shaped(RegionShape::Sphere)),
+            ((70, 9), PixelRegion::masked(self.mask.view())),
+            ((64, 48), PixelRegion::masked(self.empty.view())),
+            ((40, 30), PixelRegion::WHOLE),
         ];
         table(sampler, joining, &images)
     }
@@ -37,8 +40,8 @@ impl Scene {
         Some(self.mask.view())
     }
 
-    fn pixels(&self, table: &RayTable, step: &RayStep, first: u64, rays: usize) -> Vec<Pixel> {
-        let mut out = vec![Pixel::default(); rays];
+    fn pixels(&self, table: &RayTable, step: &RayStep, first: u64, rays: usize) -> Vec<ScenePixel> {
+        let mut out = vec![ScenePixel::default(); rays];
         table.fill(step, first, |i| self.mask(i), &mut out).unwrap();
         out
     }
@@ -54,7 +57,7 @@ const ALL: [RaySampler; 4] = [
     RaySampler::Pairs { radius: 2 },
 ];
 
-fn places(pixels: &[Pixel]) -> Vec<(u32, u32, u32)> {
+fn places(pixels: &[ScenePixel]) -> Vec<(u32, u32, u32)> {
     pixels.iter().map(|p| (p.image, p.row, p.col)).collect()
 }
 
@@ -103,7 +106,7 @@ fn draws_stay_what_they_are() {
     // The corners of patches, beyond 2^32 of them.
     let table = super::table(ALL[2], 0, &wholes(&[(64, 48), (40, 30)]));
     let pixels = scene.pixels(&table, &table.step(7, 2), 9 << 33, 72);
-    let corners: Vec<Pixel> = pixels.chunks(9).map(|patch| patch[0]).collect();
+    let corners: Vec<ScenePixel> = pixels.chunks(9).map(|patch| patch[0]).collect();
     #[rustfmt::skip]
     assert_eq!(places(&corners), [
         (0, 13, 58), (1, 8, 13), (0, 30, 4), (1, 9, 17),
@@ -137,24 +140,24 @@ fn rays_are_the_same_one_by_one_and_in_batches_of_any_size() {
 #[test]
 fn images_alike_are_drawn_from_as_others_are() {
     let alike = table(RaySampler::Uniform, 0, &wholes(&[(64, 48); 9]));
-    assert!(alike.alike.is_some() && alike.even);
+    assert!(alike.common_size.is_some() && alike.images_equal);
     // The same images, of which one is masked by all of its pixels.
     let full = MaskBits::from_pixels(&[1; 64 * 48], 64, 48).unwrap();
     let mut images = wholes(&[(64, 48); 9]);
-    images[4].1 = Region::masked(full.view());
+    images[4].1 = PixelRegion::masked(full.view());
     let masked = table(RaySampler::Uniform, 0, &images);
-    assert!(masked.alike.is_none() && masked.even);
+    assert!(masked.common_size.is_none() && masked.images_equal);
     // And with one that is never drawn from.
     let mut images = wholes(&[(64, 48); 9]);
-    images.push(((0, 0), Region::WHOLE));
+    images.push(((0, 0), PixelRegion::WHOLE));
     let more = table(RaySampler::Uniform, 0, &images);
-    assert_eq!(more.alike, Some((64, 48)));
+    assert_eq!(more.common_size, Some((64, 48)));
     let pixels = |table: &RayTable| drawn(table, 2, 5000, |_| Some(full.view()));
     assert_eq!(pixels(&alike), pixels(&masked));
     assert!(pixels(&more).iter().all(|pixel| pixel.image < 9));
     // By sums that are not even, images are found by searching.
     let mixed = table(RaySampler::Uniform, 0, &wholes(&[(64, 48), (64, 47)]));
-    assert!(mixed.alike.is_none() && !mixed.even);
+    assert!(mixed.common_size.is_none() && !mixed.images_equal);
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn steps_ranks_and_seeds_share_no_run_of_rays() {
     let rays = 2000;
     let of = |seed, step, rank| -> Vec<(u32, u32)> {
         let table = of_seed(seed);
-        let mut out = vec![Pixel::default(); rays];
+        let mut out = vec![ScenePixel::default(); rays];
         table
             .fill(&table.step(step, rank), 0, no_mask, &mut out)
             .unwrap();
@@ -224,7 +227,7 @@ fn images_join_by_and_by_and_empty_ones_never_do() {
     }
     let order = |seed| {
         let mut builder = RayTableBuilder::new(RaySampler::Uniform, seed, 1).unwrap();
-        (0..100).for_each(|_| builder.add((2, 2), &Region::WHOLE).unwrap());
+        (0..100).for_each(|_| builder.add((2, 2), &PixelRegion::WHOLE).unwrap());
         builder.finish().unwrap().order().to_vec()
     };
     let mut sorted = order(1);
@@ -239,7 +242,7 @@ fn units_of_a_step_are_those_of_the_images_that_joined() {
     let table = scene.table(RaySampler::Uniform, 1);
     let disc: u64 = (0..48u32)
         .map(|row| {
-            Shape::Disc(Disc::new(20.0).unwrap())
+            RegionShape::Disc(CropDisc::new(20.0).unwrap())
                 .columns((64, 48), 0, row)
                 .len() as u64
         })
@@ -257,8 +260,8 @@ fn units_of_a_step_are_those_of_the_images_that_joined() {
 
 #[test]
 fn images_without_masks_share_their_rows() {
-    let disc = |radius| Region {
-        shape: Shape::Disc(Disc::new(radius).unwrap()),
+    let disc = |radius| PixelRegion {
+        shape: RegionShape::Disc(CropDisc::new(radius).unwrap()),
         mask: None,
     };
     let mut images = vec![((64, 48), disc(20.0)); 100];

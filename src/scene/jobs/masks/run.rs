@@ -4,7 +4,7 @@
 
 use crate::data::index::Index;
 use crate::error::{self, Error, Result};
-use crate::pool::crew::LaunchedCrew;
+use crate::pool::worker_options::LaunchedWorkers;
 use crate::scene::jobs::masks::spec::MasksSpec;
 
 /// The words of each mask.
@@ -12,7 +12,7 @@ use crate::scene::jobs::masks::spec::MasksSpec;
 /// # Errors
 /// A mask that cannot be read, or has another size than its image; too little memory.
 pub(crate) fn read_all(
-    crew: LaunchedCrew,
+    crew: LaunchedWorkers,
     spec: &MasksSpec,
     index: &Index,
 ) -> Result<Vec<Vec<u64>>> {
@@ -25,14 +25,17 @@ pub(crate) fn read_all(
         format!(
             "reading the masks needs {} and {} are available: use fewer workers or a larger \
              `downscale`",
-            error::needed(needed),
-            error::room(free)
+            error::size_rounded_up(needed),
+            error::size_rounded_down(free)
         )
     })?;
     let mut next = Some(first);
     while let Some(place) = next {
-        let coming =
-            |n: usize| (0..n).try_fold(place, |p, _| spec.place(p.number + u64::from(p.filled)));
+        let coming = |n: usize| {
+            (0..n).try_fold(place, |p, _| {
+                spec.place(p.number + u64::from(p.rows_to_fill))
+            })
+        };
         let filled = engine.next(&coming)?;
         if let Some(bad) = filled.bad.first() {
             let id = place.number + u64::from(bad.row);
@@ -42,7 +45,7 @@ pub(crate) fn read_all(
                 fault: bad.fault.clone(),
             });
         }
-        for row in 0..place.filled {
+        for row in 0..place.rows_to_fill {
             let mask = &spec.masks[place.number as usize + row as usize];
             let begin = spec.row(row).start;
             let bytes = filled

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::index::Index;
 use crate::error::Result;
-use crate::picture::Limits;
-use crate::pool::job::JobOrder;
-use crate::pool::place::BatchPlace;
-use crate::pool::ring::Shape;
+use crate::picture::PictureLimits;
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::job::JobRequest;
+use crate::pool::ring::RingShape;
 use crate::scene::draw::mask_words;
 
 /// By this name it is ordered.
@@ -25,7 +25,7 @@ const ROWS: u64 = 16;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MasksSpec {
     pub(crate) masks: Vec<MaskSize>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: PictureLimits,
 }
 
 /// What is known of one mask. Sizes are height and width.
@@ -48,15 +48,15 @@ impl MaskSize {
 
 impl MasksSpec {
     /// Orders the job; the index has the files of the masks in their order.
-    pub(crate) fn order<'a>(&self, index: &'a Index) -> Result<JobOrder<'a>> {
-        Ok(JobOrder::new(NAME, self, 0, vec![index.as_fd()])?.reading(index))
+    pub(crate) fn order<'a>(&self, index: &'a Index) -> Result<JobRequest<'a>> {
+        Ok(JobRequest::new(NAME, self, 0, vec![index.as_fd()])?.reading(index))
     }
 
     /// The ticket that begins with mask `first`; none behind the last.
-    pub(crate) fn place(&self, first: u64) -> Option<BatchPlace> {
+    pub(crate) fn place(&self, first: u64) -> Option<BatchRequest> {
         let left = (self.masks.len() as u64).checked_sub(first)?;
         let rows = left.min(ROWS) as u32;
-        (rows > 0).then_some(BatchPlace::numbered(first, rows))
+        (rows > 0).then_some(BatchRequest::numbered(first, rows))
     }
 
     /// Bytes of the largest mask: of every row.
@@ -82,8 +82,8 @@ impl MasksSpec {
     }
 
     /// The ring that so many workers fill.
-    pub(crate) fn shape(&self, workers: u32) -> Shape {
-        Shape {
+    pub(crate) fn shape(&self, workers: u32) -> RingShape {
+        RingShape {
             slots: 3,
             rows: self.most_rows(),
             slot_bytes: self.slot_bytes(),

@@ -9,16 +9,16 @@ use std::os::fd::OwnedFd;
 use crate::camera::same_shape;
 use crate::data::index::Index;
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::input::{Input, InputMode};
+use crate::jobs::open_shards::AccessPattern;
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
-use crate::jobs::shards::Pattern;
-use crate::picture::header::read_header_within;
-use crate::picture::{Limits, depth, grow};
+use crate::jobs::sample_input::{InputMode, SampleInput};
+use crate::picture::read_header::read_header_within;
+use crate::picture::{PictureLimits, depth, grow};
 use crate::plan::PositionRandom;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::{BatchKey, Ticket};
-use crate::pool::worker::meter::Meter;
+use crate::pool::worker::meter::StageMeter;
 use crate::scene::draw::MaskBits;
 use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
 use crate::scene::jobs::shared::program::of_mask;
@@ -28,7 +28,7 @@ use crate::sys::cpu::CpuLevel;
 struct MasksJob {
     spec: MasksSpec,
     index: Index,
-    input: Input,
+    input: SampleInput,
     reader: MaskReader,
     chosen: Vec<u8>,
 }
@@ -36,7 +36,7 @@ struct MasksJob {
 /// Reads the pixels of masks, in memory that is kept.
 struct MaskReader {
     decoder: SampleDecoder,
-    limits: Limits,
+    limits: PictureLimits,
     pixels: Vec<u8>,
     levels: Vec<f32>,
 }
@@ -61,7 +61,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     }
     let mode = InputMode::of(parts.runs_in);
     Ok(Box::new(MasksJob {
-        input: Input::new(mode, spec.limits.max_scratch, Pattern::InOrder),
+        input: SampleInput::new(mode, spec.limits.max_scratch, AccessPattern::InOrder),
         reader: MaskReader {
             decoder: SampleDecoder::new(&of_mask()?, &spec.limits)?,
             limits: spec.limits,
@@ -81,7 +81,7 @@ fn mask_of(ticket: &Ticket, row: u32) -> u64 {
 }
 
 impl Job for MasksJob {
-    fn place(&mut self, _ticket: &Ticket, row: u32) -> Range<usize> {
+    fn row_range(&mut self, _ticket: &Ticket, row: u32) -> Range<usize> {
         self.spec.row(row)
     }
 
@@ -91,7 +91,7 @@ impl Job for MasksJob {
         row: u32,
         _attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let id = mask_of(ticket, row);
         let mask = usize::try_from(id)
@@ -145,10 +145,10 @@ impl MaskReader {
         &mut self,
         file: &[u8],
         image: (u32, u32),
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(u32, u32), SampleFault> {
         let header = read_header_within(&mut Cursor::new(file), &self.limits)?;
-        let size = (header.stored.1, header.stored.0);
+        let size = (header.stored_size.1, header.stored_size.0);
         check_shape(size, image)?;
         let len = 3 * size.0 as usize * size.1 as usize;
         grow(&mut self.pixels, len)?;
@@ -167,7 +167,7 @@ impl MaskReader {
             random: &PositionRandom::new(0, 0, 0),
             size: None,
             part: None,
-            admit: &|found| check_shape(found, size),
+            check_size: &|found| check_shape(found, size),
         };
         self.decoder.fill(file, &request, pixels, meter)?;
         Ok(size)

@@ -6,10 +6,10 @@ use crate::device::ray_launch::{
     HAS_DEPTHS, HAS_TIMES, KernelFrame, KernelRays, KernelShutter, RayScene,
 };
 use crate::scene::draw::{RayTable, StepNumbers};
-use crate::scene::jobs::pictures::kernel_numbers::{camera, places};
+use crate::scene::jobs::device_images::kernel_numbers::{camera, places};
 use crate::scene::jobs::rays::fields::{RayField, RayLayout};
 use crate::scene::jobs::shared::frames::StoredFrames;
-use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::masks::SceneMasks;
 
 /// All of a scene but its pixels. Those of an image that is drawn from lie on the device as
 /// long as `room` bytes there have room, in the order in which images join; the others are
@@ -17,7 +17,7 @@ use crate::scene::jobs::shared::masks::Masks;
 pub(crate) fn scene<'a>(
     frames: &StoredFrames,
     table: &'a RayTable,
-    masks: &'a Masks,
+    masks: &'a SceneMasks,
     room: u64,
 ) -> RayScene<'a> {
     let (bytes, parts) = table.layout();
@@ -59,13 +59,13 @@ pub(crate) fn scene<'a>(
 
 /// The launch of a step's rays.
 pub(crate) fn launch(step: &StepNumbers, layout: RayLayout, depth_scale: f64) -> KernelRays {
-    let (width, height) = step.alike.unwrap_or_default();
+    let (width, height) = step.common_size.unwrap_or_default();
     KernelRays {
         arrays: RayField::ALL.map(|field| layout.of(field).start as u64),
         total: step.total,
         key: step.key,
         joined: step.joined,
-        even: u32::from(step.even),
+        even: u32::from(step.images_equal),
         alike: [width, height],
         sampler: step.sampler,
         extent: step.extent,

@@ -13,12 +13,12 @@
 //! Never in here: how a scene is read, how processes live.
 
 pub(crate) mod batch;
+pub(crate) mod device_rays;
 pub(crate) mod fields;
 pub(crate) mod kernel_scene;
-pub(crate) mod on_device;
-pub(crate) mod run;
-pub(crate) mod spec;
+pub(crate) mod ray_tickets;
 #[cfg(feature = "codecs")]
-mod trace;
+mod ray_tracer;
+pub(crate) mod spec;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

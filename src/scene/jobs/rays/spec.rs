@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FaultKind, Result, SampleFault};
-use crate::pool::job::JobOrder;
+use crate::pool::job::JobRequest;
 use crate::pool::ring::ticket::BatchKey;
-use crate::pool::worker::meter::Stage;
+use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::RayTable;
 use crate::scene::jobs::rays::fields::{RayForm, RayLayout};
-use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
 
 /// By this name it is ordered.
@@ -20,9 +20,9 @@ pub(crate) const NAME: &str = "rays";
 
 /// Drawing pixels; and from pixels to rays; and their colours. Decoding counts as it does
 /// for samples.
-pub(crate) const DRAW: Stage = Stage::of_job(4);
-pub(crate) const TRACE: Stage = Stage::of_job(5);
-pub(crate) const COLOR: Stage = Stage::of_job(6);
+pub(crate) const DRAW: JobStage = JobStage::of_job(4);
+pub(crate) const TRACE: JobStage = JobStage::of_job(5);
+pub(crate) const COLOR: JobStage = JobStage::of_job(6);
 
 /// One row = the rays of one step.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -43,12 +43,12 @@ impl RaysSpec {
         &self,
         store: StoreMemory<'a>,
         table: &'a RayTable,
-        masks: &'a Masks,
-    ) -> Result<JobOrder<'a>> {
+        masks: &'a SceneMasks,
+    ) -> Result<JobRequest<'a>> {
         let [index, frames, control, content] = store.descriptors();
         let (table, masks) = (table.as_fd(), masks.as_fd());
         let descriptors = vec![index, frames, control, content, table, masks];
-        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
+        Ok(JobRequest::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 
     /// The arrays of a ticket; none when it asks for more rays than there is room for.

@@ -8,20 +8,20 @@ use std::ops::Range;
 use std::os::fd::{OwnedFd, RawFd};
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::input::InputMode;
+use crate::jobs::sample_input::InputMode;
 use crate::jobs::stages;
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
-use crate::pool::worker::meter::Meter;
-use crate::scene::draw::{Pixel, RayTable};
+use crate::pool::worker::meter::StageMeter;
+use crate::scene::draw::{RayTable, ScenePixel};
 use crate::scene::jobs::rays::fields::RayArrays;
+use crate::scene::jobs::rays::ray_tracer::RayTracer;
 use crate::scene::jobs::rays::spec;
 use crate::scene::jobs::rays::spec::{NAME, RayTicket, RaysSpec, scribbled};
-use crate::scene::jobs::rays::trace::Tracer;
 use crate::scene::jobs::shared::frames::DEPTH_BYTES;
-use crate::scene::jobs::shared::masks::Masks;
-use crate::scene::jobs::shared::spec::name_image;
-use crate::scene::jobs::shared::supply::Supply;
+use crate::scene::jobs::shared::image_supply::ImageSupply;
+use crate::scene::jobs::shared::masks::SceneMasks;
+use crate::scene::jobs::shared::spec::tag_fault;
 use crate::sys::cpu::CpuLevel;
 
 /// Rays that are made at once: what lies in arrays between two passes stays in the cache.
@@ -39,11 +39,11 @@ struct Begin {
 /// Everything that a worker keeps from step to step.
 struct RaysJob {
     spec: RaysSpec,
-    supply: Supply,
+    supply: ImageSupply,
     table: RayTable,
-    masks: Masks,
-    tracer: Tracer,
-    pixels: Vec<Pixel>,
+    masks: SceneMasks,
+    tracer: RayTracer,
+    pixels: Vec<ScenePixel>,
     missing: Vec<u32>,
     /// Where each image lies in the store.
     begins: Vec<Begin>,
@@ -74,10 +74,10 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         ));
     };
     let mode = InputMode::of(parts.runs_in);
-    let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
+    let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
     let frames = &supply.frames;
     let table = RayTable::from_fd(table)?;
-    let masks = Masks::from_fd(frames, masks)?;
+    let masks = SceneMasks::from_fd(frames, masks)?;
     if table.images() as usize != frames.frames.len() {
         return Err(Error::protocol(
             "a job that makes rays has a table of another number of images",
@@ -94,7 +94,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     });
     let begins = begins.collect();
     Ok(Box::new(RaysJob {
-        tracer: Tracer::new(frames),
+        tracer: RayTracer::new(frames),
         spec,
         supply,
         table,
@@ -115,29 +115,32 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 
 impl RaysJob {
     /// Sees to it that the images of `self.pixels` are in the store.
-    fn have_images_decoded(&mut self, meter: &mut Meter) -> std::result::Result<(), SampleFault> {
+    fn have_images_decoded(
+        &mut self,
+        meter: &mut StageMeter,
+    ) -> std::result::Result<(), SampleFault> {
         if self.complete {
             return Ok(());
         }
         self.missing.clear();
-        let pictures = &self.supply.pictures;
-        let absent = |image: &u32| !pictures.is_there(*image as usize);
+        let pictures = &self.supply.store;
+        let absent = |image: &u32| !pictures.is_present(*image as usize);
         let images = self.pixels.iter().map(|pixel| pixel.image);
         self.missing.extend(images.filter(absent));
         self.missing.sort_unstable();
         self.missing.dedup();
-        self.supply.see_to(&mut self.missing, meter)?;
+        self.supply.ensure_images(&mut self.missing, meter)?;
         // Of the images that this run draws from: others may be there for other runs.
         let drawn = self.table.drawn_images();
         while drawn
             .get(self.there)
-            .is_some_and(|n| self.supply.pictures.is_there(*n as usize))
+            .is_some_and(|n| self.supply.store.is_present(*n as usize))
         {
             self.there += 1;
         }
         self.complete = self.there == drawn.len();
         if self.complete {
-            self.supply.rest();
+            self.supply.release_decoders();
         }
         Ok(())
     }
@@ -151,7 +154,7 @@ impl RaysJob {
             let in_front = u64::from(pixel.row) * u64::from(begin.width) + u64::from(pixel.col);
             self.at.push(begin.colors + channels * in_front);
         }
-        let pictures = &self.supply.pictures;
+        let pictures = &self.supply.store;
         let bytes: &[u8] = match self.supply.frames.alpha {
             false => {
                 self.bytes.resize(self.at.len(), [0; 3]);
@@ -189,7 +192,7 @@ impl RaysJob {
             }
         }
         self.levels_of_depth.resize(self.at.len(), [0; 4]);
-        let pictures = &self.supply.pictures;
+        let pictures = &self.supply.store;
         pictures.gather(&self.at, &mut self.levels_of_depth)?;
         for (ray, level) in self.deep.iter().zip(&self.levels_of_depth) {
             let level = f64::from(f32::from_ne_bytes(*level));
@@ -200,7 +203,7 @@ impl RaysJob {
 }
 
 impl Job for RaysJob {
-    fn place(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
+    fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
         // Nobody posts a ticket with more rays than there is room for: `fill` says so.
         0..(self.spec.layout(ticket.key.into())).map_or(0, |layout| layout.bytes())
     }
@@ -211,7 +214,7 @@ impl Job for RaysJob {
         row: u32,
         _attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let key = RayTicket::from(ticket.key);
         let layout = self.spec.layout(key).filter(|_| row == 0);
@@ -220,14 +223,14 @@ impl Job for RaysJob {
         let step = self.table.step(key.step, self.spec.rank);
         for first in (0..layout.rays()).step_by(CHUNK) {
             let here = CHUNK.min(layout.rays() - first);
-            self.pixels.resize(here, Pixel::default());
+            self.pixels.resize(here, ScenePixel::default());
             let mask = |image| self.masks.of(&self.supply.frames, image);
             self.table
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
                     let text = "its mask is not the one that was counted";
                     let fault = SampleFault::new(FaultKind::Unknown, text);
-                    name_image(u64::from(wrong.image), u64::from(wrong.image), &fault)
+                    tag_fault(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;
             meter.lap(spec::DRAW);
             self.have_images_decoded(meter)?;
@@ -251,8 +254,8 @@ impl Job for RaysJob {
         self.supply.memory_limit()
     }
 
-    fn settle_in(&mut self) -> Result<()> {
-        self.supply.settle_in()
+    fn enter_worker(&mut self) -> Result<()> {
+        self.supply.enter_worker()
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

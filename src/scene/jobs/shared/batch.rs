@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getpid};
 use crate::device::DeviceRows;
 use crate::error::{Error, Result};
 use crate::pool::buffers::BufferPool;
-use crate::pool::filled::Rows;
+use crate::pool::filled_batch::RowMemory;
 
 /// The arrays of a batch: of rays, or of a view.
 pub trait SceneArrays: Debug + Copy + Send + Sync + 'static {
@@ -46,13 +46,13 @@ pub struct SceneBatch<A> {
 
 #[derive(Debug)]
 enum Memory {
-    Host(Rows),
+    Host(RowMemory),
     Device(DeviceRows),
 }
 
 impl<A: SceneArrays> SceneBatch<A> {
     /// In a slot, or in memory of this process: the first `bytes` of `rows`.
-    pub(crate) fn host((rows, bytes): (Rows, usize), arrays: A, step: u64) -> Self {
+    pub(crate) fn host((rows, bytes): (RowMemory, usize), arrays: A, step: u64) -> Self {
         Self {
             memory: Memory::Host(rows),
             bytes,
@@ -119,7 +119,7 @@ impl<A: SceneArrays> SceneBatch<A> {
     /// Whether it lies in a slot of the ring, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
-        matches!(self.memory, Memory::Host(Rows::Slot(_)))
+        matches!(self.memory, Memory::Host(RowMemory::Slot(_)))
     }
 
     /// The same batch in memory of its own; its slot is free again. On a device it stays.
@@ -129,8 +129,8 @@ impl<A: SceneArrays> SceneBatch<A> {
     pub fn detach(self) -> Result<Self> {
         self.check_process()?;
         match self.memory {
-            Memory::Host(Rows::Slot(_)) => self.to_host(),
-            Memory::Host(Rows::Own(_)) | Memory::Device(_) => Ok(self),
+            Memory::Host(RowMemory::Slot(_)) => self.to_host(),
+            Memory::Host(RowMemory::Own(_)) | Memory::Device(_) => Ok(self),
         }
     }
 
@@ -162,7 +162,7 @@ impl<A: SceneArrays> SceneBatch<A> {
         let mut buffer = BufferPool::default().take(bytes.len());
         buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         Ok(Self {
-            memory: Memory::Host(Rows::Own(buffer)),
+            memory: Memory::Host(RowMemory::Own(buffer)),
             ..*self
         })
     }

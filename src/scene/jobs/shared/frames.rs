@@ -12,8 +12,8 @@ use crate::camera::Camera;
 use crate::error::{Error, Result};
 use crate::scene::data::{Pose, RollingShutter};
 use crate::scene::draw::mask_words;
-use crate::scene::store::Places;
-use crate::sys::sealed::SealedBytes;
+use crate::scene::store::StoreLayout;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// All images of a run, in the order in which they are counted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) struct StoredFrames {
     /// Whether pixels have alpha: 4 bytes each, and 3 otherwise.
     pub(crate) alpha: bool,
     /// Where each image lies: its pixels, and behind them its depths.
-    pub(crate) places: Places,
+    pub(crate) places: StoreLayout,
 }
 
 /// One image.

@@ -8,13 +8,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::device::cuda::{Context, SceneStage};
+use crate::device::cuda::{CudaContext, SceneStage};
 use crate::device::scene_launch::PixelPlace;
 use crate::device::{DeviceMemory, DeviceRows};
 use crate::error::Result;
-use crate::scene::jobs::pictures::on_device::{AHEAD, DevicePictures, DeviceRun};
+use crate::scene::jobs::device_images::image_uploads::{AHEAD, DeviceImages, DeviceRun};
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
-use crate::scene::store::Pictures;
+use crate::scene::store::ImageStore;
 
 /// What a kind of run knows of its steps: its kernel, and which images they need.
 pub(crate) trait KernelSteps: Debug {
@@ -25,16 +25,16 @@ pub(crate) trait KernelSteps: Debug {
     fn stage(&self) -> &SceneStage;
 
     /// The n-th image that is to come, and the stage that it comes to.
-    fn coming(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage);
+    fn upcoming_images(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage);
 
     /// Whether all images have come.
     fn is_complete(&self) -> bool;
 
     /// Whether a step needs images that have not come: they are the first to come.
-    fn lacks(&mut self, step: u64) -> bool;
+    fn needs_images(&mut self, step: u64) -> bool;
 
     /// The first image that was to come is where the kernel reads it.
-    fn came(&mut self, image: u32);
+    fn mark_uploaded(&mut self, image: u32);
 
     /// Another step is the next. Whether other images are to come now.
     fn go_to(&mut self, step: u64) -> bool;
@@ -51,7 +51,7 @@ pub(crate) trait KernelSteps: Debug {
 pub(crate) struct KernelRun<S> {
     // First, as its stage waits at its end.
     steps: S,
-    pub(crate) pictures: DevicePictures,
+    pub(crate) images: DeviceImages,
     /// An image that is not needed yet failed.
     failed_ahead: bool,
 }
@@ -64,12 +64,12 @@ impl<S: KernelSteps> KernelRun<S> {
     /// When the device does not answer.
     pub(crate) fn new(
         steps: S,
-        (context, run): (Arc<Context>, DeviceRun<'_>),
+        (context, run): (Arc<CudaContext>, DeviceRun<'_>),
         (places, pixel_bytes): (Vec<PixelPlace>, u64),
     ) -> Result<Self> {
         Ok(Self {
             steps,
-            pictures: DevicePictures::new(context, run, places, pixel_bytes)?,
+            images: DeviceImages::new(context, run, places, pixel_bytes)?,
             failed_ahead: false,
         })
     }
@@ -82,7 +82,7 @@ impl<S: KernelSteps> KernelRun<S> {
     /// Goes on at another step: images that are on the device stay.
     pub(crate) fn go_to(&mut self, step: u64) {
         if self.steps.go_to(step) {
-            self.pictures.cancel();
+            self.images.cancel();
             self.failed_ahead = false;
         }
     }
@@ -95,19 +95,19 @@ impl<S: KernelSteps> KernelRun<S> {
     pub(crate) fn next_within(
         &mut self,
         step: u64,
-        pictures: &Pictures,
+        pictures: &ImageStore,
         request: S::Request,
         limit: Duration,
     ) -> Result<Option<SceneBatch<S::Arrays>>> {
         let began = Instant::now();
         let left = || limit.saturating_sub(began.elapsed());
-        while self.steps.lacks(step) {
+        while self.steps.needs_images(step) {
             if self.one_more(pictures, left())?.is_none() {
                 return Ok(None);
             }
             self.failed_ahead = false;
         }
-        if !self.pictures.make_room(self.steps.stage(), left())? {
+        if !self.images.wait_for_memory(self.steps.stage(), left())? {
             return Ok(None);
         }
         let (rows, arrays) = self.steps.launch(step, request)?;
@@ -118,12 +118,12 @@ impl<S: KernelSteps> KernelRun<S> {
 
     /// Puts what workers have finished on the device ahead of need. The error of an image is
     /// reported by the step that needs it, and the image is not tried before.
-    fn ahead(&mut self, pictures: &Pictures) {
+    fn ahead(&mut self, pictures: &ImageStore) {
         let mut bytes = 0;
         while bytes < AHEAD
             && !self.failed_ahead
             && !self.steps.is_complete()
-            && self.pictures.goes_ahead()
+            && self.images.uploads_ahead()
         {
             match self.one_more(pictures, Duration::ZERO) {
                 Ok(Some(more)) => bytes += more,
@@ -134,17 +134,17 @@ impl<S: KernelSteps> KernelRun<S> {
     }
 
     /// Waits for the next image and puts it where the kernel reads it: its bytes.
-    fn one_more(&mut self, pictures: &Pictures, limit: Duration) -> Result<Option<usize>> {
+    fn one_more(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
         let came = {
-            let (coming, stage) = self.steps.coming();
-            self.pictures.next(&coming, pictures, stage, limit)?
+            let (coming, stage) = self.steps.upcoming_images();
+            self.images.next(&coming, pictures, stage, limit)?
         };
         let Some((image, bytes)) = came else {
             return Ok(None);
         };
-        self.steps.came(image);
+        self.steps.mark_uploaded(image);
         if self.steps.is_complete() {
-            self.steps.coming().1.end_decoding();
+            self.steps.upcoming_images().1.free_decoder();
         }
         Ok(Some(bytes))
     }
@@ -154,6 +154,6 @@ impl<S: KernelSteps> KernelRun<S> {
     /// # Errors
     /// When the device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
-        self.pictures.memory(self.steps.stage())
+        self.images.memory(self.steps.stage())
     }
 }

@@ -8,17 +8,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::{Error, Result};
 use crate::scene::draw::{MaskView, mask_words};
 use crate::scene::jobs::shared::frames::StoredFrames;
-use crate::sys::sealed::SealedBytes;
+use crate::sys::sealed_bytes::SealedBytes;
 
 /// The masks of all images that have one, one behind the other.
 #[derive(Debug)]
-pub(crate) struct Masks {
+pub(crate) struct SceneMasks {
     sealed: SealedBytes,
     /// Where the words of each image end; those of an image without a mask are none.
     ends: Vec<u64>,
 }
 
-impl Masks {
+impl SceneMasks {
     /// Seals the words of the images that have a mask, in order.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Masks {
     }
 }
 
-impl AsFd for Masks {
+impl AsFd for SceneMasks {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sealed.as_fd()
     }

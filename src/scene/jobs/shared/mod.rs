@@ -14,13 +14,13 @@
 //! Never in here: rays, views, how processes live.
 
 pub(crate) mod batch;
+#[cfg(feature = "codecs")]
+mod decode_image;
 pub(crate) mod frames;
+#[cfg(feature = "codecs")]
+pub(crate) mod image_supply;
 pub(crate) mod kernel_run;
 pub(crate) mod masks;
-#[cfg(feature = "codecs")]
-mod pixels;
 pub(crate) mod program;
 pub(crate) mod spec;
-#[cfg(feature = "codecs")]
-pub(crate) mod supply;
-pub(crate) mod worker_run;
+pub(crate) mod ticket_run;

@@ -13,14 +13,14 @@
 //!
 //! Never in here: how a scene is read, how processes live.
 
+pub(crate) mod device_views;
 pub(crate) mod fields;
-pub(crate) mod on_device;
-pub(crate) mod queue;
-pub(crate) mod run;
-pub(crate) mod shown;
+pub(crate) mod image_queue;
+pub(crate) mod output_camera;
 pub(crate) mod spec;
 #[cfg(feature = "codecs")]
-mod straighten;
+mod straightener;
 pub(crate) mod view;
+pub(crate) mod view_tickets;
 #[cfg(feature = "codecs")]
 pub(crate) mod worker;

@@ -7,12 +7,12 @@ use std::os::fd::AsFd;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::pool::job::JobOrder;
-use crate::pool::worker::meter::Stage;
+use crate::pool::job::JobRequest;
+use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::ViewOrder;
-use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
-use crate::scene::store::Pictures;
+use crate::scene::store::ImageStore;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "views";
@@ -21,13 +21,13 @@ pub(crate) const NAME: &str = "views";
 pub(crate) const MAPS_KEY: u128 = u128::from_le_bytes(*b"maps of cameras ");
 
 /// From the store to the row. Decoding counts as it does for samples.
-pub(crate) const SHOW: Stage = Stage::of_job(4);
+pub(crate) const SHOW: JobStage = JobStage::of_job(4);
 
 /// One row = one image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct ViewsSpec {
     pub(crate) order: ViewOrder,
-    pub(crate) form: ViewForm,
+    pub(crate) form: ViewFormat,
     /// What a level of a depth is in the scene's units.
     pub(crate) depth_scale: f64,
     /// The most bytes that maps of cameras may take.
@@ -37,7 +37,7 @@ pub struct ViewsSpec {
 
 /// As what an image is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ViewForm {
+pub(crate) struct ViewFormat {
     /// `f32` from 0 to 1, and no `u8`.
     pub(crate) float: bool,
     /// Straightened: as a pinhole sees it.
@@ -49,12 +49,12 @@ impl ViewsSpec {
     pub(crate) fn order<'a>(
         &self,
         store: StoreMemory<'a>,
-        masks: &'a Masks,
-        maps: Option<&'a Pictures>,
-    ) -> Result<JobOrder<'a>> {
+        masks: &'a SceneMasks,
+        maps: Option<&'a ImageStore>,
+    ) -> Result<JobRequest<'a>> {
         let [index, frames, control, content] = store.descriptors();
         let mut descriptors = vec![index, frames, control, content, masks.as_fd()];
-        descriptors.extend(maps.into_iter().flat_map(Pictures::descriptors));
-        Ok(JobOrder::new(NAME, self, 0, descriptors)?.reading(store.index))
+        descriptors.extend(maps.into_iter().flat_map(ImageStore::descriptors));
+        Ok(JobRequest::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 }

@@ -7,30 +7,30 @@ use std::ops::Range;
 use std::os::fd::RawFd;
 
 use crate::error::{Error, FaultKind, Result, SampleFault};
-use crate::jobs::input::InputMode;
+use crate::jobs::sample_input::InputMode;
 use crate::jobs::stages;
 use crate::picture::grow;
-use crate::pixels::remap::{Level, Place, Taken};
+use crate::pixels::remap::{RemapOutput, RemapSource, SourcePoint};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::{BatchKey, Ticket};
-use crate::pool::worker::meter::Meter;
-use crate::scene::jobs::shared::masks::Masks;
-use crate::scene::jobs::shared::spec::name_image;
-use crate::scene::jobs::shared::supply::Supply;
+use crate::pool::worker::meter::StageMeter;
+use crate::scene::jobs::shared::image_supply::ImageSupply;
+use crate::scene::jobs::shared::masks::SceneMasks;
+use crate::scene::jobs::shared::spec::tag_fault;
 use crate::scene::jobs::views::fields::ViewArrays;
-use crate::scene::jobs::views::shown::{Shown, ShownImages};
+use crate::scene::jobs::views::output_camera::{OutputCamera, OutputCameras};
 use crate::scene::jobs::views::spec;
 use crate::scene::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
-use crate::scene::jobs::views::straighten::Straightener;
+use crate::scene::jobs::views::straightener::RowStraightener;
 use crate::sys::cpu::CpuLevel;
 
 /// Everything that a worker keeps from view to view.
 struct ViewsJob {
     spec: ViewsSpec,
-    supply: Supply,
-    masks: Masks,
-    shown: ShownImages,
-    straightener: Straightener,
+    supply: ImageSupply,
+    masks: SceneMasks,
+    shown: OutputCameras,
+    straightener: RowStraightener,
     /// The pixels of the image at hand, where they do not go to the row as they are.
     pixels: Vec<u8>,
     mask: Vec<u8>,
@@ -52,9 +52,9 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     };
     let [index, files, control, content, masks] = [next()?, next()?, next()?, next()?, next()?];
     let mode = InputMode::of(parts.runs_in);
-    let supply = Supply::open(&spec.store, mode, [index, files, control, content])?;
-    let masks = Masks::from_fd(&supply.frames, masks)?;
-    let shown = ShownImages::new(&supply.frames, spec.form)
+    let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
+    let masks = SceneMasks::from_fd(&supply.frames, masks)?;
+    let shown = OutputCameras::new(&supply.frames, spec.form)
         .map_err(|refused| Error::protocol(format!("a job with a camera: {}", refused.why)))?;
     let maps = shown.maps(&supply.frames, spec.most_maps)?;
     let shared = match maps.places.len() {
@@ -62,7 +62,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
         _ => Some([next()?, next()?]),
     };
     Ok(Box::new(ViewsJob {
-        straightener: Straightener::new(maps, shared, MAPS_KEY)?,
+        straightener: RowStraightener::new(maps, shared, MAPS_KEY)?,
         shown,
         spec,
         supply,
@@ -84,7 +84,7 @@ impl ViewsJob {
 
     /// Copies an image to its arrays.
     fn copy(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
-        let pictures = &self.supply.pictures;
+        let pictures = &self.supply.store;
         match self.spec.form.float {
             false => pictures.read_part(image, 0, arrays.image)?,
             true => {
@@ -119,7 +119,7 @@ impl ViewsJob {
         let pixels = camera.width as usize * camera.height as usize;
         self.depths.resize(pixels, 0.0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.depths);
-        self.supply.pictures.read_part(image, begin, bytes)?;
+        self.supply.store.read_part(image, begin, bytes)?;
         Ok(true)
     }
 
@@ -127,7 +127,7 @@ impl ViewsJob {
     fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
         let has_depths = self.read_depths(image)?;
         let frames = &self.supply.frames;
-        let (Some(frame), Some(source), Some(len), Some(Shown::Straight(straight))) = (
+        let (Some(frame), Some(source), Some(len), Some(OutputCamera::Straight(straight))) = (
             frames.frames.get(image),
             frames.camera(image),
             frames.color_bytes(image),
@@ -137,7 +137,7 @@ impl ViewsJob {
         };
         let (width, height) = (source.width as usize, source.height as usize);
         grow(&mut self.pixels, len)?;
-        let pictures = &self.supply.pictures;
+        let pictures = &self.supply.store;
         pictures.read_part(image, 0, &mut self.pixels[..len])?;
         let mask = self.masks.of(frames, image as u32);
         if let Some(mask) = mask {
@@ -162,11 +162,11 @@ impl ViewsJob {
                 }?;
                 if let Some(mask) = mask {
                     let to = arrays.mask.get_mut(here.clone()).ok_or_else(no_row)?;
-                    mask.all_in(places, to);
+                    mask.sample_mask(places, to);
                 }
                 if let Some(depths) = depths {
                     let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
-                    depths.nearest(places, 0.0, |level| measured(level, scale), to);
+                    depths.sample_nearest(places, 0.0, |level| measured(level, scale), to);
                 }
                 Ok(())
             })
@@ -177,22 +177,22 @@ impl ViewsJob {
 fn mix<const C: usize, L>(
     pixels: &[u8],
     size: (usize, usize),
-    places: &[Place],
+    places: &[SourcePoint],
     out: &mut [u8],
     here: &Range<usize>,
 ) -> Result<(), SampleFault>
 where
-    L: Level,
+    L: RemapOutput,
     [L; C]: bytemuck::AnyBitPattern + bytemuck::NoUninit,
 {
     let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
     let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
-    taken(pixels.as_chunks::<C>().0, size).mix(places, out);
+    taken(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
     Ok(())
 }
 
-fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> Taken<'_, T> {
-    Taken {
+fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T> {
+    RemapSource {
         pixels,
         width,
         height,
@@ -211,7 +211,7 @@ fn no_row() -> SampleFault {
 }
 
 impl Job for ViewsJob {
-    fn place(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
+    fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
         let layout = self.shown.layout(&self.supply.frames, self.image(ticket));
         0..layout.map_or(0, |layout| layout.bytes())
     }
@@ -222,7 +222,7 @@ impl Job for ViewsJob {
         row: u32,
         _attempt: u32,
         out: &mut [u8],
-        meter: &mut Meter,
+        meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let image = self.image(ticket);
         let layout = self.shown.layout(&self.supply.frames, image);
@@ -230,13 +230,13 @@ impl Job for ViewsJob {
             .filter(|_| row == 0)
             .and_then(|layout| layout.arrays(out))
             .ok_or_else(no_row)?;
-        self.supply.fetch(image as u32, meter)?;
+        self.supply.ensure_image(image as u32, meter)?;
         meter.lap(stages::DECODE);
         let shown = match self.shown.of(&self.supply.frames, image) {
-            Some(Shown::Straight(_)) => self.straighten(image, &mut arrays),
-            Some(Shown::AsItIs(_)) | None => self.copy(image, &mut arrays),
+            Some(OutputCamera::Straight(_)) => self.straighten(image, &mut arrays),
+            Some(OutputCamera::AsItIs(_)) | None => self.copy(image, &mut arrays),
         };
-        shown.map_err(|fault| name_image(image as u64, image as u64, &fault))?;
+        shown.map_err(|fault| tag_fault(image as u64, image as u64, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
     }
@@ -247,9 +247,9 @@ impl Job for ViewsJob {
             .saturating_add(2 * self.supply.frames.places.largest())
     }
 
-    fn settle_in(&mut self) -> Result<()> {
-        self.supply.settle_in()?;
-        self.straightener.settle_in()
+    fn enter_worker(&mut self) -> Result<()> {
+        self.supply.enter_worker()?;
+        self.straightener.enter_worker()
     }
 
     fn descriptors(&self) -> Vec<RawFd> {

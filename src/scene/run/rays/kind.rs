@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use crate::device::ray_launch::RaySceneSizes;
 use crate::error::{Error, Result};
-use crate::pool::job::JobOrder;
-use crate::pool::place::BatchPlace;
-use crate::pool::report::PoolReport;
-use crate::pool::worker::meter::Stage;
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::job::JobRequest;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::{RayTable, RayTableBuilder};
-use crate::scene::jobs::pictures::on_device::DeviceRun;
+use crate::scene::jobs::device_images::image_uploads::DeviceRun;
 use crate::scene::jobs::rays::batch::StepRays;
+use crate::scene::jobs::rays::device_rays::DeviceRays;
 use crate::scene::jobs::rays::fields::{RayForm, RayLayout};
-use crate::scene::jobs::rays::on_device::DeviceRays;
-use crate::scene::jobs::rays::run::WorkerRays;
+use crate::scene::jobs::rays::ray_tickets::RayTickets;
 use crate::scene::jobs::rays::spec::{self, RaysSpec};
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::kernel_run::KernelRun;
-use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::StoreMemory;
-use crate::scene::jobs::shared::worker_run::WorkerSteps;
+use crate::scene::jobs::shared::ticket_run::StepTickets;
 use crate::scene::run::rays::options::RayKindOptions;
-use crate::scene::run::rays::prepared::{shape_of, table};
+use crate::scene::run::rays::ray_table::{shape_of, table};
 use crate::scene::run::rays::report::RayWork;
 use crate::scene::run::rays::state::RaysState;
 use crate::scene::run::{
-    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+    RunOptions, RunSizes, SceneFacts, SceneInputs, SceneKind, SplitFrames, decode_seconds, seconds,
 };
 
 /// Rays: what a run of them keeps.
@@ -51,9 +51,9 @@ pub struct RayPlan {
 /// What makes rays, before workers or a device are started.
 #[derive(Debug)]
 pub struct RaySetup {
-    steps: WorkerRays,
+    steps: RayTickets,
     table: Arc<RayTable>,
-    masks: Masks,
+    masks: SceneMasks,
     frames: StoredFrames,
 }
 
@@ -66,7 +66,7 @@ impl SceneKind for RayKind {
     type Request = u64;
     type State = RaysState;
     type Work = RayWork;
-    type Workers = WorkerRays;
+    type Workers = RayTickets;
     type Kernel = DeviceRays;
 
     const LOWER: [&'static str; 2] = ["`rays`, most_rays or `depth`", "rays, most_rays or depth"];
@@ -80,8 +80,8 @@ impl SceneKind for RayKind {
     fn plan(
         run: &RunOptions,
         options: &RayKindOptions,
-        chosen: &Chosen,
-    ) -> Result<(RayPlan, Beside)> {
+        chosen: &SplitFrames,
+    ) -> Result<(RayPlan, RunSizes)> {
         let plan = RayPlan {
             most_rays: options.checked_rays()?,
             form: RayForm {
@@ -99,23 +99,23 @@ impl SceneKind for RayKind {
             shutters: shutters.count() as u64,
             frames: frames.frames.len() as u64,
         };
-        let beside = Beside {
+        let beside = RunSizes {
             batch: RayLayout::new(plan.most_rays as usize, plan.form).bytes() as u64,
             tables: sizes.table,
             device: ((0..frames.places.len() as u32).collect(), sizes.bytes()),
-            ..Beside::default()
+            ..RunSizes::default()
         };
         Ok((plan, beside))
     }
 
-    fn begin(
+    fn prepare_batches(
         options: &RayKindOptions,
         plan: RayPlan,
-        read: ReadScene,
+        read: SceneInputs,
         facts: SceneFacts,
     ) -> Result<(RaysState, Self, RaySetup)> {
         let draws = (facts.seed, options.joining);
-        let (table, masks) = table(&read.chosen, options.sampler, draws, &read.words)?;
+        let (table, masks) = table(&read.split, options.sampler, draws, &read.words)?;
         let table = Arc::new(table);
         let state = RaysState::new(facts, options.sampler, options.joining);
         let kind = Self {
@@ -127,10 +127,10 @@ impl SceneKind for RayKind {
             rank: options.rank.rank,
             most_rays: plan.most_rays,
             form: plan.form,
-            depth_scale: read.chosen.depth_scale,
+            depth_scale: read.split.depth_scale,
             store: read.store,
         };
-        let steps = WorkerRays {
+        let steps = RayTickets {
             spec,
             root: read.root,
             posted: options.rays,
@@ -139,7 +139,7 @@ impl SceneKind for RayKind {
             steps,
             table,
             masks,
-            frames: read.chosen.frames,
+            frames: read.split.frames,
         };
         Ok((state, kind, setup))
     }
@@ -148,12 +148,12 @@ impl SceneKind for RayKind {
         setup: &'a RaySetup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, BatchPlace)> {
+    ) -> Result<(JobRequest<'a>, BatchRequest)> {
         let order = (setup.steps.spec).order(memory, &setup.table, &setup.masks)?;
         Ok((order, setup.steps.place(step)))
     }
 
-    fn workers(setup: RaySetup) -> WorkerRays {
+    fn workers(setup: RaySetup) -> RayTickets {
         setup.steps
     }
 
@@ -204,13 +204,13 @@ impl SceneKind for RayKind {
             decode_s: decode_seconds(pool),
             trace_s: seconds(pool, spec::TRACE),
             color_s: seconds(pool, spec::COLOR),
-            idle_s: seconds(pool, Stage::IDLE),
+            idle_s: seconds(pool, JobStage::IDLE),
         }
     }
 }
 
 /// Bytes of the table of the draws, at most: images with an empty mask take less.
-fn table_bytes(chosen: &Chosen) -> Result<u64> {
+fn table_bytes(chosen: &SplitFrames) -> Result<u64> {
     let mut images = Vec::with_capacity(chosen.frames.frames.len());
     for (image, frame) in chosen.frames.frames.iter().enumerate() {
         let camera = chosen.frames.camera(image);

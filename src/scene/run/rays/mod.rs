@@ -12,12 +12,12 @@
 mod builder;
 mod kind;
 mod options;
-mod prepared;
+mod ray_table;
 mod report;
 mod state;
 mod steps;
 
-pub use crate::scene::draw::{Pixel, RaySampler};
+pub use crate::scene::draw::{RaySampler, ScenePixel};
 pub use crate::scene::jobs::rays::batch::{RayBatch, StepRays};
 pub use crate::scene::jobs::rays::fields::RayField;
 pub use builder::RaysBuilder;

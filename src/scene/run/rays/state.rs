@@ -20,7 +20,7 @@ scene_state! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::data::Split;
+    use crate::scene::data::SceneSplit;
     use crate::scene::run::SceneState;
 
     fn state() -> RaysState {
@@ -30,7 +30,7 @@ mod tests {
             seed: 3,
             sampler: RaySampler::Uniform,
             joining: 4,
-            split: Split::Train,
+            split: SceneSplit::Train,
             downscale: 1,
             images: 50,
             scene: "ab".into(),
@@ -67,7 +67,7 @@ mod tests {
             (
                 "split was eval and is now train",
                 RaysState {
-                    split: Split::Eval,
+                    split: SceneSplit::Eval,
                     ..state()
                 },
             ),

@@ -3,8 +3,8 @@
 //! In the consumer. Rays have discs without masks, by their sampler.
 
 use crate::error::{Error, Result};
-use crate::scene::draw::{Disc, MaskBits, MaskView};
-use crate::scene::run::Chosen;
+use crate::scene::draw::{CropDisc, MaskBits, MaskView};
+use crate::scene::run::SplitFrames;
 
 /// The masks of all images that have one or a crop radius, in order. `words` are those of
 /// the images with a mask.
@@ -12,7 +12,7 @@ use crate::scene::run::Chosen;
 /// # Errors
 /// A radius that is none.
 pub(super) fn masks_within_discs(
-    chosen: &mut Chosen,
+    chosen: &mut SplitFrames,
     words: Vec<Vec<u64>>,
 ) -> Result<Vec<Vec<u64>>> {
     if chosen.crop_radii.iter().all(Option::is_none) {
@@ -41,14 +41,14 @@ pub(super) fn masks_within_discs(
                 Some(view.ok_or_else(|| Error::protocol("a mask has another size"))?)
             }
         };
-        let both = within_disc(Disc::new(radius)?, mask, (width, height));
+        let both = within_disc(CropDisc::new(radius)?, mask, (width, height));
         let both = both.ok_or_else(|| Error::protocol("an image without pixels"))?;
         within.push(both.words().to_vec());
     }
     Ok(within)
 }
 
-fn within_disc(disc: Disc, mask: Option<MaskView<'_>>, size: (u32, u32)) -> Option<MaskBits> {
+fn within_disc(disc: CropDisc, mask: Option<MaskView<'_>>, size: (u32, u32)) -> Option<MaskBits> {
     let (width, height) = size;
     let mut pixels = vec![0; width as usize * height as usize];
     for (row, line) in (0..height).zip(pixels.chunks_exact_mut(width as usize)) {

@@ -11,31 +11,31 @@ use crate::device::Device;
 use crate::device::scene_launch::SCENE_ALIGN;
 use crate::device::view_launch::MOST_ROWS;
 use crate::error::{self, Error, Result};
-use crate::pool::job::JobOrder;
-use crate::pool::place::BatchPlace;
-use crate::pool::report::PoolReport;
-use crate::pool::worker::meter::Stage;
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::job::JobRequest;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::ViewOrder;
-use crate::scene::jobs::pictures::on_device::DeviceRun;
+use crate::scene::jobs::device_images::image_uploads::DeviceRun;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::kernel_run::KernelRun;
-use crate::scene::jobs::shared::masks::Masks;
+use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::StoreMemory;
-use crate::scene::jobs::shared::worker_run::WorkerSteps;
-use crate::scene::jobs::views::on_device::DeviceViews;
-use crate::scene::jobs::views::queue::Queue;
-use crate::scene::jobs::views::run::WorkerViews;
-use crate::scene::jobs::views::shown::{Refused, ShownImages};
-use crate::scene::jobs::views::spec::{self, MAPS_KEY, ViewForm, ViewsSpec};
+use crate::scene::jobs::shared::ticket_run::StepTickets;
+use crate::scene::jobs::views::device_views::DeviceViews;
+use crate::scene::jobs::views::image_queue::ImageQueue;
+use crate::scene::jobs::views::output_camera::{OutputCameras, UnsupportedLens};
+use crate::scene::jobs::views::spec::{self, MAPS_KEY, ViewFormat, ViewsSpec};
 use crate::scene::jobs::views::view::StepImage;
+use crate::scene::jobs::views::view_tickets::ViewTickets;
 use crate::scene::run::views::discs::masks_within_discs;
 use crate::scene::run::views::options::ViewKindOptions;
 use crate::scene::run::views::report::ViewWork;
 use crate::scene::run::views::state::ViewsState;
 use crate::scene::run::{
-    Beside, Chosen, ReadScene, RunOptions, SceneFacts, SceneKind, decode_seconds, seconds,
+    RunOptions, RunSizes, SceneFacts, SceneInputs, SceneKind, SplitFrames, decode_seconds, seconds,
 };
-use crate::scene::store::{Holding, Pictures, Places};
+use crate::scene::store::{ImageStore, StoreBacking, StoreLayout};
 
 /// Views: what a run of them keeps.
 #[derive(Debug)]
@@ -49,20 +49,20 @@ pub struct ViewKind {
 #[derive(Debug)]
 pub struct ViewPlan {
     order: ViewOrder,
-    form: ViewForm,
-    shown: ShownImages,
+    form: ViewFormat,
+    shown: OutputCameras,
     /// Where the maps of cameras lie that are kept, and the most bytes that they may take.
-    maps: Places,
+    maps: StoreLayout,
     most_maps: u64,
 }
 
 /// What makes views, before workers or a device are started.
 #[derive(Debug)]
 pub struct ViewSetup {
-    steps: WorkerViews,
-    masks: Masks,
+    steps: ViewTickets,
+    masks: SceneMasks,
     /// None = each view makes its own.
-    maps: Option<Pictures>,
+    maps: Option<ImageStore>,
 }
 
 #[expect(private_interfaces, reason = "all kinds are in this crate")]
@@ -74,7 +74,7 @@ impl SceneKind for ViewKind {
     type Request = ();
     type State = ViewsState;
     type Work = ViewWork;
-    type Workers = WorkerViews;
+    type Workers = ViewTickets;
     type Kernel = DeviceViews;
 
     const LOWER: [&'static str; 2] = ["`depth`", "depth"];
@@ -85,16 +85,16 @@ impl SceneKind for ViewKind {
     fn plan(
         run: &RunOptions,
         options: &ViewKindOptions,
-        chosen: &Chosen,
-    ) -> Result<(ViewPlan, Beside)> {
+        chosen: &SplitFrames,
+    ) -> Result<(ViewPlan, RunSizes)> {
         let images = chosen.images.len() as u64;
         let order = ViewOrder::new(images, run.seed, options.shuffles, options.rank)?;
-        let form = ViewForm {
+        let form = ViewFormat {
             float: options.float,
             straight: options.undistort,
         };
         let frames = with_discs(chosen);
-        let shown = ShownImages::new(&frames, form);
+        let shown = OutputCameras::new(&frames, form);
         let shown = shown.map_err(|refused| not_straight(&chosen.images, &refused))?;
         let view = shown.most_bytes(&frames);
         // A row's length is counted in 32 bits.
@@ -103,7 +103,7 @@ impl SceneKind for ViewKind {
                 "downscale",
                 format!(
                     "the largest view takes {}, and at most 4 GiB fit: raise `downscale`",
-                    error::needed(view)
+                    error::size_rounded_up(view)
                 ),
             ));
         }
@@ -116,18 +116,18 @@ impl SceneKind for ViewKind {
             Device::Cuda(_) => {
                 check_rows(&frames, &shown)?;
                 let masks = frames.mask_bytes().next_multiple_of(SCENE_ALIGN as u64);
-                let queue = Queue::new(order, frames.frames.len(), run.first_step);
-                (0, 0, (queue.shown(), masks))
+                let queue = ImageQueue::new(order, frames.frames.len(), run.first_step);
+                (0, 0, (queue.images_in_order(), masks))
             }
         };
         let maps = shown.maps(&frames, most_maps)?.places;
-        let beside = Beside {
+        let beside = RunSizes {
             batch: view,
             worker,
             maps: maps.bytes(),
             discs_are_masks: true,
             device,
-            ..Beside::default()
+            ..RunSizes::default()
         };
         let plan = ViewPlan {
             order,
@@ -139,24 +139,24 @@ impl SceneKind for ViewKind {
         Ok((plan, beside))
     }
 
-    fn masks(chosen: &mut Chosen, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
+    fn masks(chosen: &mut SplitFrames, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
         masks_within_discs(chosen, words)
     }
 
-    fn begin(
+    fn prepare_batches(
         options: &ViewKindOptions,
         plan: ViewPlan,
-        read: ReadScene,
+        read: SceneInputs,
         facts: SceneFacts,
     ) -> Result<(ViewsState, Self, ViewSetup)> {
-        let frames = read.chosen.frames;
+        let frames = read.split.frames;
         let words: Vec<&[u64]> = read.words.iter().map(Vec::as_slice).collect();
-        let masks = Masks::seal(&frames, &words)?;
+        let masks = SceneMasks::seal(&frames, &words)?;
         let maps = match plan.maps.len() {
             0 => None,
-            _ => Some(Pictures::create(
+            _ => Some(ImageStore::create(
                 plan.maps,
-                Holding::Memory,
+                StoreBacking::Memory,
                 Path::new(""),
                 MAPS_KEY,
             )?),
@@ -172,11 +172,11 @@ impl SceneKind for ViewKind {
         let spec = ViewsSpec {
             order: plan.order,
             form: plan.form,
-            depth_scale: read.chosen.depth_scale,
+            depth_scale: read.split.depth_scale,
             most_maps: plan.most_maps,
             store: read.store,
         };
-        let steps = WorkerViews {
+        let steps = ViewTickets {
             spec,
             frames,
             shown: plan.shown,
@@ -188,17 +188,17 @@ impl SceneKind for ViewKind {
         setup: &'a ViewSetup,
         memory: StoreMemory<'a>,
         step: u64,
-    ) -> Result<(JobOrder<'a>, BatchPlace)> {
+    ) -> Result<(JobRequest<'a>, BatchRequest)> {
         let order = (setup.steps.spec).order(memory, &setup.masks, setup.maps.as_ref())?;
         Ok((order, setup.steps.place(step)))
     }
 
-    fn workers(setup: ViewSetup) -> WorkerViews {
+    fn workers(setup: ViewSetup) -> ViewTickets {
         setup.steps
     }
 
     fn kernel(setup: ViewSetup, run: DeviceRun<'_>, step: u64) -> Result<KernelRun<DeviceViews>> {
-        let WorkerViews {
+        let ViewTickets {
             spec,
             frames,
             shown,
@@ -220,13 +220,13 @@ impl SceneKind for ViewKind {
             startup_s: startup.as_secs_f64(),
             decode_s: decode_seconds(pool),
             show_s: seconds(pool, spec::SHOW),
-            idle_s: seconds(pool, Stage::IDLE),
+            idle_s: seconds(pool, JobStage::IDLE),
         }
     }
 }
 
 /// The frames, of which those with a crop radius have a mask too: before any is read.
-fn with_discs(chosen: &Chosen) -> Cow<'_, StoredFrames> {
+fn with_discs(chosen: &SplitFrames) -> Cow<'_, StoredFrames> {
     if chosen.crop_radii.iter().all(Option::is_none) {
         return Cow::Borrowed(&chosen.frames);
     }
@@ -239,7 +239,7 @@ fn with_discs(chosen: &Chosen) -> Cow<'_, StoredFrames> {
 
 /// # Errors
 /// An image that no kernel shows.
-fn check_rows(frames: &StoredFrames, shown: &ShownImages) -> Result<()> {
+fn check_rows(frames: &StoredFrames, shown: &OutputCameras) -> Result<()> {
     let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
     match cameras.map(|camera| camera.height).max() {
         Some(rows) if rows > MOST_ROWS => Err(Error::option(
@@ -260,7 +260,7 @@ fn most_maps(memory_limit: Option<u64>) -> u64 {
     memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
 }
 
-fn not_straight(images: &[PathBuf], refused: &Refused) -> Error {
+fn not_straight(images: &[PathBuf], refused: &UnsupportedLens) -> Error {
     let path = images.get(refused.image);
     let name = path.map_or_else(String::new, |path| path.display().to_string());
     Error::option(

@@ -20,7 +20,7 @@ scene_state! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::data::Split;
+    use crate::scene::data::SceneSplit;
     use crate::scene::run::SceneState;
 
     fn state() -> ViewsState {
@@ -30,7 +30,7 @@ mod tests {
             seed: 3,
             shuffle: true,
             world: 1,
-            split: Split::Train,
+            split: SceneSplit::Train,
             downscale: 1,
             undistort: false,
             images: 50,
@@ -52,7 +52,7 @@ mod tests {
             ("seed was 4 and is now 3", |s| s.seed = 4),
             ("shuffle was false", |s| s.shuffle = false),
             ("ranks was 2", |s| s.world = 2),
-            ("split was eval", |s| s.split = Split::Eval),
+            ("split was eval", |s| s.split = SceneSplit::Eval),
             ("downscale was 2", |s| s.downscale = 2),
             ("undistort was true", |s| s.undistort = true),
             ("images was 49", |s| s.images = 49),

@@ -3,7 +3,7 @@
 //! Pure. A ray a pixel, through its centre, by the library's cameras.
 
 use featherload::Camera;
-use featherload::camera::Optics;
+use featherload::camera::CameraOptics;
 
 use super::place::{Motion, Place};
 use super::texture::Room;
@@ -58,7 +58,7 @@ impl View {
     /// Depths are in lengths of the camera's ray, whose z is 1 for perspective lenses
     /// and whose length is 1 for others: along the camera's axis, or along the ray.
     pub(super) fn show(&self, room: &Room, depth_unit: f64) -> Shown {
-        let optics = Optics::new(&self.camera);
+        let optics = CameraOptics::new(&self.camera);
         let mut shown = Shown {
             rgb: Vec::new(),
             depth: Vec::new(),

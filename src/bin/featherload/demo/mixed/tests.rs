@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use featherload::recipe::{CenterCrop, Resize};
-use featherload::{DecodeMode, Dtype, Loader, MemoryLayout, Recipe, RowStatus, Source};
+use featherload::{DataType, DecodeMode, Loader, MemoryLayout, Recipe, RowStatus, Source};
 use image::{ColorType, DynamicImage, ImageFormat};
 
 use super::*;
@@ -48,7 +48,7 @@ fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .then(Resize::shorter(side))
         .then(CenterCrop::new(side))
         .with_decode(DecodeMode::Full)
-        .with_dtype(Dtype::U8)
+        .with_dtype(DataType::U8)
         .with_layout(MemoryLayout::Nhwc);
     let mut loader = Loader::builder(Source::detect(dir).unwrap())
         .recipe(recipe)

@@ -3,7 +3,7 @@
 
 use crate::configs::paddle::ops::tests::*;
 
-fn multi(text: &str) -> Result<Translated, Mistake> {
+fn multi(text: &str) -> Result<Translated, TextMistake> {
     let mut rules = rules();
     rules.multi_scale = true;
     let text = format!("- DecodeImage:\n{text}\n- NormalizeImage: {{order: ''}}");

@@ -60,9 +60,9 @@ fn an_older_index_makes_no_good_shard_a_damaged_one() {
     let text = "v1.2 4\nREADME 512 0 README\njpg 1024 0 1.jpg\nLICENSE 1536 0 LICENSE\n\
                 jpg 2048 0 2.jpg\n";
     fs::write(&idx, text).unwrap();
-    assert_eq!(Idx::samples_at(&idx), Some(2));
+    assert_eq!(DaliIndex::samples_at(&idx), Some(2));
     let (file, len) = crate::data::shard::open(&path).unwrap();
-    assert!(Idx::read(&idx, &file, len).is_ok());
+    assert!(DaliIndex::read(&idx, &file, len).is_ok());
     assert_eq!(read(), (2, vec![], 1));
     set_time(&idx, SystemTime::UNIX_EPOCH);
     assert_eq!(read(), (2, vec![], 1));
@@ -135,9 +135,9 @@ fn a_file_that_is_no_index_is_not_read_to_its_end() {
     fs::write(&idx, "RIFF").unwrap();
     let large = File::options().write(true).open(&idx).unwrap();
     large.set_len(1 << 43).unwrap();
-    let e = Idx::read(&idx, &file, len).unwrap_err();
-    assert!(matches!(e, Unusable::Version), "{e}");
-    assert_eq!(Idx::samples_at(&idx), None);
+    let e = DaliIndex::read(&idx, &file, len).unwrap_err();
+    assert!(matches!(e, IdxFault::Version), "{e}");
+    assert_eq!(DaliIndex::samples_at(&idx), None);
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
         write(&path, &members);
         let whole = fs::read(&path).unwrap();
         let file = File::open(&path).unwrap();
-        let mut walk = Walk::new(&file, whole.len() as u64);
+        let mut walk = HeaderWalk::new(&file, whole.len() as u64);
         let mut ends = Vec::new();
         while let Some(member) = walk.next().unwrap() {
             ends.push((member.data_at + member.size) as usize);

@@ -225,7 +225,7 @@ fn the_only_field_that_ends_in_cls_is_the_label() {
 fn a_label_field_that_ends_in_json_is_read_as_json() {
     let members = [("0.image.jpg", ""), ("0.meta.json", "\"cat\"")];
     let (index, _) = one(&members, field("meta.json")).unwrap();
-    assert_eq!(index.classes(), &Classes::new(["cat"]).unwrap());
+    assert_eq!(index.classes(), &ClassList::new(["cat"]).unwrap());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Indexes that are kept: used while their shards are the same, and made again.
 
-use crate::data::index::kept::Kept;
+use crate::data::index::index_cache::IndexCache;
 use crate::data::index::shards::tests::*;
 
 #[test]
@@ -138,7 +138,7 @@ fn a_kept_index_over_half_of_the_memory_is_not_read() {
     let file = files(&folder).remove(0);
     let hole = File::options().write(true).open(file).unwrap();
     hole.set_len(1 << 20).unwrap();
-    let kept = Kept::find(&[path], &options).unwrap().unwrap();
+    let kept = IndexCache::find(&[path], &options).unwrap().unwrap();
     let read = |available| kept.read(Some(available)).map(|bytes| bytes.unwrap().len());
     assert_eq!(read(2 << 20), Ok(1 << 20));
     let why = read((2 << 20) - 1).unwrap_err();

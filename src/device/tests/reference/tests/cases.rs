@@ -6,14 +6,14 @@ use image::{DynamicImage, ImageFormat, RgbImage};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::picture::Orientation;
+use crate::picture::ExifOrientation;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::recipe::{
     BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace, ConvertColor,
-    Decode, DecodeMode, Dtype, Grayscale, Interpolation, Layout, MemoryLayout, Normalize, Op,
-    RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip,
-    Recipe, Reorder, Resize, Size, Span,
+    DataType, Decode, DecodeMode, Grayscale, InterpolationMode, Layout, MemoryLayout, Normalize,
+    Op, RandomCrop, RandomGrayscale, RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip,
+    Recipe, ReorderMode, Resize, Size, Span,
 };
 
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(super) struct File {
     pub(super) bytes: Vec<u8>,
     /// Height and width as it is looked at.
     pub(super) upright: (u32, u32),
-    pub(super) orientation: Orientation,
+    pub(super) orientation: ExifOrientation,
 }
 
 impl File {
@@ -36,7 +36,7 @@ impl File {
                 ("turned jpeg", fixtures::turned(jpeg, kind))
             }
         };
-        let orientation = Orientation::ALL[usize::from(kind.max(1)) - 1];
+        let orientation = ExifOrientation::ALL[usize::from(kind.max(1)) - 1];
         let (width, height) = orientation.apply_to_size((width, height));
         Self {
             what,
@@ -95,13 +95,13 @@ pub(super) fn colors() -> impl Strategy<Value = Vec<Op>> {
     )
 }
 
-pub(super) fn interpolations() -> impl Strategy<Value = (Interpolation, bool)> {
+pub(super) fn interpolations() -> impl Strategy<Value = (InterpolationMode, bool)> {
     let all = vec![
-        Interpolation::Nearest,
-        Interpolation::Area,
-        Interpolation::Bilinear,
-        Interpolation::Bicubic,
-        Interpolation::Lanczos,
+        InterpolationMode::Nearest,
+        InterpolationMode::Area,
+        InterpolationMode::Bilinear,
+        InterpolationMode::Bicubic,
+        InterpolationMode::Lanczos,
     ];
     (select(all), any::<bool>())
 }
@@ -194,11 +194,16 @@ pub(super) fn cases() -> impl Strategy<Value = Case> {
                 ..Decode::default()
             };
             let mut recipe = Recipe::new("crops").then(decode);
-            recipe.reorder = Some(Reorder::Exact);
+            recipe.reorder = Some(ReorderMode::Exact);
             for ops in [resize, turns, colors, last] {
                 recipe.ops.extend(ops);
             }
-            recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+            recipe.ops.push(
+                Cast {
+                    dtype: DataType::F32,
+                }
+                .into(),
+            );
             recipe.ops.push(Layout { layout }.into());
             Case {
                 recipe,

@@ -2,36 +2,36 @@
 //! that a worker hands over.
 
 use super::*;
-use crate::cut::crop::{CROP_HEADER_CODED, CropHeader};
+use crate::cut::crop_row::{CROP_HEADER_CODED, CropHeader};
 use crate::device::jpeg_part::PartLimits;
-use crate::device::tests::reference::handed::{PARTS, handed_coded};
-use crate::device::tests::reference::resized::resized;
-use crate::picture::Limits;
+use crate::device::tests::reference::cpu_resize::resized;
+use crate::device::tests::reference::worker_rows::{PARTS, handed_coded};
+use crate::picture::PictureLimits;
 use crate::picture::jpeg::fixtures::{self, Sampling};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
-use crate::picture::jpeg::{JpegDecoder, Region, Scale, Scratch, read_header};
+use crate::picture::jpeg::{DecodeScale, JpegDecoder, JpegScratch, PixelRegion, read_header};
 use crate::recipe::{
-    CenterCrop, CropRoom, Interpolation, RandomHorizontalFlip, RandomVerticalFlip,
+    CenterCrop, CropRowBytes, InterpolationMode, RandomHorizontalFlip, RandomVerticalFlip,
 };
 
 /// What a device makes of a coded row.
 struct Decoded {
     /// The row with its pixels.
     row: Vec<u8>,
-    scale: Scale,
+    scale: DecodeScale,
     is_resized: bool,
 }
 
 /// The row with the pixels of its coded crop, which is a part of `file`.
-fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> Decoded {
+fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRowBytes) -> Decoded {
     let coded = &row[room.pixels_at()..][..header.coded as usize];
     let size = (header.width, header.height);
     let read = CodedPicture::read_as(coded, size).unwrap();
     assert_eq!(read.picture.size() != size, read.resize.is_some());
     // It begins with the picture's size, the side of a block and the window.
     let number = |n: usize| u32::from_ne_bytes(coded[4 * n..][..4].try_into().unwrap());
-    let scale = Scale::of_denominator(8 / number(2));
-    let want = Region {
+    let scale = DecodeScale::of_denominator(8 / number(2));
+    let want = PixelRegion {
         x: number(3),
         y: number(4),
         w: number(5),
@@ -39,8 +39,8 @@ fn decoded(file: &[u8], row: &[u8], header: &CropHeader, room: CropRoom) -> Deco
     };
     let of_file = read_header(file).unwrap();
     assert_eq!([number(0), number(1)], [of_file.width, of_file.height]);
-    let mut scratch = Scratch::default();
-    let decoder = JpegDecoder::new(&Limits::default());
+    let mut scratch = JpegScratch::default();
+    let decoder = JpegDecoder::new(&PictureLimits::default());
     let there = decoder
         .decode_region(file, &of_file, scale, want, &mut scratch)
         .unwrap();
@@ -85,7 +85,9 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
     for (i, build) in recipes.into_iter().enumerate() {
         for decode in [DecodeMode::Scaled, DecodeMode::Full] {
             let recipe = build(Recipe::new("coded").then(mode(decode)));
-            let recipe = recipe.then(Cast { dtype: Dtype::F32 });
+            let recipe = recipe.then(Cast {
+                dtype: DataType::F32,
+            });
             let program = SampleProgram::compile(&recipe).unwrap();
             let program = program.with_crops().unwrap();
             for (n, sampling) in (0u64..).zip(SAMPLINGS) {
@@ -98,7 +100,7 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
                     }
                     let position = 100 * n + u64::from(turn);
                     let handed_over =
-                        handed_coded(&program, &file, position, &PARTS, &Limits::default());
+                        handed_coded(&program, &file, position, &PARTS, &PictureLimits::default());
                     let (pixels, of_pixels, _) = handed(&program, &file, position, None).unwrap();
                     let Some((row, header, room)) = handed_over.unwrap() else {
                         // No room for its pixels, or for its coded data.
@@ -108,7 +110,7 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
                     let all_but = CropHeader { coded: 0, ..header };
                     assert_eq!(all_but, of_pixels);
                     let decoded = decoded(&file, &row, &header, room);
-                    let end = room.pixels_at() + all_but.held_bytes() as usize;
+                    let end = room.pixels_at() + all_but.payload_bytes() as usize;
                     assert!(decoded.row[..end] == pixels[..end], "{sampling:?} {turn}");
                     let scale = decoded.scale.denominator();
                     seen.add(&match decoded.is_resized {
@@ -136,13 +138,13 @@ fn a_coded_crop_is_the_row_of_pixels_of_a_worker() {
 fn a_crop_that_has_no_room_is_resized_as_by_a_worker() {
     let mut seen = Seen::default();
     let filters = [
-        (Interpolation::Nearest, false),
-        (Interpolation::Area, false),
-        (Interpolation::Bilinear, true),
-        (Interpolation::Bilinear, false),
-        (Interpolation::Bicubic, true),
-        (Interpolation::Bicubic, false),
-        (Interpolation::Lanczos, true),
+        (InterpolationMode::Nearest, false),
+        (InterpolationMode::Area, false),
+        (InterpolationMode::Bilinear, true),
+        (InterpolationMode::Bilinear, false),
+        (InterpolationMode::Bicubic, true),
+        (InterpolationMode::Bicubic, false),
+        (InterpolationMode::Lanczos, true),
     ];
     // Height and width of the row, width and height of the picture.
     let sizes = [
@@ -166,19 +168,21 @@ fn a_crop_that_has_no_room_is_resized_as_by_a_worker() {
             };
             let recipe = Recipe::new("no room").then(decode).then(resize);
             let recipe = recipe.then(RandomHorizontalFlip::default());
-            let program = SampleProgram::compile(&recipe.then(Cast { dtype: Dtype::F32 }));
+            let program = SampleProgram::compile(&recipe.then(Cast {
+                dtype: DataType::F32,
+            }));
             let program = program.unwrap().with_crops().unwrap();
-            let program = program.with_coded_room(256 << 10);
+            let program = program.with_coded_bytes(256 << 10);
             let sampling = SAMPLINGS[(n + number) % SAMPLINGS.len()];
             let file = fixtures::encode(w, h, sampling, 80, false, 0);
             let position = (10 * n + number) as u64;
             let (pixels, of_pixels, _) = handed(&program, &file, position, None).unwrap();
-            let limits = Limits::default();
+            let limits = PictureLimits::default();
             let theirs = handed_coded(&program, &file, position, &PARTS, &limits).unwrap();
             let (row, header, room) = theirs.unwrap();
             assert_eq!(CropHeader { coded: 0, ..header }, of_pixels);
             let decoded = decoded(&file, &row, &header, room);
-            let end = room.pixels_at() + of_pixels.held_bytes() as usize;
+            let end = room.pixels_at() + of_pixels.payload_bytes() as usize;
             assert!(
                 decoded.row[..end] == pixels[..end],
                 "{resize:?} of {w} x {h}"
@@ -214,9 +218,9 @@ const SAMPLINGS: [Sampling; 6] = [
 fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
     let program = SampleProgram::compile(&Recipe::train224()).unwrap();
     let program = program.with_crops().unwrap();
-    let limits = Limits::default();
+    let limits = PictureLimits::default();
     let usual = fixtures::jpeg(300, 260, Sampling::S420);
-    let of = |file: &[u8], parts: &PartLimits, limits: &Limits| {
+    let of = |file: &[u8], parts: &PartLimits, limits: &PictureLimits| {
         let handed = handed_coded(&program, file, 3, parts, limits)?;
         Ok::<bool, String>(handed.is_some())
     };
@@ -253,11 +257,11 @@ fn what_is_not_for_a_device_keeps_the_verdict_of_workers() {
     for file in [short, cut, b"GIF89a, or so", &scans[0], &scans[1]] {
         assert_eq!(of(file, &PARTS, &limits), Err(fault(file)));
     }
-    let few = Limits {
+    let few = PictureLimits {
         max_pixels: 300 * 260 - 1,
         ..limits
     };
-    let small = Limits {
+    let small = PictureLimits {
         max_scratch: 1000,
         ..limits
     };
@@ -277,7 +281,7 @@ fn most_rows_of_photos_can_be_handed_over() {
         let program = program.with_crops().unwrap();
         let mut taken = 0;
         for (position, (path, file)) in (0..).zip(&photos) {
-            let handed = handed_coded(&program, file, position, &PARTS, &Limits::default());
+            let handed = handed_coded(&program, file, position, &PARTS, &PictureLimits::default());
             let handed = handed.unwrap_or_else(|why| panic!("{}: {why}", path.display()));
             taken += usize::from(handed.is_some());
         }

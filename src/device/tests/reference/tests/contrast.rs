@@ -66,7 +66,12 @@ fn contrast_blends_with_the_mean_of_the_row_as_it_stands_there() {
                     recipe.ops.push(Rotate90 { times: 1 }.into());
                 }
                 recipe.ops.extend(ops.iter().cloned());
-                recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+                recipe.ops.push(
+                    Cast {
+                        dtype: DataType::F32,
+                    }
+                    .into(),
+                );
                 let layout = MemoryLayout::Nhwc;
                 recipe.ops.push(Layout { layout }.into());
                 let program = SampleProgram::compile(&recipe).unwrap();

@@ -4,7 +4,7 @@ use proptest::sample::select;
 
 use super::cases::colors;
 use super::*;
-use crate::recipe::{CenterCrop, Interpolation, RandomHorizontalFlip};
+use crate::recipe::{CenterCrop, InterpolationMode, RandomHorizontalFlip};
 
 /// Of whole pictures that are decoded smaller; sides of 8 pixels leave whole ones.
 #[test]
@@ -14,10 +14,10 @@ fn a_picture_that_is_decoded_smaller_is_resized_from_there() {
         ..ProptestConfig::default()
     });
     let interpolation = select(vec![
-        Interpolation::Area,
-        Interpolation::Bilinear,
-        Interpolation::Bicubic,
-        Interpolation::Lanczos,
+        InterpolationMode::Area,
+        InterpolationMode::Bilinear,
+        InterpolationMode::Bicubic,
+        InterpolationMode::Lanczos,
     ]);
     let file = (1u8..=8, 20u32..50, 20u32..50).prop_map(|(t, w, h)| File::new(t, 8 * w, 8 * h));
     let cases = (
@@ -43,7 +43,12 @@ fn a_picture_that_is_decoded_smaller_is_resized_from_there() {
                 recipe.ops.push(CenterCrop::new(size).into());
                 recipe.ops.push(RandomHorizontalFlip::default().into());
                 recipe.ops.extend(colors);
-                recipe.ops.push(Cast { dtype: Dtype::F32 }.into());
+                recipe.ops.push(
+                    Cast {
+                        dtype: DataType::F32,
+                    }
+                    .into(),
+                );
                 let program = SampleProgram::compile(&recipe).unwrap();
                 let program = program.with_crops().unwrap();
                 let (height, width) = file.upright;
@@ -59,7 +64,7 @@ fn a_picture_that_is_decoded_smaller_is_resized_from_there() {
                 let (made, header) = by_crop(&program, &file.bytes, position, None).unwrap();
                 let whole = was_resized(&header);
                 let wanted = step_by_step(&program, &file, position, None, whole, scale).unwrap();
-                let worst = apart(&made, &wanted, &program.emission, None);
+                let worst = apart(&made, &wanted, &program.output_format, None);
                 prop_assert!(
                     worst <= TOLERANCE,
                     "{} off at 1/{}, {:?}",
@@ -95,7 +100,7 @@ fn a_crop_of_a_picture_that_is_decoded_smaller_is_the_row_of_a_worker() {
         ..ProptestConfig::default()
     });
     let cases = (
-        select(vec![Interpolation::Area, Interpolation::Bilinear]),
+        select(vec![InterpolationMode::Area, InterpolationMode::Bilinear]),
         (8u32..50, 8u32..50),
         (1u8..=8, 150u32..420, 150u32..420),
         0u64..1000,
@@ -112,7 +117,9 @@ fn a_crop_of_a_picture_that_is_decoded_smaller_is_the_row_of_a_worker() {
                         ..RandomResizedCrop::new(size)
                     })
                     .then(RandomHorizontalFlip::default())
-                    .then(Cast { dtype: Dtype::F32 });
+                    .then(Cast {
+                        dtype: DataType::F32,
+                    });
                 SampleProgram::compile(&recipe).unwrap()
             };
             let file = File::new(turn, w, h).bytes;
@@ -121,7 +128,7 @@ fn a_crop_of_a_picture_that_is_decoded_smaller_is_the_row_of_a_worker() {
             let (made, header) = by_crop(&program, &file, position, None).unwrap();
             let bytes = plain.row_bytes(extent(&plain, None)) as usize;
             let wanted = floats(&filled(&plain, &file, position, None, bytes).unwrap());
-            let worst = apart(&made, &wanted, &plain.emission, None);
+            let worst = apart(&made, &wanted, &plain.output_format, None);
             prop_assert!(worst <= 1.5, "{} levels off, {:?}", worst, header);
             let full = of(Decode {
                 mode: Some(DecodeMode::Full),

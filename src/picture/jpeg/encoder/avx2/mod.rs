@@ -14,19 +14,19 @@ mod transform;
 mod words;
 mod zigzag;
 
-use super::bits::{Bits, Output};
-use super::blocks::{self, Block};
-use super::kernels::Kernels;
-use super::quantizer::Quantizer;
-use super::samples::{Pair, Pixels, Samples};
-use super::scan::Scan;
-use super::transform::Coefficients;
+use super::bits::{BitWriter, ByteOutput};
+use super::blocks::{self, ZigzagBlock};
+use super::kernels::EncodeKernels;
+use super::quantizer::BlockQuantizer;
+use super::samples::{McuPixels, McuSamples, SamplePair};
+use super::scan::ScanEncoder;
+use super::transform::QuantizedPair;
 
 /// Proof that the processor has what this folder is compiled for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Avx2(());
+pub(super) struct Avx2Token(());
 
-impl Avx2 {
+impl Avx2Token {
     pub(super) fn detect() -> Option<Self> {
         let has = std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("bmi1")
@@ -37,39 +37,44 @@ impl Avx2 {
     }
 
     /// `Scan::run`, compiled for these features.
-    pub(super) fn run(self, scan: Scan<'_>, out: &mut Output<'_>) {
+    pub(super) fn run(self, scan: ScanEncoder<'_>, out: &mut ByteOutput<'_>) {
         // SAFETY: `self` is made by `detect` alone, which found each of these features.
         unsafe { run(self, scan, out) }
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
-fn run(kernels: Avx2, scan: Scan<'_>, out: &mut Output<'_>) {
+fn run(kernels: Avx2Token, scan: ScanEncoder<'_>, out: &mut ByteOutput<'_>) {
     scan.run(kernels, out);
 }
 
 // Not merged with the scan, so that its few values stay in registers.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,movbe")]
 #[inline(never)]
-fn encode(block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+fn encode(block: ZigzagBlock<'_>, bits: BitWriter, out: &mut ByteOutput<'_>) -> BitWriter {
     blocks::encode(block, bits, out)
 }
 
-impl Kernels for Avx2 {
+impl EncodeKernels for Avx2Token {
     #[inline(always)]
-    fn samples(self, pixels: Pixels<'_>, to: &mut Samples) {
+    fn samples(self, pixels: McuPixels<'_>, to: &mut McuSamples) {
         // SAFETY: `self` is made by `detect` alone, which found AVX2.
         unsafe { samples::samples(pixels, to) }
     }
 
     #[inline(always)]
-    fn transform(self, from: &Pair, q: &Quantizer, to: &mut Coefficients) {
+    fn transform(self, from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
         // SAFETY: `self` is made by `detect` alone, which found AVX2.
         unsafe { transform::transform(from, q, to) }
     }
 
     #[inline(always)]
-    fn encode(self, block: Block<'_>, bits: Bits, out: &mut Output<'_>) -> Bits {
+    fn encode(
+        self,
+        block: ZigzagBlock<'_>,
+        bits: BitWriter,
+        out: &mut ByteOutput<'_>,
+    ) -> BitWriter {
         // SAFETY: `self` is made by `detect` alone, which found each of these features.
         unsafe { encode(block, bits, out) }
     }

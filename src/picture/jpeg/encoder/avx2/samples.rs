@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::samples::{Pixels, SIDE, Samples};
+use super::super::samples::{McuPixels, McuSamples, SIDE};
 use super::lanes::{load_both, load_bytes_twice, store_words};
 use super::words::{add, sum};
 
@@ -70,7 +70,7 @@ const PAIRS: [[[u8; 16]; 2]; 2] = [[pairs(0, 0), pairs(0, 2)], [pairs(4, 0), pai
 
 /// `Kernels::samples`.
 #[target_feature(enable = "avx2")]
-pub(super) fn samples(pixels: Pixels<'_>, to: &mut Samples) {
+pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     // Quarters are rounded down and up in turns.
     let bias = _mm256_set1_epi32(2 << 16 | 1);
     for y in 0..8 {

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::quantizer::Quantizer;
-use super::super::samples::Pair;
-use super::super::transform::{BETWEEN, Coefficients, FRACTION, fix::*};
+use super::super::quantizer::BlockQuantizer;
+use super::super::samples::SamplePair;
+use super::super::transform::{BETWEEN, FRACTION, QuantizedPair, fix::*};
 use super::lanes::{load_twice, load_words};
 use super::words::{add, sum};
 use super::zigzag;
@@ -102,7 +102,7 @@ fn pass<const BITS: i32>(s: [__m256i; 8]) -> [__m256i; 8] {
 /// `Quantizer::divide` of a row.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn divide(value: __m256i, q: &Quantizer, row: usize) -> __m256i {
+fn divide(value: __m256i, q: &BlockQuantizer, row: usize) -> __m256i {
     let of = |table: &[u16; 64]| {
         let words = table[8 * row..].first_chunk();
         load_twice(words.unwrap_or(&[0; 8]))
@@ -115,7 +115,7 @@ fn divide(value: __m256i, q: &Quantizer, row: usize) -> __m256i {
 
 /// `Kernels::transform`.
 #[target_feature(enable = "avx2")]
-pub(super) fn transform(from: &Pair, q: &Quantizer, to: &mut Coefficients) {
+pub(super) fn transform(from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
     let rows = from.each_ref().map(|row| load_words(row));
     let mut rows = pass::<{ FRACTION - BETWEEN }>(transpose(rows));
     for at in [0, 4] {

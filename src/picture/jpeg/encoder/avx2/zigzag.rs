@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::super::standard::ZIGZAG;
-use super::super::transform::Coefficients;
+use super::super::super::standard_tables::ZIGZAG;
+use super::super::transform::QuantizedPair;
 use super::lanes::{load_bytes_twice, store_both};
 
 /// Which bytes of row `from` of a block each of the eight words from `to` on is.
@@ -53,7 +53,7 @@ fn eight<const TO: usize>(rows: &[__m256i; 8]) -> __m256i {
 /// Stores the rows of two blocks in zigzag order.
 #[target_feature(enable = "avx2")]
 #[inline]
-pub(super) fn store(rows: [__m256i; 8], to: &mut Coefficients) {
+pub(super) fn store(rows: [__m256i; 8], to: &mut QuantizedPair) {
     let words = [
         eight::<0>(&rows),
         eight::<1>(&rows),

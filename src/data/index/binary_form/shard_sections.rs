@@ -1,0 +1,289 @@
+//! Samples that are parts of files: which shards there are, and which bytes of
+//! them are a sample's. The sections of the sealed form that an index of files
+//! does not have.
+//!
+//! Either all samples of an index are parts of shards or none is; those of a
+//! shard follow each other, in the order in which they lie there.
+
+use std::ops::Range;
+
+use crate::data::index::binary_form::IndexDamage;
+use crate::data::index::binary_form::page_section::{self, PageSection};
+use crate::data::index::binary_form::words::{SectionCursor, WordArray};
+use crate::data::packed_page::PackedPage;
+
+/// What a scan of shards gathers beside names and labels.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ShardContent {
+    offsets: Vec<u64>,
+    sizes: Vec<u64>,
+    /// The number of the first sample of each shard.
+    firsts: Vec<u64>,
+    shard_ends: Vec<u64>,
+    shard_paths: Vec<u8>,
+    /// The page that each shard is; none where it is a file.
+    pages: Vec<Option<PackedPage>>,
+}
+
+/// The sections as bytes.
+#[derive(Default)]
+pub(crate) struct EncodedShards {
+    pub(crate) size_bytes: u8,
+    pub(crate) shards: u64,
+    pub(crate) shard_path_bytes: u64,
+    pub(crate) offsets: Vec<u8>,
+    pub(crate) sizes: Vec<u8>,
+    pub(crate) firsts: Vec<u8>,
+    pub(crate) shard_ends: Vec<u8>,
+    pub(crate) shard_paths: Vec<u8>,
+    pub(crate) page_bytes: u8,
+    pub(crate) pages: Vec<u8>,
+}
+
+impl ShardContent {
+    pub(crate) fn begin_shard(&mut self, path: &[u8], first: u64, page: Option<PackedPage>) {
+        self.shard_paths.extend_from_slice(path);
+        self.shard_ends.push(self.shard_paths.len() as u64);
+        self.firsts.push(first);
+        self.pages.push(page);
+    }
+
+    pub(crate) fn push(&mut self, at: u64, bytes: u64) {
+        self.offsets.push(at);
+        self.sizes.push(bytes);
+    }
+
+    pub(crate) fn encode(self) -> EncodedShards {
+        let wide = |all: &[u64]| all.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let (page_bytes, pages) = page_section::encode(&self.pages);
+        let narrow = self.sizes.iter().all(|&n| u32::try_from(n).is_ok());
+        EncodedShards {
+            size_bytes: if narrow { 4 } else { 8 },
+            shards: self.firsts.len() as u64,
+            shard_path_bytes: self.shard_paths.len() as u64,
+            offsets: wide(&self.offsets),
+            sizes: if narrow {
+                let narrow = |&n: &u64| (n as u32).to_le_bytes();
+                self.sizes.iter().flat_map(narrow).collect()
+            } else {
+                wide(&self.sizes)
+            },
+            firsts: wide(&self.firsts),
+            shard_ends: wide(&self.shard_ends),
+            shard_paths: self.shard_paths,
+            page_bytes,
+            pages,
+        }
+    }
+}
+
+/// Which bytes of which shard are a sample's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SampleLocation {
+    pub(crate) shard: u64,
+    /// Where they begin, bytes from the shard's beginning.
+    pub(crate) at: u64,
+    /// How many they are.
+    pub(crate) bytes: u64,
+}
+
+impl SampleLocation {
+    pub(crate) fn range(self) -> Range<u64> {
+        // The layout was checked for this sum.
+        self.at..self.at + self.bytes
+    }
+}
+
+/// What an index says of one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardExtent {
+    pub(crate) samples: u64,
+    /// The end of the samples' bytes, counted from the shard's beginning.
+    pub(crate) end: u64,
+}
+
+/// Where the sections lie in bytes that were checked.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardSections {
+    shards: usize,
+    offsets: WordArray,
+    sizes: WordArray,
+    firsts: WordArray,
+    shard_ends: WordArray,
+    shard_paths: Range<usize>,
+    pages: Option<PageSection>,
+}
+
+/// The counts, as they stand in front of the sections.
+#[derive(Clone, Copy)]
+pub(crate) struct SectionCounts {
+    pub(crate) samples: u64,
+    pub(crate) size_bytes: u8,
+    pub(crate) shards: u64,
+    pub(crate) shard_path_bytes: u64,
+    pub(crate) page_bytes: u8,
+}
+
+impl SectionCounts {
+    /// Whether samples are parts of shards.
+    ///
+    /// # Errors
+    /// Counts that do not go together.
+    pub(crate) fn is_of_shards(self) -> Result<bool, IndexDamage> {
+        match (self.size_bytes, self.shards) {
+            (0, 0) if self.shard_path_bytes == 0 && self.page_bytes == 0 => Ok(false),
+            (4 | 8, 1..) => Ok(true),
+            _ => Err(IndexDamage::Counts { of: "shards" }),
+        }
+    }
+}
+
+impl ShardSections {
+    /// Takes its sections, but the paths, which lie further behind.
+    pub(crate) fn take(
+        sections: &mut SectionCursor,
+        counts: SectionCounts,
+    ) -> Result<Self, IndexDamage> {
+        let SectionCounts {
+            samples,
+            size_bytes,
+            shards,
+            page_bytes,
+            ..
+        } = counts;
+        let wide = |at: Range<usize>| WordArray {
+            at: at.start,
+            wide: true,
+        };
+        let offsets = wide(sections.next([samples, 8, 1], "parts")?);
+        let sizes = WordArray {
+            at: sections
+                .next([samples, u64::from(size_bytes), 1], "parts")?
+                .start,
+            wide: size_bytes == 8,
+        };
+        let firsts = wide(sections.next([shards, 8, 1], "shards")?);
+        let shard_ends = wide(sections.next([shards, 8, 1], "shards")?);
+        let pages = PageSection::take(sections, shards, page_bytes)?;
+        Ok(Self {
+            shards: usize::try_from(shards).map_err(|_| IndexDamage::Counts { of: "shards" })?,
+            offsets,
+            sizes,
+            firsts,
+            shard_ends,
+            shard_paths: 0..0,
+            pages,
+        })
+    }
+
+    pub(crate) fn take_paths(
+        &mut self,
+        sections: &mut SectionCursor,
+        counts: SectionCounts,
+    ) -> Result<(), IndexDamage> {
+        self.shard_paths = sections.next([counts.shard_path_bytes, 1, 1], "shard path bytes")?;
+        Ok(())
+    }
+
+    /// Everything that the accessors rely on: paths that are some, first samples
+    /// that rise from 0, parts that end.
+    pub(crate) fn check(&self, bytes: &[u8], samples: usize) -> Result<(), IndexDamage> {
+        let damaged = |number: usize, what| IndexDamage::Shard {
+            number: number as u64,
+            what,
+        };
+        let paths = bytes.get(self.shard_paths.clone()).unwrap_or_default();
+        let (mut path_at, mut first) = (0, 0);
+        for number in 0..self.shards {
+            let end = self.shard_ends.unsigned(bytes, number).unwrap_or(0);
+            if end <= path_at || end > paths.len() as u64 {
+                return Err(damaged(number, "path's place"));
+            }
+            path_at = end;
+            let this = self.firsts.unsigned(bytes, number).unwrap_or(u64::MAX);
+            if this < first || this > samples as u64 || (number == 0 && this != 0) {
+                return Err(damaged(number, "first sample"));
+            }
+            first = this;
+        }
+        if path_at != paths.len() as u64 || paths.contains(&0) {
+            return Err(IndexDamage::Counts {
+                of: "shard path bytes",
+            });
+        }
+        if let Some(pages) = self.pages {
+            pages.check(bytes, self.shards())?;
+        }
+        for id in 0..samples {
+            let end = self.offsets.unsigned(bytes, id).and_then(|at| {
+                let bytes = self.sizes.unsigned(bytes, id)?;
+                at.checked_add(bytes)
+            });
+            if end.is_none() {
+                return Err(IndexDamage::Sample {
+                    id: id as u64,
+                    what: "place in its shard",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shards(&self) -> u64 {
+        self.shards as u64
+    }
+
+    /// The page that a shard is; none where it is a file.
+    pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
+        self.pages?.get(bytes, number)
+    }
+
+    pub(crate) fn shard_path<'a>(&self, bytes: &'a [u8], number: u64) -> Option<&'a [u8]> {
+        let number = usize::try_from(number).ok().filter(|&n| n < self.shards)?;
+        let start = match number.checked_sub(1) {
+            Some(before) => self.shard_ends.unsigned(bytes, before)?,
+            None => 0,
+        };
+        let end = self.shard_ends.unsigned(bytes, number)?;
+        bytes
+            .get(self.shard_paths.clone())?
+            .get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    /// How many samples each shard has, and where the last of their bytes lies.
+    pub(crate) fn extents(&self, bytes: &[u8], samples: usize) -> Vec<ShardExtent> {
+        let first = |number: usize| match number < self.shards {
+            true => self.firsts.unsigned(bytes, number).unwrap_or(0) as usize,
+            false => samples,
+        };
+        let end = |id| Some(self.offsets.unsigned(bytes, id)? + self.sizes.unsigned(bytes, id)?);
+        let extent = |number| {
+            let ids = first(number)..first(number + 1);
+            ShardExtent {
+                samples: ids.len() as u64,
+                end: ids.filter_map(end).max().unwrap_or(0),
+            }
+        };
+        (0..self.shards).map(extent).collect()
+    }
+
+    /// Where a sample lies whose id is one.
+    pub(crate) fn part(&self, bytes: &[u8], id: usize) -> Option<SampleLocation> {
+        // The last shard whose first sample is not behind this one: empty shards
+        // have the first sample of the next.
+        let (mut low, mut high) = (0, self.shards);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.firsts.unsigned(bytes, middle)? <= id as u64 {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Some(SampleLocation {
+            shard: low.checked_sub(1)? as u64,
+            at: self.offsets.unsigned(bytes, id)?,
+            bytes: self.sizes.unsigned(bytes, id)?,
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! Folders without pictures that other tools wrote: databases, records, archives.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::content::kind_of;
+use super::file_kind::{EXPORT, ForeignKind, SCENE};
+use crate::data::index::cifar;
+
+/// Entries of a folder that are looked at, and files that are opened.
+const MOST_NAMES: usize = 10_000;
+const MOST_OPENED: usize = 32;
+
+/// What lies in a folder without pictures that somebody may have meant: a fragment such as `it
+/// holds an LMDB database (data.mdb): ...`.
+pub(crate) fn of_folder(root: &Path) -> Option<String> {
+    let held = held(root, root).or_else(|| {
+        let below = names(root).into_iter().map(|name| root.join(name));
+        below
+            .filter(|path| path.is_dir())
+            .take(MOST_OPENED)
+            .find_map(|path| held(root, &path))
+    })?;
+    Some(format!("it holds {}: {}", held.what, held.fix))
+}
+
+/// What a folder is by the files in it, named from `root` on.
+fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
+    let names = names(folder);
+    let has = |name: &str| names.iter().any(|known| known == name);
+    let ends = |end: &str| {
+        let mut ending = names
+            .iter()
+            .filter(|name| name.as_bytes().ends_with(end.as_bytes()));
+        ending.next()
+    };
+    let path = |name: &OsStr| {
+        let path = folder.join(name);
+        path.strip_prefix(root).map_or(path.clone(), Path::to_owned)
+    };
+    let named = |what: &str, name: &OsStr, fix: &str| {
+        let what = format!("{what} ({})", path(name).display());
+        Some(ForeignKind::new(what, fix))
+    };
+    if cifar::is_named(folder) {
+        let fix = "give a PaddleClas config of Cifar10 or Cifar100 as `recipe`";
+        return Some(ForeignKind::new("CIFAR's batches", fix));
+    }
+    const SCENES: [&str; 2] = ["transforms.json", "transforms_train.json"];
+    if let Some(name) = SCENES.into_iter().find(|name| has(name)) {
+        return named("a scene", name.as_ref(), SCENE);
+    }
+    if has("dataset_dict.json") {
+        return Some(of_dict(folder, &names));
+    }
+    if has("state.json") && ends(".arrow").is_some() {
+        let what = "a data set of Hugging Face's save_to_disk (state.json)";
+        let shown = folder.display();
+        let fix = format!(
+            "write it as Parquet (Python: datasets.load_from_disk('{shown}').to_parquet(\
+             'NAME.parquet')), and give this"
+        );
+        return Some(ForeignKind::new(what, fix));
+    }
+    if has("data.mdb") {
+        return named("an LMDB database", "data.mdb".as_ref(), EXPORT);
+    }
+    if let Some(name) = ends(".tfrecord").or_else(|| records_of_parts(&names)) {
+        let fix = "write their pictures to a folder or to tar shards, and give these";
+        return named("TFRecord files", name, fix);
+    }
+    if has("index.json")
+        && let Some(kind) = kind_of(&folder.join("index.json"))
+    {
+        return named(&kind.what, "index.json".as_ref(), &kind.fix);
+    }
+    // What says most stands in front of JSON and text beside it.
+    let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+    paths.sort_by_key(|path| {
+        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        ["json", "txt", "xml", "md", "yaml"]
+            .iter()
+            .any(|known| extension == *known)
+    });
+    let mut files = paths
+        .into_iter()
+        .filter(|path| path.is_file())
+        .take(MOST_OPENED);
+    let (path, kind) = files.find_map(|path| Some((path.clone(), kind_of(&path)?)))?;
+    let shown = path.strip_prefix(root).unwrap_or(&path).display();
+    Some(ForeignKind::new(
+        format!("{shown}, which is {}", kind.what),
+        kind.fix,
+    ))
+}
+
+/// Several data sets, each in a folder.
+fn of_dict(folder: &Path, names: &[OsString]) -> ForeignKind {
+    let is_one = |name: &&OsString| folder.join(name).join("dataset_info.json").is_file();
+    let splits: Vec<_> = names
+        .iter()
+        .filter(is_one)
+        .map(|name| name.to_string_lossy())
+        .collect();
+    let train = splits.iter().find(|name| name.starts_with("train"));
+    let first = train.or(splits.first()).map_or("train", |name| name);
+    let shown = folder.display();
+    ForeignKind::new(
+        format!(
+            "data sets of Hugging Face's save_to_disk (dataset_dict.json: {})",
+            splits.join(", ")
+        ),
+        format!(
+            "write the one that you want as Parquet (Python: \
+             datasets.load_from_disk('{shown}')['{first}'].to_parquet('{first}.parquet')), and \
+             give this"
+        ),
+    )
+}
+
+/// A name such as `train.tfrecord-00000-of-00010`.
+fn records_of_parts(names: &[OsString]) -> Option<&OsString> {
+    names.iter().find(|name| {
+        let name = name.to_string_lossy();
+        name.contains(".tfrecord-")
+    })
+}
+
+/// Names in a folder by their bytes, hidden ones left out.
+fn names(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.take(MOST_NAMES).map(|entry| entry.file_name());
+    let mut names: Vec<_> = names
+        .filter(|name| !name.as_bytes().starts_with(b"."))
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,309 @@
+//! Packed pages of files: where one lies, and its bytes once it is unpacked. Those of Parquet
+//! files are compressed; those of CIFAR's batches are pictures whose colours lie apart.
+//!
+//! Used in workers, and in the consumer where it reads headers, makes an index or has zero
+//! workers. All decompressors are Rust. Without the feature `parquet` there are none, and a
+//! compressed page is a fault. Never in here: maps, what a page holds.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::error::{FaultKind, SampleFault};
+use crate::picture::npy;
+#[cfg(feature = "parquet")]
+use crate::sys::panics::catch_panic;
+
+/// The largest page that is unpacked, in bytes, and the largest that it may be in its file.
+pub(crate) const MOST_PAGE: u64 = 512 << 20;
+
+/// How a page is packed. The numbers are those of the sealed index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageCodec {
+    Snappy = 1,
+    Gzip = 2,
+    Lz4 = 3,
+    Zstd = 4,
+    /// A picture of CIFAR: 32 x 32 red, then green, then blue.
+    Planar = 5,
+    /// The same, each byte a character of UTF-8.
+    PlanarText = 6,
+}
+
+/// The side of a picture of CIFAR.
+const SIDE: usize = 32;
+/// Bytes of such a picture as an array of NumPy, which it is unpacked to.
+pub(crate) const PLANAR_BYTES: u64 = (npy::HEADER_BYTES + 3 * SIDE * SIDE) as u64;
+
+impl PageCodec {
+    pub(crate) fn of(number: u64) -> Option<Self> {
+        let all = [
+            Self::Snappy,
+            Self::Gzip,
+            Self::Lz4,
+            Self::Zstd,
+            Self::Planar,
+            Self::PlanarText,
+        ];
+        all.into_iter().find(|codec| *codec as u64 == number)
+    }
+}
+
+/// A page: bytes of a file that become others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PackedPage {
+    /// Where it begins in its file.
+    pub(crate) at: u64,
+    /// Its bytes there.
+    pub(crate) packed: u64,
+    /// Its bytes once it is unpacked.
+    pub(crate) unpacked: u64,
+    pub(crate) codec: PageCodec,
+}
+
+impl PackedPage {
+    /// Puts into `out` what `packed` is, once it is unpacked: as many bytes as the page says.
+    /// Allocates that many, and what the decompressor holds beside them.
+    ///
+    /// # Errors
+    /// Bytes that are no such page, and a page over [`MOST_PAGE`].
+    pub(crate) fn unpack(&self, packed: &[u8], out: &mut Vec<u8>) -> Result<(), SampleFault> {
+        out.clear();
+        if self.unpacked > MOST_PAGE || self.packed > MOST_PAGE {
+            return Err(FaultKind::TooLarge.fault(
+                "its page of the Parquet file is larger than 512 MiB: write the file again with \
+                 smaller row groups",
+            ));
+        }
+        let len = self.unpacked as usize;
+        if out.capacity() < len {
+            // By itself it would be twice as large, and copied.
+            *out = Vec::new();
+            out.try_reserve_exact(len)
+                .map_err(|_| FaultKind::Unreadable.fault("no memory for its page"))?;
+        }
+        out.resize(len, 0);
+        match self.codec {
+            PageCodec::Planar | PageCodec::PlanarText => planar(self.codec, packed, out),
+            PageCodec::Snappy | PageCodec::Gzip | PageCodec::Lz4 | PageCodec::Zstd => {
+                self.unpack_into(packed, out)
+            }
+        }
+    }
+
+    #[cfg(feature = "parquet")]
+    fn unpack_into(&self, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
+        let len = out.len();
+        // These are decoders of strangers' bytes: one that panics has a broken page.
+        match catch_panic(|| by_codec(self.codec, packed, out)) {
+            Some(Ok(bytes)) if bytes == len => Ok(()),
+            Some(Ok(bytes)) => Err(broken(format!("{bytes} bytes in place of {len}"))),
+            Some(Err(what)) => Err(broken(what)),
+            None => Err(broken("its decoder panicked".to_owned())),
+        }
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn unpack_into(&self, _: &[u8], _: &mut [u8]) -> Result<(), SampleFault> {
+        Err(FaultKind::Unsupported.fault(
+            "lies in a compressed page of a Parquet file: build featherload with the feature \
+             parquet",
+        ))
+    }
+}
+
+/// An array of NumPy of a picture whose colours lie apart.
+fn planar(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
+    let fault = || {
+        FaultKind::Corrupt
+            .fault("its batch of CIFAR does not hold a picture there: make the index again")
+    };
+    let Some((header, pixels)) = out.split_at_mut_checked(npy::HEADER_BYTES) else {
+        return Err(fault());
+    };
+    let side = SIDE as u32;
+    header.copy_from_slice(&npy::header((side, side), 3));
+    let area = SIDE * SIDE;
+    let mut written = 0;
+    let mut write = |byte: u8| {
+        let (channel, pixel) = (written / area, written % area);
+        written += 1;
+        match pixels.get_mut(3 * pixel + channel) {
+            Some(to) if channel < 3 => {
+                *to = byte;
+                Ok(())
+            }
+            _ => Err(fault()),
+        }
+    };
+    match codec {
+        PageCodec::PlanarText => {
+            for c in std::str::from_utf8(packed).map_err(|_| fault())?.chars() {
+                write(u8::try_from(c).map_err(|_| fault())?)?;
+            }
+        }
+        _ => packed.iter().try_for_each(|byte| write(*byte))?,
+    }
+    match written == 3 * area {
+        true => Ok(()),
+        false => Err(fault()),
+    }
+}
+
+/// The bytes of a page as they lie in its file, which is as long as the page's end.
+pub(crate) fn read_page(file: &File, page: &PackedPage) -> io::Result<Vec<u8>> {
+    // A page over the limit is refused by `unpack`, and not read.
+    let len = match page.packed {
+        len @ 0..=MOST_PAGE => len as usize,
+        _ => return Ok(Vec::new()),
+    };
+    let mut packed = Vec::new();
+    packed
+        .try_reserve_exact(len)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    packed.resize(len, 0);
+    file.read_exact_at(&mut packed, page.at)?;
+    Ok(packed)
+}
+
+/// The bytes of a sample in a page that is unpacked.
+pub(crate) fn slice_page<'a>(
+    unpacked: &'a [u8],
+    range: &Range<u64>,
+) -> Result<&'a [u8], SampleFault> {
+    let place = usize::try_from(range.start)
+        .ok()
+        .zip(usize::try_from(range.end).ok());
+    place
+        .and_then(|(start, end)| unpacked.get(start..end))
+        .ok_or_else(|| {
+            let (end, len) = (range.end, unpacked.len());
+            FaultKind::Truncated.fault(format!(
+                "its page has {len} bytes, and the picture ends at {end}"
+            ))
+        })
+}
+
+#[cfg(feature = "parquet")]
+fn broken(what: String) -> SampleFault {
+    // Words of a decoder.
+    let what: String = what.chars().take(200).collect();
+    FaultKind::Corrupt.fault(format!(
+        "its page of the Parquet file cannot be unpacked ({what})"
+    ))
+}
+
+/// Fills `out`, or its front; how many bytes were had.
+#[cfg(feature = "parquet")]
+fn by_codec(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
+    match codec {
+        // Are no compressed pages.
+        PageCodec::Planar | PageCodec::PlanarText => Err("is a picture of CIFAR".to_owned()),
+        PageCodec::Snappy => snap::raw::Decoder::new()
+            .decompress(packed, out)
+            .map_err(|e| e.to_string()),
+        PageCodec::Gzip => fill(flate2::read::MultiGzDecoder::new(packed), out),
+        PageCodec::Lz4 => lz4_flex::block::decompress_into(packed, out).map_err(|e| e.to_string()),
+        PageCodec::Zstd => {
+            let decoder =
+                ruzstd::decoding::StreamingDecoder::new(packed).map_err(|e| e.to_string())?;
+            fill(decoder, out)
+        }
+    }
+}
+
+/// Reads until `out` is full, or nothing is left.
+#[cfg(feature = "parquet")]
+fn fill(mut from: impl std::io::Read, out: &mut [u8]) -> Result<usize, String> {
+    let mut filled = 0;
+    while filled < out.len() {
+        match from.read(&mut out[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn page(codec: PageCodec, packed: &[u8], unpacked: u64) -> PackedPage {
+        PackedPage {
+            at: 0,
+            packed: packed.len() as u64,
+            unpacked,
+            codec,
+        }
+    }
+
+    fn packed_by(codec: PageCodec, bytes: &[u8]) -> Vec<u8> {
+        match codec {
+            PageCodec::Planar | PageCodec::PlanarText => unreachable!("no compressed page"),
+            PageCodec::Snappy => snap::raw::Encoder::new().compress_vec(bytes).unwrap(),
+            PageCodec::Gzip => {
+                let level = flate2::Compression::default();
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            // A block of literals alone.
+            PageCodec::Lz4 => {
+                assert!((15..270).contains(&bytes.len()));
+                let head = [0xf0, (bytes.len() - 15) as u8];
+                [&head[..], bytes].concat()
+            }
+            PageCodec::Zstd => ruzstd::encoding::compress_to_vec(
+                bytes,
+                ruzstd::encoding::CompressionLevel::Fastest,
+            ),
+        }
+    }
+
+    const ALL: [PageCodec; 4] = [
+        PageCodec::Snappy,
+        PageCodec::Gzip,
+        PageCodec::Lz4,
+        PageCodec::Zstd,
+    ];
+
+    #[test]
+    fn a_page_comes_back_and_no_other_length_passes() {
+        let bytes: Vec<u8> = (0..200u8).map(|i| i % 7).collect();
+        for codec in ALL {
+            let packed = packed_by(codec, &bytes);
+            let mut out = vec![9; 3];
+            page(codec, &packed, 200).unpack(&packed, &mut out).unwrap();
+            assert_eq!(out, bytes, "{codec:?}");
+            let fault = page(codec, &packed, 201).unpack(&packed, &mut out);
+            assert_eq!(fault.unwrap_err().kind, FaultKind::Corrupt, "{codec:?}");
+            assert_eq!(PageCodec::of(codec as u64), Some(codec));
+        }
+        assert_eq!(PageCodec::of(0), None);
+    }
+
+    #[test]
+    fn broken_bytes_and_large_pages_are_faults() {
+        let bytes = [5; 100];
+        for codec in ALL {
+            let packed = packed_by(codec, &bytes);
+            let mut out = Vec::new();
+            for cut in 0..packed.len() {
+                let _ = page(codec, &packed, 100).unpack(&packed[..cut], &mut out);
+                let mut other = packed.clone();
+                other[cut] ^= 0x55;
+                let _ = page(codec, &packed, 100).unpack(&other, &mut out);
+                assert!(out.len() <= 100);
+            }
+            let fault = page(codec, &packed, 100).unpack(&packed[..3], &mut out);
+            assert_eq!(fault.unwrap_err().kind, FaultKind::Corrupt, "{codec:?}");
+            let fault = page(codec, &packed, MOST_PAGE + 1).unpack(&packed, &mut out);
+            assert_eq!(fault.unwrap_err().kind, FaultKind::TooLarge, "{codec:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Bytes on their way to the device, piece by piece, beside whatever else it does.
+//!
+//! In the consumer. Two pinned buffers in turn: one is filled while the other is copied, by a
+//! stream of their own.
+
+use std::sync::Arc;
+
+use super::context::{CudaContext, CudaEvent, CudaStream};
+use super::memory::{DeviceBuffer, HostBuffer};
+use crate::error::Result;
+
+/// Bytes of a piece.
+const PIECE: usize = 4 << 20;
+const TURNS: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct UploadStream {
+    stream: CudaStream,
+    turns: [UploadBuffer; TURNS],
+    next: usize,
+}
+
+#[derive(Debug)]
+struct UploadBuffer {
+    buffer: HostBuffer,
+    /// Behind the last copy out of it.
+    over: Option<CudaEvent>,
+}
+
+impl UploadStream {
+    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self> {
+        let turn = || {
+            Ok(UploadBuffer {
+                buffer: HostBuffer::new(context, PIECE, "images on their way")?,
+                over: None,
+            })
+        };
+        Ok(Self {
+            stream: CudaStream::new(context)?,
+            turns: [turn()?, turn()?],
+            next: 0,
+        })
+    }
+
+    /// Bytes of the host that are pinned.
+    pub(super) fn pinned_bytes(&self) -> usize {
+        TURNS * PIECE
+    }
+
+    /// Puts `len` bytes to byte `at` of a buffer. `fill` writes those from a place on.
+    ///
+    /// # Safety
+    /// Nothing may read or write these bytes of `to` before [`Uploads::record`]'s event is
+    /// over, and `to` must live until then.
+    pub(super) unsafe fn put(
+        &mut self,
+        to: &DeviceBuffer,
+        at: usize,
+        len: usize,
+        mut fill: impl FnMut(usize, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        for begin in (0..len).step_by(PIECE) {
+            let here = PIECE.min(len - begin);
+            let turn = &mut self.turns[self.next];
+            self.next = (self.next + 1) % TURNS;
+            if let Some(over) = turn.over.take() {
+                over.wait()?;
+            }
+            fill(begin, &mut turn.buffer.bytes_mut()[..here])?;
+            // SAFETY: `here` bytes of a pinned buffer that is not written before the event
+            // below is over; the target by this function's contract.
+            unsafe {
+                let from = turn.buffer.as_ptr();
+                self.stream.upload_at(to, at + begin, from, here)?;
+            }
+            turn.over = Some(self.stream.record()?);
+        }
+        Ok(())
+    }
+
+    /// An event behind all that was put so far.
+    pub(super) fn record(&self) -> Result<CudaEvent> {
+        self.stream.record()
+    }
+}
+
+impl Drop for UploadStream {
+    fn drop(&mut self) {
+        self.stream.drain();
+    }
+}

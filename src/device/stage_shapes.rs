@@ -1,0 +1,319 @@
+//! What a device stage is made for, and what that takes of the device. No driver is needed
+//! to compute it, so a forecast is the same on a machine without one.
+//!
+//! In the consumer.
+
+use super::choice::UploadMode;
+use super::crop_launch::KernelRow;
+use super::jpeg_part::PartLimits;
+use crate::error::{Error, Result};
+use crate::recipe::DataType;
+
+/// Rows of a launch: the third side of a grid.
+pub(crate) const MOST_ROWS: u32 = 65_535;
+/// Batches whose descriptors are on the device.
+pub(crate) const TURNS: usize = 2;
+/// What the driver gives memory of a device out in; it puts buffers of less than half
+/// of it together.
+pub(crate) const GRANULE: u64 = 2 << 20;
+/// What the kernel, streams and events take: 4 MiB on an H100 and an H200, and as much
+/// again for devices that nobody has measured.
+const DRIVER: u64 = 8 << 20;
+
+/// Where the rows of a batch lie in their slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowPlaces {
+    /// Bytes of a row, a multiple of 16: row `i` begins at `i` times this.
+    pub(crate) capacity: usize,
+    /// Bytes at a row's beginning that its tables lie in.
+    pub(crate) tables: usize,
+    /// Where the pixels of a row end at most, bytes, a multiple of 16. A coded crop may end behind.
+    pub(crate) pixels_end: usize,
+}
+
+impl RowPlaces {
+    /// Bytes of a row that are copied at most.
+    pub(crate) fn copied(self, upload: UploadMode) -> usize {
+        match upload {
+            UploadMode::InPlace => self.tables,
+            UploadMode::Copied => self.pixels_end,
+        }
+    }
+}
+
+/// Of crops.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CropShape {
+    /// Rows of a batch at most.
+    pub(crate) rows: usize,
+    /// Bytes that are copied of a batch at most, its descriptors apart.
+    pub(crate) source_bytes: usize,
+    /// Batches that have memory on the device at a time.
+    pub(crate) outputs: usize,
+    /// Bytes of a batch on the device, full.
+    pub(crate) output_bytes: usize,
+    pub(crate) dtype: DataType,
+    /// Memory for copied pixels too. Without it only [`Upload::InPlace`] is served.
+    pub(crate) copies: bool,
+    /// What JPEGs are decoded with; none = workers decode all.
+    pub(crate) jpegs: Option<JpegShape>,
+}
+
+/// Streams that decode JPEGs at a time: while pictures of one wait for their last chains, the
+/// others fill the device.
+pub(crate) const JPEG_LANES: usize = 4;
+/// Pictures of a part at most, and at least.
+const PART: std::ops::RangeInclusive<usize> = 8..=64;
+/// Bytes of coded data that a part has room for, for each of its pictures: of 1,000 ImageNet photos
+/// the mean is 110,000.
+const CODED: usize = 128 << 10;
+/// Pixels of windows that a part has room for, for each of its pictures: the mean is 216,000 of
+/// whole ImageNet photos and 105,000 of their random crops.
+const WINDOW: usize = 112 << 10;
+
+/// Bytes of a row that the pixels of a crop, and a coded crop in their place, take at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegRoom {
+    pub(crate) pixels: usize,
+    pub(crate) coded: usize,
+    /// Pixels of windows that a part has room for in any case, as
+    /// [`window_pixels`](super::jpeg_part::window_pixels) counts them.
+    pub(crate) window: usize,
+}
+
+/// The parts in which JPEGs are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegParts {
+    /// Pictures of a part.
+    pub(crate) pictures: usize,
+    /// As [`JpegRoom::window`].
+    pub(crate) window: usize,
+}
+
+/// What JPEGs are decoded with on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JpegShape {
+    /// Of a part.
+    pub(crate) limits: PartLimits,
+    /// What a row has room for at most.
+    pub(crate) room: JpegRoom,
+    /// Rows of a batch at most.
+    pub(crate) rows: usize,
+    /// Bytes of a row at most.
+    pub(crate) row_bytes: usize,
+    /// Bytes of the tables of a row at most.
+    pub(crate) row_tables: usize,
+}
+
+impl JpegShape {
+    /// The pictures of a part, the usual number first: fewer take less memory.
+    pub(crate) fn parts(rows: usize) -> impl Iterator<Item = usize> {
+        let usual = (rows / 2).clamp(*PART.start(), *PART.end());
+        let halves = std::iter::successors(Some(usual), |pictures| Some(pictures / 2));
+        halves.take_while(|pictures| pictures >= PART.start())
+    }
+
+    /// Parts that there may be room for, the best first: of fewer pictures, then of smaller windows.
+    pub(crate) fn all_parts(rows: usize, window: usize) -> impl Iterator<Item = JpegParts> {
+        let halves = std::iter::successors(Some(window), |window| {
+            (*window > 0).then_some(match window / 2 {
+                small if small < WINDOW => 0,
+                half => half,
+            })
+        });
+        halves.flat_map(move |window| {
+            Self::parts(rows).map(move |pictures| JpegParts { pictures, window })
+        })
+    }
+
+    /// The same with parts of half as many pictures; none where they are the smallest.
+    pub(crate) fn smaller(&self) -> Option<Self> {
+        let pictures = self.limits.pictures / 2;
+        (pictures >= *PART.start()).then(|| Self {
+            limits: Self::limits(pictures, self.room),
+            ..*self
+        })
+    }
+
+    /// What each picture is within, whatever the size of parts: so who decodes a file does not
+    /// follow from memory.
+    pub(crate) fn of_pictures(room: JpegRoom) -> PartLimits {
+        Self::limits(*PART.start(), room)
+    }
+
+    /// What a part of so many pictures may hold, whose rows have this room.
+    pub(crate) fn limits(pictures: usize, room: JpegRoom) -> PartLimits {
+        // A crop that was decoded at half its size counts four times, and large pictures are
+        // decoded at a quarter, too. At an eighth there are no coefficients. A part has room for two
+        // of long files: they came 1.2 times as fast as one by one.
+        let (count, times) = match room.coded > room.pixels {
+            true => (2, 16),
+            false => (1, 4),
+        };
+        let largest = times * room.pixels / 3;
+        PartLimits {
+            pictures,
+            rows: (pictures * CODED).max(count * room.coded),
+            pixels: (pictures * WINDOW).max(count * largest).max(room.window),
+        }
+    }
+
+    /// Rows that the launches of a part cover at most, those between its pictures too: a usual
+    /// batch and some of others. Pictures that lie further apart are in several parts.
+    pub(crate) fn lane_rows(&self) -> usize {
+        self.rows.min(4 * self.limits.pictures) + self.limits.pictures
+    }
+
+    /// Bytes of a lane's tables.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.lane_rows() * self.row_tables
+    }
+
+    /// Bytes of the host that all lanes have pinned.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        let part = self.limits.memory();
+        let rows = self.lane_rows() * size_of::<KernelRow>();
+        let of_lane = 2 * (part.descriptors + part.errors + rows);
+        (JPEG_LANES * of_lane + self.row_bytes) as u64
+    }
+
+    /// Most bytes of the device that all lanes take.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        let part = self.limits.memory();
+        let of_lane = [
+            part.rows,
+            part.descriptors,
+            part.work,
+            part.errors,
+            self.table_bytes(),
+            self.lane_rows() * size_of::<KernelRow>(),
+        ];
+        let of_lane: u64 = of_lane.iter().map(|bytes| granules(*bytes as u64)).sum();
+        // And the descriptor of a row that the CPU decodes again.
+        JPEG_LANES as u64 * of_lane + granules(size_of::<KernelRow>() as u64)
+    }
+}
+
+impl CropShape {
+    /// Most bytes of the device that a stage takes, its context apart.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        let descriptors = TURNS as u64 * granules(self.descriptor_bytes() as u64);
+        granules(self.source_bytes as u64)
+            + descriptors
+            + self.jpegs.map_or(0, |jpegs| jpegs.device_bytes())
+            + rows_bytes(self.outputs, self.output_bytes)
+    }
+
+    pub(crate) fn descriptor_bytes(&self) -> usize {
+        self.rows * size_of::<KernelRow>()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.rows == 0 || self.rows > MOST_ROWS as usize {
+            return Err(Error::config(format!(
+                "a batch of {} on a device: use 1 to {MOST_ROWS}",
+                self.rows
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// As [`CropShape::device_bytes`], of rows that workers finish.
+pub(crate) fn rows_bytes(outputs: usize, output_bytes: usize) -> u64 {
+    DRIVER + outputs as u64 * granules(output_bytes as u64)
+}
+
+/// As the driver gives memory out.
+pub(crate) fn granules(bytes: u64) -> u64 {
+    bytes.next_multiple_of(GRANULE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn shape() -> CropShape {
+        CropShape {
+            rows: 2,
+            source_bytes: 2048,
+            outputs: 1,
+            output_bytes: 2 * 4 * 8 * 3 * 4,
+            dtype: DataType::F32,
+            copies: true,
+            jpegs: None,
+        }
+    }
+
+    #[test]
+    fn shapes_that_cannot_be_launched_are_refused() {
+        assert!(shape().check().is_ok());
+        for rows in [0, 65_536] {
+            let wrong = CropShape { rows, ..shape() };
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn every_buffer_is_counted_in_what_the_driver_gives() {
+        // The driver's own, tables, descriptors twice, a batch.
+        assert_eq!(shape().device_bytes(), (8 + 2 + 4 + 2) << 20);
+        let larger = CropShape {
+            outputs: 3,
+            output_bytes: (2 << 20) + 1,
+            ..shape()
+        };
+        assert_eq!(larger.device_bytes(), (8 + 2 + 4 + 3 * 4) << 20);
+        assert_eq!(rows_bytes(0, 9), 8 << 20);
+        const ROOM: JpegRoom = JpegRoom {
+            pixels: 853_000,
+            coded: 853_000,
+            window: 0,
+        };
+        for pictures in JpegShape::parts(256) {
+            let jpegs = JpegShape {
+                limits: JpegShape::limits(pictures, ROOM),
+                room: ROOM,
+                rows: 256,
+                row_bytes: 870_000,
+                row_tables: 1 << 14,
+            };
+            let with = CropShape {
+                jpegs: Some(jpegs),
+                ..shape()
+            };
+            assert_eq!(
+                with.device_bytes() - shape().device_bytes(),
+                jpegs.device_bytes()
+            );
+            assert!(jpegs.device_bytes() < (480 << 20) * pictures as u64 / 64 + (200 << 20));
+        }
+    }
+
+    #[test]
+    fn parts_become_smaller_by_halves() {
+        let parts = |rows| JpegShape::parts(rows).collect::<Vec<_>>();
+        assert_eq!(parts(256), [64, 32, 16, 8]);
+        assert_eq!(parts(64), [32, 16, 8]);
+        assert_eq!((parts(1), parts(40)), (vec![8], vec![20, 10]));
+        let all: Vec<_> = JpegShape::all_parts(32, 5 * WINDOW)
+            .map(|parts| (parts.pictures, parts.window))
+            .collect();
+        let (half, quarter) = (5 * WINDOW / 2, 5 * WINDOW / 4);
+        let wanted = [5 * WINDOW, half, quarter, 0].map(|window| [(16, window), (8, window)]);
+        assert_eq!(all, wanted.as_flattened());
+        assert_eq!(JpegShape::all_parts(1, 0).count(), 1);
+    }
+
+    #[test]
+    fn a_part_has_room_for_a_window() {
+        let room = JpegRoom {
+            pixels: 853_000,
+            coded: 853_000,
+            window: 0,
+        };
+        let with = |window| JpegShape::limits(8, JpegRoom { window, ..room }).pixels;
+        assert_eq!((with(0), with(1000)), (4 * 853_000 / 3, 4 * 853_000 / 3));
+        assert_eq!(with(12 << 20), 12 << 20);
+    }
+}

@@ -1,0 +1,223 @@
+//! The decoder alone: the same files in the same order, decoded by a bare loop
+//! from maps that stay mapped into one reused buffer, with no resize, no ring,
+//! no output. What a loader is measured against.
+//!
+//! Runs in processes of its own, which `measure::ceiling` makes. `maps`: where the
+//! bytes of each file are; `copy`: raw pictures, which are copied.
+
+mod copy;
+mod file_maps;
+
+use std::time::{Duration, Instant};
+
+use self::copy::CopyWork;
+use self::file_maps::FileMaps;
+use crate::cut::stored_picture::StoredPicture;
+use crate::data::index::Index;
+use crate::error::{Error, Result, SampleFault};
+use crate::picture::jpeg;
+use crate::picture::jpeg::{JpegDecoder, JpegScratch};
+use crate::picture::{FileFormat, PictureLimits, PixelBox};
+use crate::plan::{EpochPlan, PositionRandom};
+use crate::recipe::SampleProgram;
+use crate::recipe::steps::OpStep;
+
+/// How much of each picture the ceiling decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CeilingPart {
+    /// All of it, to RGB at full size, by the loader's own decoder.
+    Full,
+    /// What the recipe's boxes need, at the scales that the recipe allows.
+    Crop,
+    /// None of it: raw pictures, copied from populated maps into memory of `room`
+    /// bytes, in a circle.
+    Copy { room: u64 },
+}
+
+/// One process's share of the decoding.
+pub(crate) struct CeilingLoop {
+    index: Index,
+    plan: EpochPlan,
+    work: CeilingWork,
+    /// Next row of the stream of all epochs, and how far apart ours are.
+    next: u64,
+    step: u64,
+}
+
+/// What is done to each picture.
+enum CeilingWork {
+    Decode(Box<DecodeWork>),
+    Copy(CopyWork),
+}
+
+struct DecodeWork {
+    maps: FileMaps,
+    program: SampleProgram,
+    /// At the recipe's boxes and scales, not whole.
+    crops: bool,
+    decoder: JpegDecoder,
+    scratch: JpegScratch,
+    steps: Vec<OpStep>,
+}
+
+impl CeilingLoop {
+    /// Share `share.0` of `share.1`. Maps every file of the index.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no JPEG (for [`CeilingPart::Copy`] no raw picture).
+    pub(crate) fn new(
+        index: Index,
+        plan: EpochPlan,
+        program: SampleProgram,
+        part: CeilingPart,
+        share: (u64, u64),
+    ) -> Result<Self> {
+        index.check_local("the decoder alone is measured, which gets none")?;
+        let work = match part {
+            CeilingPart::Copy { room } => CeilingWork::Copy(CopyWork::new(&index, room)?),
+            CeilingPart::Full | CeilingPart::Crop => CeilingWork::Decode(Box::new(DecodeWork {
+                maps: FileMaps::of(&index, FileFormat::Jpeg)?,
+                program,
+                crops: part == CeilingPart::Crop,
+                decoder: JpegDecoder::new(&PictureLimits::default()),
+                scratch: JpegScratch::default(),
+                steps: Vec::new(),
+            })),
+        };
+        Ok(Self {
+            index,
+            plan,
+            work,
+            next: share.0,
+            step: share.1,
+        })
+    }
+
+    /// Decodes for `limit` and says how many pictures it took how long.
+    pub(crate) fn run(&mut self, limit: Duration) -> Result<(u64, Duration)> {
+        let began = Instant::now();
+        let mut images = 0;
+        while began.elapsed() < limit {
+            self.decode_next()?;
+            images += 1;
+        }
+        Ok((images, began.elapsed()))
+    }
+
+    fn decode_next(&mut self) -> Result<()> {
+        let batch = u64::from(self.plan.options().batch);
+        let per_epoch = self.index.len();
+        let (epoch, at) = (self.next / per_epoch, self.next % per_epoch);
+        self.next += self.step;
+        let mark = self.plan.mark(epoch, at / batch);
+        let row = self.plan.row_at(mark, (at % batch) as u32);
+        let failed = |fault: SampleFault| Error::Sample {
+            id: row.id,
+            path: self.index.path(row.id),
+            fault,
+        };
+        match &mut self.work {
+            CeilingWork::Copy(copies) => copies.copy(row.id),
+            CeilingWork::Decode(decode) => {
+                let seed = self.plan.options().seed;
+                let part = self.index.pixel_box(row.id);
+                decode.decode(
+                    row.id,
+                    part,
+                    &PositionRandom::new(seed, epoch, row.position),
+                )
+            }
+        }
+        .map_err(failed)
+    }
+}
+
+impl DecodeWork {
+    fn decode(
+        &mut self,
+        id: u64,
+        part: Option<PixelBox>,
+        random: &PositionRandom,
+    ) -> Result<(), SampleFault> {
+        let bytes = self.maps.bytes(id);
+        let header = jpeg::read_header(bytes)?;
+        let stored = StoredPicture {
+            size: (header.width, header.height),
+            orientation: (header.orientation).in_mode(self.program.orientation, FileFormat::Jpeg),
+            cost: header.decoding(),
+            pixel_box: None,
+        }
+        .with_box(part)?;
+        self.steps.clear();
+        if self.crops {
+            let steps = &mut self.steps;
+            self.program
+                .steps(stored.upright_size(), None, random, steps)?;
+        }
+        let cut = stored.plan_decode(&self.program, &self.steps);
+        let decoded =
+            self.decoder
+                .decode_region(bytes, &header, cut.scale, cut.window, &mut self.scratch);
+        std::hint::black_box(decoded?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+    use crate::data::index::FolderOptions;
+    use crate::picture::jpeg::fixtures;
+    use crate::picture::jpeg::fixtures::Sampling;
+    use crate::plan::OrderOptions;
+    use crate::recipe::Recipe;
+
+    /// One picture of 6 x 8, and beside it a link to nothing, a FIFO, and an
+    /// empty file.
+    fn folder() -> (tempfile::TempDir, Index) {
+        let dir = tempfile::tempdir().unwrap();
+        let jpeg = fixtures::jpeg(8, 6, Sampling::S444);
+        std::fs::write(dir.path().join("0.jpg"), jpeg).unwrap();
+        symlink("absent", dir.path().join("1.jpg")).unwrap();
+        nix::unistd::mkfifo(&dir.path().join("2.jpg"), Mode::S_IRWXU).unwrap();
+        std::fs::write(dir.path().join("3.jpg"), b"").unwrap();
+        let index = Index::folder(dir.path(), &FolderOptions::default());
+        (dir, index.unwrap().0)
+    }
+
+    #[test]
+    fn the_ceiling_refuses_what_it_cannot_decode_and_names_it() {
+        let (dir, index) = folder();
+        let refusal = |index: Index| {
+            let plan = EpochPlan::new(index.len(), OrderOptions::default()).unwrap();
+            let program = SampleProgram::compile(&Recipe::train224()).unwrap();
+            match CeilingLoop::new(index, plan, program, CeilingPart::Full, (0, 1)) {
+                Ok(_) => panic!("it is not refused"),
+                Err(e) => {
+                    assert!(e.is_usage(), "{e}");
+                    e.to_string()
+                }
+            }
+        };
+        let said = refusal(index);
+        assert!(said.contains("1.jpg (sample 1) cannot be opened"), "{said}");
+        for (name, bytes, word) in [
+            ("1.jpg", None, "2.jpg (sample 1) is a FIFO"),
+            ("2.jpg", None, "3.jpg (sample 1) is empty"),
+            ("3.jpg", Some(b"no picture"), "3.jpg (sample 1) is no JPEG"),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            if let Some(bytes) = bytes {
+                std::fs::write(&path, bytes).unwrap();
+            }
+            let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
+            let said = refusal(index);
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}

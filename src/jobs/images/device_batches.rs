@@ -1,0 +1,640 @@
+//! From a batch in a slot to one on a device.
+//!
+//! In the consumer. Opened behind the start of the pool, so that workers fill the
+//! first slots while the device is made ready. A slot is free again once the device
+//! has read it: looked at in each `next` (`device_pool`), no thread does it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cut::crop_row::RowContents;
+use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
+use crate::device::cuda::{CropStage, CudaContext, JpegThread, RowsStage};
+use crate::device::jpeg_part::PartLimits;
+use crate::device::stage_shapes::{
+    CropShape, JpegParts, JpegRoom, JpegShape, RowPlaces, rows_bytes,
+};
+use crate::device::{Device, DeviceMemory, DeviceRows, DeviceTimes, UploadMode};
+use crate::error::{Error, Result};
+use crate::jobs::images::batch::{Batch, BatchStorage, RowsExtent};
+use crate::jobs::images::coded_batch::{BatchOutline, BatchRows, CpuJob, OpenCodedBatch};
+use crate::jobs::images::jpeg_batches::{
+    self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
+};
+use crate::plan::{EpochPlan, RowStatus};
+use crate::pool::batch_request::BatchRequest;
+use crate::pool::filled_batch::FilledBatch;
+use crate::pool::pool_report::PoolReport;
+use crate::pool::ring::Ring;
+use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
+use crate::recipe::{CropRule, RowExtent, SampleProgram};
+use crate::sys::clock::RunningClock;
+
+/// How long to sleep while every batch on the device is held.
+const LOOK: Duration = Duration::from_millis(1);
+/// A device decodes a batch in a few milliseconds. When it takes longer than this it hangs.
+const DECODE_LIMIT: Duration = Duration::from_secs(20);
+
+/// A device, and what makes batches on it.
+#[derive(Debug)]
+pub(crate) struct DeviceBatches {
+    // In this order: it writes into the stage's batches.
+    jpegs: Option<Jpegs>,
+    context: Arc<CudaContext>,
+    stage: DeviceStage,
+    /// Batches that may be on the device at a time.
+    outputs: usize,
+    /// Runs while live batches hold all of them.
+    held: Option<RunningClock>,
+    /// Slots of the ring, and bytes of each.
+    slots: usize,
+    slot_bytes: u64,
+    planned: u64,
+    /// What was used of the device, by whomever, right after the context was made, and
+    /// since then once all of it was taken.
+    at_context: u64,
+    at_start: u64,
+}
+
+/// How the batch of a slot lies there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotContents {
+    /// Bytes of the slot that hold rows, where workers finish them.
+    used: usize,
+    /// Height and width, where all rows have one.
+    size: (u32, u32),
+}
+
+impl SlotContents {
+    pub(crate) fn of(batch: &Batch) -> Result<Self> {
+        Ok(match &batch.extent {
+            RowsExtent::Equal { height, width, .. } => Self {
+                used: batch.shape()?.iter().product::<usize>() * batch.dtype.size(),
+                size: (*height as u32, *width as u32),
+            },
+            RowsExtent::Own { bytes, .. } => Self {
+                used: *bytes,
+                size: (0, 0),
+            },
+        })
+    }
+}
+
+/// # Errors
+/// When the batch lies in none.
+pub(crate) fn slot_of(storage: BatchStorage) -> Result<HeldSlot> {
+    match storage {
+        BatchStorage::Slot(slot) => Ok(slot),
+        BatchStorage::Own(_) | BatchStorage::Device(_) => Err(Error::Device {
+            what: "a batch that lies in no slot of the ring".into(),
+        }),
+    }
+}
+
+#[derive(Debug)]
+enum DeviceStage {
+    /// Rows as workers finished them.
+    Rows(RowsStage),
+    Crops(Box<CropMaker>),
+}
+
+/// Rows that the kernel of crops makes.
+#[derive(Debug)]
+struct CropMaker {
+    stage: CropStage,
+    rule: CropRule,
+    read: UploadMode,
+    /// Of the last batch.
+    rows: Vec<KernelRow>,
+}
+
+/// What a device is opened for.
+pub(crate) struct DeviceSpec<'a> {
+    pub(crate) program: &'a SampleProgram,
+    pub(crate) plan: &'a EpochPlan,
+    pub(crate) upload: UploadMode,
+    /// Batches on the device at a time.
+    pub(crate) outputs: usize,
+    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    pub(crate) jpegs: Option<JpegParts>,
+}
+
+/// Batches on a device at a time, with so many slots: one is made while another is held.
+pub(crate) fn outputs(depth: u32) -> u32 {
+    depth.max(2)
+}
+
+/// Who decodes JPEGs on a device, and who decodes once more what it flags.
+#[derive(Debug)]
+struct Jpegs {
+    thread: JpegThread,
+    cpu: Arc<CpuJob>,
+    /// What every part holds.
+    parts: PartLimits,
+}
+
+/// What runs on a device cannot have.
+///
+/// # Errors
+/// No workers.
+pub(crate) fn check_workers(device: Device, workers: u32) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    if workers == 0 {
+        return Err(Error::config(format!(
+            "{device} reads slots that workers fill, and there are 0 workers: use at least 1"
+        )));
+    }
+    Ok(())
+}
+
+impl DeviceSpec<'_> {
+    /// Height, width and rows of each kind of batch.
+    fn batches(&self) -> Vec<((u32, u32), u32)> {
+        let scales: Vec<_> = self.plan.scales().collect();
+        match self.program.extent {
+            RowExtent::Fixed { height, width } if scales.is_empty() => {
+                vec![((height, width), self.plan.most_rows())]
+            }
+            _ => scales,
+        }
+    }
+
+    /// Of crops.
+    fn shape(&self, rule: CropRule) -> CropShape {
+        let batches = self.batches();
+        let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
+            let of = batches
+                .iter()
+                .map(|(size, rows)| *rows as usize * bytes(*size));
+            of.max().unwrap_or(0)
+        };
+        CropShape {
+            rows: self.plan.most_rows() as usize,
+            source_bytes: most(&|size| places(rule, size).copied(self.upload)),
+            outputs: self.outputs,
+            output_bytes: most(&|size| self.program.row_bytes(size) as usize),
+            dtype: self.program.output_format.dtype,
+            copies: self.upload == UploadMode::Copied,
+            jpegs: self.jpeg_shape(),
+        }
+    }
+
+    /// What the device decodes with; none = workers decode all.
+    fn jpeg_shape(&self) -> Option<JpegShape> {
+        let rule = self.program.crops?;
+        let (parts, room) = (self.jpegs?, self.row_room()?);
+        let batches = self.batches();
+        let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
+            let all = batches.iter().map(|(size, _)| bytes(*size));
+            all.max().unwrap_or(0)
+        };
+        Some(JpegShape {
+            limits: JpegShape::limits(parts.pictures, room),
+            room,
+            rows: self.plan.most_rows() as usize,
+            row_bytes: most(&|size| places(rule, size).capacity),
+            row_tables: most(&|size| places(rule, size).tables),
+        })
+    }
+
+    /// Of a row of crops at most.
+    fn row_room(&self) -> Option<JpegRoom> {
+        let rule = self.program.crops?;
+        let rooms = self
+            .batches()
+            .into_iter()
+            .map(|(size, _)| rule.row_bytes(size));
+        rooms
+            .map(|room| JpegRoom {
+                pixels: room.pixels,
+                coded: room.coded,
+                window: self.jpegs.map_or(0, |parts| parts.window),
+            })
+            .reduce(|a, b| JpegRoom {
+                pixels: a.pixels.max(b.pixels),
+                coded: a.coded.max(b.coded),
+                ..a
+            })
+    }
+
+    /// What the device decodes of pictures; none = workers decode all.
+    pub(crate) fn jpeg_limits(&self) -> Option<PartLimits> {
+        self.jpegs.and(self.row_room()).map(JpegShape::of_pictures)
+    }
+
+    /// Bytes of the host that a run has pinned for JPEGs, beside the ring.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.jpeg_shape().map_or(0, |jpegs| jpegs.pinned_bytes())
+    }
+
+    /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
+    /// of a slot of the ring.
+    pub(crate) fn device_bytes(&self, slot_bytes: u64) -> u64 {
+        match self.program.crops {
+            Some(rule) => self.shape(rule).device_bytes(),
+            None => rows_bytes(self.outputs, slot_bytes as usize),
+        }
+    }
+}
+
+/// Starts what decodes JPEGs: beside the start of workers.
+///
+/// # Errors
+/// No further thread.
+pub(crate) fn start_jpegs(ordinal: u32) -> Result<JpegThread> {
+    JpegThread::start(ordinal, DECODE_LIMIT)
+}
+
+fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
+    let room = rule.row_bytes(size);
+    RowPlaces {
+        capacity: room.row_bytes(),
+        tables: room.pixels_at(),
+        pixels_end: room.pixels_end(),
+    }
+}
+
+impl DeviceBatches {
+    /// Opens the device, pins the ring, and takes all the memory that the run has there.
+    /// `jpegs`: the decoder that was started, and who decodes what it flags.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(crate) fn open(
+        ordinal: u32,
+        ring: Arc<Ring>,
+        work: &DeviceSpec<'_>,
+        mut jpegs: Option<(JpegThread, Arc<CpuJob>)>,
+    ) -> Result<Self> {
+        let context = match &mut jpegs {
+            Some((thread, _)) => thread.context()?,
+            None => CudaContext::open(ordinal)?,
+        };
+        let shape = ring.layout().shape();
+        let slot_bytes = shape.slot_bytes;
+        let stage = match work.program.crops {
+            None => DeviceStage::Rows(RowsStage::new(
+                &context,
+                ring,
+                work.outputs,
+                slot_bytes as usize,
+            )?),
+            Some(rule) => DeviceStage::Crops(Box::new(CropMaker {
+                stage: CropStage::new(&context, ring, work.shape(rule))?,
+                rule,
+                read: work.upload,
+                rows: Vec::new(),
+            })),
+        };
+        let mut this = Self {
+            jpegs: None,
+            stage,
+            outputs: work.outputs,
+            held: None,
+            slots: shape.slots as usize,
+            slot_bytes,
+            planned: work.device_bytes(slot_bytes),
+            at_context: context.used_bytes_at_start(),
+            at_start: 0,
+            context,
+        };
+        if let (Some((mut thread, cpu)), Some(shape)) = (jpegs, work.jpeg_shape()) {
+            // Behind all that cannot do with less memory.
+            thread.start_decoder(shape)?;
+            let parts = JpegShape::of_pictures(shape.room);
+            this.jpegs = Some(Jpegs { thread, cpu, parts });
+        }
+        this.at_start = this.used_bytes()?;
+        Ok(this)
+    }
+
+    /// Of the device, since its context was made.
+    fn used_bytes(&self) -> Result<u64> {
+        let free = self.context.free_bytes()?;
+        Ok(self.context.free_bytes_at_start().saturating_sub(free))
+    }
+
+    /// Slots of the ring.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Bytes of a slot.
+    pub(crate) fn slot_bytes(&self) -> u64 {
+        self.slot_bytes
+    }
+
+    /// Adds what the CPU has counted of rows that it decoded again.
+    pub(crate) fn add_redecoded_to(&self, report: &mut PoolReport) {
+        if let Some(jpegs) = &self.jpegs {
+            jpegs.cpu.add_to(report);
+        }
+    }
+
+    /// Where the device's time went.
+    pub(crate) fn times(&self) -> DeviceTimes {
+        let mut times = match &self.stage {
+            DeviceStage::Rows(stage) => stage.times(),
+            DeviceStage::Crops(crops) => crops.stage.times(),
+        };
+        if let Some(jpegs) = &self.jpegs {
+            times.jpegs = jpegs.thread.times();
+        }
+        times
+    }
+
+    /// What the device's memory is used for.
+    ///
+    /// # Errors
+    /// When the device does not answer.
+    pub(crate) fn memory(&self) -> Result<DeviceMemory> {
+        Ok(DeviceMemory {
+            upload: match &self.stage {
+                DeviceStage::Rows(_) => UploadMode::Copied,
+                DeviceStage::Crops(crops) => crops.read,
+            },
+            planned_bytes: self.planned,
+            at_context_bytes: self.at_context,
+            at_start_bytes: self.at_start,
+            used_bytes: self.used_bytes()?,
+            pinned_bytes: match &self.stage {
+                DeviceStage::Rows(stage) => stage.pinned_bytes(),
+                DeviceStage::Crops(crops) => crops.stage.pinned_bytes(),
+            } as u64,
+        })
+    }
+
+    /// Gives back the slots that were read, waits until one is free for workers, and
+    /// until there is memory for a batch; false when that takes longer than `most`. The
+    /// `limit` counts through such calls.
+    ///
+    /// # Errors
+    /// `SlotsHeld` when live batches hold all of it for `limit`; a device error.
+    pub(crate) fn make_room(&mut self, limit: Duration, most: Duration) -> Result<bool> {
+        self.reap()?;
+        while self.under_way() >= self.slots {
+            self.wait_one()?;
+        }
+        let began = Instant::now();
+        while !self.has_room() {
+            let waited = self.held.get_or_insert_with(RunningClock::start).read(LOOK);
+            if waited >= limit {
+                self.held = None;
+                return Err(Error::SlotsHeld {
+                    what: format!(
+                        "all {} batches on the device are held, and none was dropped within \
+                         {limit:?}: drop batches earlier, or raise `depth` above {}",
+                        self.outputs, self.outputs
+                    ),
+                });
+            }
+            if began.elapsed() >= most {
+                return Ok(false);
+            }
+            std::thread::sleep(LOOK);
+            self.reap()?;
+        }
+        self.held = None;
+        Ok(true)
+    }
+
+    /// Batches that may be on the device at a time.
+    pub(crate) fn outputs(&self) -> u32 {
+        self.outputs as u32
+    }
+
+    /// As [`Self::make_room`], without waiting: true when there is room.
+    pub(crate) fn has_room_now(&mut self) -> Result<bool> {
+        self.reap()?;
+        Ok(self.has_room() && self.under_way() < self.slots)
+    }
+
+    /// Waits until every slot under way was read.
+    pub(crate) fn wait_all(&mut self) -> Result<()> {
+        while self.wait_one()? {}
+        Ok(())
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        match &mut self.stage {
+            DeviceStage::Rows(stage) => stage.reap()?,
+            DeviceStage::Crops(crops) => crops.stage.reap()?,
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the oldest slot under way was read, and gives it back; false when
+    /// there is none.
+    pub(crate) fn wait_one(&mut self) -> Result<bool> {
+        match &mut self.stage {
+            DeviceStage::Rows(stage) => stage.wait_one(),
+            DeviceStage::Crops(crops) => crops.stage.wait_one(),
+        }
+    }
+
+    /// Whether the device decodes some of the rows.
+    pub(crate) fn decodes(&self) -> bool {
+        self.jpegs.is_some()
+    }
+
+    /// See [`jpeg_batches::end`].
+    pub(crate) fn finish_decode(
+        &mut self,
+        batch: ClosedBatch,
+        most: Duration,
+    ) -> Result<DecodeOutcome> {
+        let (jpegs, _) = self.decoding()?;
+        jpeg_batches::finish_batch(&mut jpegs.thread, batch, most)
+    }
+
+    fn under_way(&self) -> usize {
+        match &self.stage {
+            DeviceStage::Rows(stage) => stage.under_way(),
+            DeviceStage::Crops(crops) => crops.stage.under_way(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match &self.stage {
+            DeviceStage::Rows(stage) => stage.has_room(),
+            DeviceStage::Crops(crops) => crops.stage.has_room(),
+        }
+    }
+
+    /// Puts a batch that lies in a slot on the device. The slot is free once it was read.
+    ///
+    /// # Errors
+    /// A device error, or a malformed row.
+    pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
+        let laid = SlotContents::of(&batch)?;
+        let slot = Arc::new(slot_of(batch.storage)?);
+        let rows = self.put_slot(slot, (&laid, &batch.status), program)?;
+        Ok(Batch {
+            storage: BatchStorage::Device(rows),
+            ..batch
+        })
+    }
+
+    /// As [`Self::put`], of a slot that somebody may keep.
+    pub(crate) fn put_slot(
+        &mut self,
+        slot: Arc<HeldSlot>,
+        (laid, status): (&SlotContents, &[RowStatus]),
+        program: &SampleProgram,
+    ) -> Result<DeviceRows> {
+        match &mut self.stage {
+            DeviceStage::Rows(stage) => stage.submit_rows(slot, laid.used),
+            DeviceStage::Crops(crops) => {
+                let CropMaker {
+                    stage,
+                    rule,
+                    read,
+                    rows,
+                } = &mut **crops;
+                let at = places(*rule, laid.size);
+                let masked = |row: usize| status[row].is_masked();
+                described(&slot, *rule, laid.size, status.len(), masked, rows)?;
+                let emission = KernelEmission::new(&program.output_format, laid.size);
+                stage.submit(slot, rows, at, &emission, *read)
+            }
+        }
+    }
+
+    /// Opens a batch that workers are filling: the device decodes its coded rows as they come.
+    /// `size`: height and width of its rows; `tries`: attempts behind a row's first.
+    ///
+    /// # Errors
+    /// A device that fails; no memory for a batch.
+    pub(crate) fn open_batch(
+        &mut self,
+        (place, slot): (BatchRequest, WatchedSlot),
+        size: (u32, u32),
+        tries: u32,
+        program: &SampleProgram,
+    ) -> Result<OpenCodedBatch> {
+        let (jpegs, crops) = self.decoding()?;
+        let emission = KernelEmission::new(&program.output_format, size);
+        let target = crops.stage.reserve(place.rows as usize, &emission)?;
+        let outline = BatchOutline {
+            place,
+            tries,
+            rule: crops.rule,
+            size,
+            parts: jpegs.parts,
+        };
+        let rows = Arc::new(BatchRows::new(slot, outline, jpegs.cpu.clone()));
+        let row_bytes = program.row_bytes(size) as usize;
+        let laid = (places(crops.rule, size), emission, row_bytes);
+        jpegs.thread.open(rows.clone(), target.clone(), laid)?;
+        Ok(OpenCodedBatch {
+            place,
+            target,
+            rows,
+        })
+    }
+
+    /// Closes a batch that was opened, now that workers have filled it: its other rows are put
+    /// on the device.
+    ///
+    /// # Errors
+    /// A device error, or a malformed row.
+    pub(crate) fn close_batch(
+        &mut self,
+        opened: OpenCodedBatch,
+        filled: FilledBatch,
+        size: (u32, u32),
+        program: &SampleProgram,
+    ) -> Result<ClosedBatch> {
+        opened.rows.close();
+        let (_, crops) = self.decoding()?;
+        let RowSplit { rows, coded } = split_rows(&filled, crops.rule, size)?;
+        let FilledBatch {
+            place,
+            rows: held,
+            bad,
+        } = filled;
+        if place != opened.place {
+            return Err(Error::Device {
+                what: format!(
+                    "batch {} to be decoded, and batch {} was opened",
+                    place.number, opened.place.number
+                ),
+            });
+        }
+        let slot = slot_of(BatchStorage::from(held))?;
+        let at = places(crops.rule, size);
+        let emission = KernelEmission::new(&program.output_format, size);
+        let (stage, read) = (&mut crops.stage, crops.read);
+        stage.begin(slot, &rows, at, &emission, read, opened.target)?;
+        Ok(ClosedBatch {
+            place,
+            bad,
+            rows: coded,
+        })
+    }
+
+    fn decoding(&mut self) -> Result<(&mut Jpegs, &mut CropMaker)> {
+        match (&mut self.jpegs, &mut self.stage) {
+            (Some(jpegs), DeviceStage::Crops(crops)) => Ok((jpegs, crops)),
+            _ => Err(Error::Device {
+                what: "coded rows, of a run whose workers decode all".into(),
+            }),
+        }
+    }
+
+    /// The rows of the oldest batch that was begun, and whose coded rows are done.
+    ///
+    /// # Errors
+    /// A device error.
+    pub(crate) fn take_rows(&mut self) -> Result<DeviceRows> {
+        match &mut self.stage {
+            DeviceStage::Crops(crops) => crops.stage.finish(),
+            DeviceStage::Rows(_) => Err(Error::Device {
+                what: "the end of a batch that was not begun".into(),
+            }),
+        }
+    }
+
+    /// Lets go of batches that nobody wants: those that were opened, and so many that were
+    /// closed and not finished.
+    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, begun: usize) {
+        if let Some(jpegs) = &mut self.jpegs {
+            // Of a device that fails nothing is used any more.
+            let _ = jpegs.thread.cancel_batches();
+        }
+        opened.for_each(drop);
+        for _ in 0..begun {
+            let _ = self.take_rows();
+        }
+    }
+}
+
+/// What the kernel is told of the rows of a slot, every number checked. `masked`: whether a
+/// row holds no sample.
+fn described(
+    slot: &HeldSlot,
+    rule: CropRule,
+    size: (u32, u32),
+    count: usize,
+    masked: impl Fn(usize) -> bool,
+    rows: &mut Vec<KernelRow>,
+) -> Result<()> {
+    let room = rule.row_bytes(size);
+    rows.clear();
+    for n in 0..count {
+        if masked(n) {
+            rows.push(KernelRow {
+                flags: MASKED,
+                ..KernelRow::default()
+            });
+            continue;
+        }
+        let begin = n * room.row_bytes();
+        let read = header_of(|to| slot.copy(begin, to), room, size, RowContents::Pixels);
+        let row = read.and_then(|header| kernel_row(&header, begin, room, rule));
+        rows.push(row.map_err(|why| destroyed_row(n as u32, &why))?);
+    }
+    Ok(())
+}

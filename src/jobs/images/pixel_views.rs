@@ -1,0 +1,215 @@
+//! Views of a batch's pixels: one tensor, or a table with rows; and their elements.
+//!
+//! In the consumer. Borrows; copies no pixels. Never in here: what a row is for.
+
+use half::{bf16, f16};
+
+use crate::cut::row_descriptor::RowDescriptor;
+use crate::error::{Error, Result};
+use crate::recipe::{DataType, MemoryLayout};
+
+/// A Rust type that batches may hold: `u8`, [`struct@f16`], [`bf16`] or `f32`.
+pub trait PixelElement: sealed::Sealed + bytemuck::AnyBitPattern {
+    /// The recipe's name of it.
+    const DTYPE: DataType;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u8 {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
+    impl Sealed for f32 {}
+}
+
+impl PixelElement for u8 {
+    const DTYPE: DataType = DataType::U8;
+}
+
+impl PixelElement for f16 {
+    const DTYPE: DataType = DataType::F16;
+}
+
+impl PixelElement for bf16 {
+    const DTYPE: DataType = DataType::Bf16;
+}
+
+impl PixelElement for f32 {
+    const DTYPE: DataType = DataType::F32;
+}
+
+/// The elements behind `bytes`, which are of type `dtype`.
+pub(crate) fn cast<T: PixelElement>(dtype: DataType, bytes: &[u8]) -> Result<&[T]> {
+    if T::DTYPE != dtype {
+        return Err(Error::config(format!(
+            "the batch holds {dtype}, not {} (see Recipe::with_dtype)",
+            T::DTYPE
+        )));
+    }
+    bytemuck::try_cast_slice(bytes)
+        .map_err(|e| Error::protocol(format!("the slot is not aligned for {dtype}: {e}")))
+}
+
+/// What a batch says that is asked for one tensor, and is none.
+pub(crate) fn no_tensor() -> Error {
+    Error::config(
+        "rows of this batch have their own sizes, so they are not one tensor: use Batch::row or \
+         Pixels::packed, or add a resize or a crop to the recipe",
+    )
+}
+
+/// The pixels of a batch, where the workers wrote them.
+///
+/// [`Pixels::as_slice`] is enough for a recipe whose rows have one size. Code for any
+/// recipe looks which it is:
+///
+/// ```
+/// # fn show(batch: &featherload::Batch) -> featherload::Result<()> {
+/// use featherload::batch::Pixels;
+/// use featherload::f16;
+///
+/// match batch.pixels()? {
+///     Pixels::Dense(tensor) => {
+///         let values = tensor.as_slice::<f16>()?;
+///         println!("{:?}: {} values", tensor.shape(), values.len());
+///     }
+///     Pixels::Packed(rows) => {
+///         println!("{} rows in {} bytes", rows.descriptors().len(), rows.bytes().len());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum BatchPixels<'a> {
+    /// Rows of one size: one tensor. What most recipes end in.
+    Dense(DensePixels<'a>),
+    /// Rows of their own sizes behind a table: recipes without resize and crop.
+    Packed(PackedPixels<'a>),
+}
+
+impl<'a> BatchPixels<'a> {
+    /// All elements of the one tensor.
+    ///
+    /// # Errors
+    /// When the batch holds another type than `T`, or rows have sizes of their own.
+    pub fn as_slice<T: PixelElement>(self) -> Result<&'a [T]> {
+        self.dense()?.as_slice()
+    }
+
+    /// All bytes of either: [`DensePixels::bytes`] or [`PackedPixels::bytes`].
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Dense(pixels) => pixels.bytes(),
+            Self::Packed(pixels) => pixels.bytes(),
+        }
+    }
+
+    /// The one tensor.
+    ///
+    /// # Errors
+    /// When rows have sizes of their own, equal or not.
+    pub fn dense(self) -> Result<DensePixels<'a>> {
+        match self {
+            Self::Dense(pixels) => Ok(pixels),
+            Self::Packed(_) => Err(no_tensor()),
+        }
+    }
+
+    /// Table and rows.
+    ///
+    /// # Errors
+    /// When all rows have one size.
+    pub fn packed(self) -> Result<PackedPixels<'a>> {
+        match self {
+            Self::Packed(pixels) => Ok(pixels),
+            Self::Dense(_) => Err(Error::config(
+                "rows of this batch have one size: use Pixels::dense",
+            )),
+        }
+    }
+}
+
+/// One dense tensor: rows one behind the other.
+#[derive(Debug, Clone, Copy)]
+pub struct DensePixels<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) shape: [usize; 4],
+    pub(crate) dtype: DataType,
+    pub(crate) layout: MemoryLayout,
+}
+
+impl<'a> DensePixels<'a> {
+    /// Length of each axis, in the order of [`DensePixels::layout`].
+    #[must_use]
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Distance between neighbours along each axis, in elements: always dense.
+    #[must_use]
+    pub fn strides(&self) -> [usize; 4] {
+        let s = self.shape;
+        [s[1] * s[2] * s[3], s[2] * s[3], s[3], 1]
+    }
+
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+
+    /// All elements.
+    ///
+    /// # Errors
+    /// When the batch holds another type than `T`.
+    pub fn as_slice<T: PixelElement>(&self) -> Result<&'a [T]> {
+        cast(self.dtype, self.bytes)
+    }
+
+    /// The bytes of all elements, in the machine's byte order; aligned for the dtype.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// Rows of their own sizes in one piece, so that one copy brings all of it elsewhere.
+/// One row's elements are [`Row::as_slice`](crate::batch::Row::as_slice).
+#[derive(Debug, Clone, Copy)]
+pub struct PackedPixels<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) table: &'a [RowDescriptor],
+    pub(crate) dtype: DataType,
+    pub(crate) layout: MemoryLayout,
+}
+
+impl<'a> PackedPixels<'a> {
+    /// Where each row lies in [`PackedPixels::bytes`].
+    #[must_use]
+    pub fn descriptors(&self) -> &'a [RowDescriptor] {
+        self.table
+    }
+
+    /// A [`RowDescriptor`] for each row of a full batch, then the rows, each at the
+    /// offset that its descriptor says. What lies between rows means nothing.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    #[must_use]
+    pub fn layout(&self) -> MemoryLayout {
+        self.layout
+    }
+}

@@ -1,0 +1,388 @@
+//! The bytes of one sample, for as long as it needs them: a file, a part of a shard, or a
+//! part of a packed page of a Parquet file.
+//!
+//! Runs in workers (mapped: of files at most one, of shards the last few) and in
+//! the consumer with zero workers or for what a device flags (read into a reused buffer: the
+//! library installs no SIGBUS handler there). Opened without blocking and only when it
+//! is a regular file, so a FIFO or a device in a data set cannot hang a worker.
+//!
+//! A packed page is unpacked when a sample of it is asked for, and stays until one of another
+//! page is. One page is held, and never more.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use memmap2::{Mmap, MmapOptions};
+
+use crate::data::index::Index;
+use crate::data::packed_page::{PackedPage, read_page, slice_page};
+use crate::error::{self, FaultKind, SampleFault};
+use crate::jobs::open_shards::{AccessPattern, MappedShard, OpenShards};
+use crate::jobs::sample::KEEP;
+use crate::pool::job::JobProcess;
+use crate::pool::worker::sigbus;
+use crate::sys::regular_file::open_regular;
+
+/// How files are brought into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputMode {
+    Map,
+    Read,
+}
+
+impl InputMode {
+    /// Workers map: one of them may end by a file that shrinks.
+    pub(crate) fn of(runs_in: JobProcess) -> Self {
+        match runs_in {
+            JobProcess::Worker => Self::Map,
+            JobProcess::Consumer => Self::Read,
+        }
+    }
+}
+
+/// Opens samples one after the other.
+#[derive(Debug)]
+pub(crate) struct SampleInput {
+    mode: InputMode,
+    /// Most bytes of a sample that is taken.
+    max_bytes: u64,
+    buffer: Vec<u8>,
+    path: Vec<u8>,
+    pattern: AccessPattern,
+    /// Whether shards stay open.
+    keeps_shards_open: bool,
+    mapped: OpenShards<MappedShard>,
+    read: OpenShards<File>,
+    /// The packed page that was used last: its number, and its bytes.
+    page: Option<u64>,
+    unpacked: Vec<u8>,
+}
+
+/// The bytes of the sample that is open now.
+pub(crate) enum InputBytes<'a> {
+    /// Of a file, which is unmapped when this is dropped.
+    File(LiveMap<Mmap>),
+    /// Of a shard, which stays mapped.
+    Part(LiveMap<&'a [u8]>),
+    Read(&'a [u8]),
+}
+
+/// A map, or a part of one, that is announced to the SIGBUS handler until this is dropped.
+pub(crate) struct LiveMap<T>(T);
+
+impl<T> Drop for LiveMap<T> {
+    fn drop(&mut self) {
+        sigbus::clear_live_map();
+    }
+}
+
+impl std::ops::Deref for InputBytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::File(map) => &map.0,
+            Self::Part(part) => part.0,
+            Self::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl SampleInput {
+    /// `pattern` says in which order parts of shards will be asked for.
+    pub(crate) fn new(mode: InputMode, max_bytes: u64, pattern: AccessPattern) -> Self {
+        Self {
+            keeps_shards_open: true,
+            mode,
+            max_bytes,
+            buffer: Vec::new(),
+            path: Vec::new(),
+            pattern,
+            mapped: OpenShards::new(),
+            read: OpenShards::new(),
+            page: None,
+            unpacked: Vec::new(),
+        }
+    }
+
+    /// The same, with no shard that stays open when a sample of it is done: one that is
+    /// removed takes its room until nobody has it open.
+    pub(crate) fn without_open_shards(self) -> Self {
+        Self {
+            keeps_shards_open: false,
+            ..self
+        }
+    }
+
+    /// Opens sample `id`.
+    pub(crate) fn open(&mut self, index: &Index, id: u64) -> Result<InputBytes<'_>, SampleFault> {
+        let (path, part) = index.locate(id, &mut self.path)?;
+        let Some(range) = part else {
+            return open_file(path, self.mode, self.max_bytes, &mut self.buffer);
+        };
+        check_length("the member", range.end - range.start, self.max_bytes)?;
+        let number = index.part(id).map_or(0, |part| part.shard);
+        if let Some(page) = index.page(number) {
+            if self.page != Some(number) {
+                self.page = None;
+                let packed = page.at..page.at + page.packed;
+                let (file, len) = index.open_shard(number, path)?;
+                if packed.end > len as u64 {
+                    return Err(cut_off(&packed, len as u64));
+                }
+                self.unpack(&file, &page)?;
+                self.page = Some(number);
+            }
+            return slice_page(&self.unpacked, &range).map(InputBytes::Read);
+        }
+        match self.mode {
+            InputMode::Map if !self.keeps_shards_open => {
+                let (file, len) = index.open_shard(number, path)?;
+                if range.end > len as u64 {
+                    return Err(cut_off(&range, len as u64));
+                }
+                live_map(&file, &range).map(InputBytes::File)
+            }
+            InputMode::Map => {
+                let pattern = self.pattern;
+                let shard = self.mapped.get(number, || {
+                    let (file, len) = index.open_shard(number, path)?;
+                    Ok(MappedShard::new(map(&file, &(0..len as u64))?, pattern))
+                })?;
+                let len = shard.map().len() as u64;
+                let part = usize::try_from(range.start)
+                    .ok()
+                    .zip(usize::try_from(range.end).ok())
+                    .map(|(start, end)| start..end)
+                    .filter(|_| range.end <= len)
+                    .ok_or_else(|| cut_off(&range, len))?;
+                shard.will_need(&part);
+                let map = shard.map();
+                let bytes = &map[part];
+                sigbus::set_live_map(map);
+                Ok(InputBytes::Part(LiveMap(bytes)))
+            }
+            InputMode::Read => {
+                let passing;
+                let file: &File = match self.keeps_shards_open {
+                    true => self
+                        .read
+                        .get(number, || Ok(index.open_shard(number, path)?.0))?,
+                    false => {
+                        passing = index.open_shard(number, path)?.0;
+                        &passing
+                    }
+                };
+                let buffer = emptied(&mut self.buffer);
+                buffer.resize((range.end - range.start) as usize, 0);
+                file.read_exact_at(buffer, range.start).map_err(|e| {
+                    match (e.kind(), file.metadata()) {
+                        (ErrorKind::UnexpectedEof, Ok(now)) => cut_off(&range, now.len()),
+                        _ => unreadable(e),
+                    }
+                })?;
+                Ok(InputBytes::Read(buffer))
+            }
+        }
+    }
+
+    fn unpack(&mut self, file: &File, page: &PackedPage) -> Result<(), SampleFault> {
+        let range = page.at..page.at + page.packed;
+        match self.mode {
+            InputMode::Map if page.packed > 0 => {
+                let packed = live_map(file, &range)?;
+                page.unpack(&packed.0, &mut self.unpacked)
+            }
+            InputMode::Map | InputMode::Read => {
+                let packed = read_page(file, page).map_err(unreadable)?;
+                page.unpack(&packed, &mut self.unpacked)
+            }
+        }
+    }
+}
+
+fn open_file<'a>(
+    path: &CStr,
+    mode: InputMode,
+    max_bytes: u64,
+    buffer: &'a mut Vec<u8>,
+) -> Result<InputBytes<'a>, SampleFault> {
+    let (fd, len) = open_regular(path)?;
+    check_length("the file", len as u64, max_bytes)?;
+    let file = File::from(fd);
+    match mode {
+        InputMode::Map => live_map(&file, &(0..len as u64)).map(InputBytes::File),
+        InputMode::Read => {
+            let buffer = emptied(buffer);
+            // By itself reading would double the buffer.
+            buffer
+                .try_reserve_exact(len)
+                .map_err(|_| unreadable(ErrorKind::OutOfMemory.into()))?;
+            // As long as it was when it was opened: it may be growing.
+            file.take(len as u64)
+                .read_to_end(buffer)
+                .map_err(unreadable)?;
+            Ok(InputBytes::Read(buffer))
+        }
+    }
+}
+
+/// A buffer of nothing, which is given back when it is large.
+fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
+    if buffer.capacity() > KEEP {
+        *buffer = Vec::new();
+    }
+    buffer.clear();
+    buffer
+}
+
+fn live_map(file: &File, range: &Range<u64>) -> Result<LiveMap<Mmap>, SampleFault> {
+    let map = map(file, range)?;
+    sigbus::set_live_map(&map);
+    Ok(LiveMap(map))
+}
+
+fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {
+    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let mut options = MmapOptions::new();
+    options.offset(range.start).len(len);
+    // SAFETY: the file may be changed by others while it is mapped. Changed
+    // bytes reach only the decoders, which take untrusted bytes; a shrunken file
+    // raises SIGBUS, which `sigbus` turns into a failed sample: `Input::open`
+    // announces each map before it hands out bytes of it. No reference outlives
+    // the sample.
+    unsafe { options.map(file) }.map_err(unreadable)
+}
+
+fn check_length(what: &str, len: u64, most: u64) -> Result<(), SampleFault> {
+    if len == 0 {
+        return Err(SampleFault::new(
+            FaultKind::Truncated,
+            format!("{what} is empty"),
+        ));
+    }
+    if len > most {
+        return Err(SampleFault::new(
+            FaultKind::TooLarge,
+            format!(
+                "{what} has {}, over max_scratch of {}: raise max_scratch",
+                error::size_rounded_up(len),
+                error::size_rounded_down(most)
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn cut_off(range: &Range<u64>, len: u64) -> SampleFault {
+    SampleFault::new(
+        FaultKind::Truncated,
+        format!(
+            "its shard has {len} bytes, and the member ends at {}",
+            range.end
+        ),
+    )
+}
+
+fn unreadable(e: std::io::Error) -> SampleFault {
+    SampleFault::new(FaultKind::Unreadable, format!("cannot be read: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::index::{Index, ListLabels, ListOptions};
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn both_modes_give_the_same_bytes_and_the_same_faults() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("a"), b"hello").unwrap();
+        std::fs::write(at("empty"), b"").unwrap();
+        std::fs::write(at("large"), b"6 byte").unwrap();
+        nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let list = at("list");
+        std::fs::write(&list, "a\nempty\nlarge\nfifo\nfolder\nabsent\n").unwrap();
+        let options = ListOptions {
+            labels: ListLabels::None,
+            ..ListOptions::default()
+        };
+        let (index, _) = Index::list(&list, &options).unwrap();
+        for mode in [InputMode::Map, InputMode::Read] {
+            let mut input = SampleInput::new(mode, 5, AccessPattern::Shuffled);
+            assert_eq!(&*input.open(&index, 0).unwrap(), b"hello");
+            for (id, kind) in [
+                (1, FaultKind::Truncated),
+                (2, FaultKind::TooLarge),
+                (3, FaultKind::NotRegular),
+                (4, FaultKind::NotRegular),
+                (5, FaultKind::Unreadable),
+            ] {
+                let fault = input.open(&index, id).err().unwrap();
+                assert_eq!(fault.kind, kind, "{mode:?} {}", fault.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_shards_are_the_same_in_both_modes_and_both_orders() {
+        let dir = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..9).map(|n| format!("{n}.tar")).collect();
+        let shards: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let bytes: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
+                std::fs::write(dir.path().join(name), &bytes).unwrap();
+                // Within a page, over pages, the last byte, one behind it, nothing.
+                let parts = [(3, 5), (4000, 9000), (19_999, 1), (19_999, 2), (7, 0)];
+                (name.as_str(), parts.to_vec())
+            })
+            .chain([("absent.tar", vec![(0, 1)])])
+            .collect();
+        let index = Index::of_parts(dir.path(), &shards);
+        for mode in [InputMode::Map, InputMode::Read] {
+            for (pattern, keeps) in [
+                (AccessPattern::Shuffled, true),
+                (AccessPattern::InOrder, true),
+                (AccessPattern::InOrder, false),
+            ] {
+                let input = SampleInput::new(mode, 9000, pattern);
+                let mut input = match keeps {
+                    true => input,
+                    false => input.without_open_shards(),
+                };
+                // More shards than stay open, twice.
+                for id in (0..45).chain(0..45) {
+                    let opened = input.open(&index, id);
+                    match id % 5 {
+                        0 => assert_eq!(&*opened.unwrap(), [3, 4, 5, 6, 7]),
+                        1 => {
+                            let bytes = opened.unwrap();
+                            assert_eq!(bytes.len(), 9000);
+                            assert_eq!(bytes[8999], (12_999 % 251) as u8);
+                        }
+                        2 => assert_eq!(&*opened.unwrap(), [(19_999 % 251) as u8]),
+                        3 => {
+                            let fault = opened.err().unwrap();
+                            assert_eq!(fault.kind, FaultKind::Truncated);
+                            assert!(fault.reason.contains("has 20000 bytes"), "{fault}");
+                            assert!(fault.reason.contains("ends at 20001"), "{fault}");
+                        }
+                        _ => {
+                            let fault = opened.err().unwrap();
+                            assert_eq!(fault.kind, FaultKind::Truncated);
+                        }
+                    }
+                }
+                let fault = input.open(&index, 45).err().unwrap();
+                assert_eq!(fault.kind, FaultKind::Unreadable);
+                assert!(fault.reason.starts_with("its shard cannot be opened"));
+            }
+        }
+    }
+}

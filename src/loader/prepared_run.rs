@@ -1,0 +1,330 @@
+//! What follows from options and data before a byte of the run is allocated:
+//! shared by the start of a run and by its forecast.
+//!
+//! In the consumer.
+
+use crate::data::index::{Index, ScanReport};
+use std::path::Path;
+
+use crate::data::sample_sizes::SampleSizes;
+use crate::data::survey;
+use crate::error::{Error, Result, size_rounded_down};
+use crate::forecast::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
+use crate::forecast::{MemoryLimit, RunMemory};
+use crate::jobs::images::batch_mixing;
+use crate::jobs::images::on_error::OnError;
+use crate::jobs::images::packing::SlotPacking;
+use crate::jobs::open_shards::MAPPED_SHARDS;
+use crate::loader::coded_room::CodedRoom;
+use crate::loader::sampler_table;
+use crate::loader::source::Source;
+use crate::loader::upload::{UploadChoice, UploadPlanner};
+use crate::picture::PictureLimits;
+use crate::plan::{EpochPlan, OrderOptions, SamplerTable};
+use crate::recipe::{RowExtent, SampleProgram};
+use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
+
+/// Names, order and room of a run.
+#[derive(Debug)]
+pub(super) struct PreparedRun {
+    pub(super) index: Index,
+    pub(super) scan: Option<ScanReport>,
+    /// What gets the shards, where they lie elsewhere.
+    pub(super) fetcher: Option<Fetcher>,
+    pub(super) plan: EpochPlan,
+    pub(super) packing: SlotPacking,
+    /// What runs for each sample: that which was wanted, with rows as the data set needs them.
+    pub(super) program: SampleProgram,
+    /// Pixels that a part of coded JPEGs needs room for, whatever its rows have room for.
+    windows: usize,
+    /// False where a device was to decode, and all files that were looked at are of other formats.
+    pub(super) has_jpegs: bool,
+    /// Those of the packing, for the job.
+    pub(super) sizes: Option<SampleSizes>,
+    /// Samples that are tried in the place of one that gives no pixels.
+    pub(super) tries: u32,
+    /// What the headers say, where they were asked for memory.
+    pub(super) scratch: Option<ScratchSurvey>,
+    /// What mixing takes.
+    mixing: MixingBytes,
+}
+
+/// What a [`Prepared`] is made from.
+pub(super) struct RunRequest<'a> {
+    /// The executable that helpers are started from, where it is named.
+    pub(super) helper: Option<&'a Path>,
+    pub(super) program: &'a SampleProgram,
+    pub(super) plan: &'a OrderOptions,
+    pub(super) sample_weights: Option<&'a [f64]>,
+    pub(super) limits: PictureLimits,
+    pub(super) on_error: OnError,
+    /// Whether all headers are read for the memory that they need.
+    pub(super) plans_memory: bool,
+    /// Where a device decodes JPEGs.
+    pub(super) coded_room: Option<CodedRoom>,
+}
+
+/// What the host's memory decides.
+pub(super) enum HostLimit {
+    None,
+    /// Whether the run fits.
+    Refuses(MemoryLimit),
+    /// The slots too, where nobody fixed their number.
+    LowersDepth(MemoryLimit),
+}
+
+/// What a run takes, within its limits.
+pub(super) struct MemoryDecision {
+    pub(super) memory: RunMemory,
+    /// How a device gets at what workers hand over, where there is one.
+    pub(super) upload: Option<UploadChoice>,
+    /// What made the slots fewer than asked for, in one line.
+    pub(super) lowered: Option<String>,
+    /// Why it does not begin: no limit holds the least that was tried.
+    pub(super) refusal: Option<Error>,
+}
+
+impl PreparedRun {
+    /// Reads names, and headers where something goes by them.
+    ///
+    /// # Errors
+    /// A data set that cannot be read, options that do not fit it.
+    pub(super) fn new(source: Source, wanted: &RunRequest<'_>) -> Result<Self> {
+        let (index, scan, fetcher) =
+            source.open_with_fetcher(wanted.helper, TarIndexPolicy::OfWholeSets)?;
+        if fetcher.is_none() {
+            index.check_local("this index alone does not get them")?;
+        }
+        if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
+            return Err(Error::option(
+                "on_error",
+                "substitutes may lie in any shard, and `fetch_limit` keeps only some of \
+                 them: use `on_error` skip, or a `fetch_limit` with room for all",
+            ));
+        }
+        let (program, limits) = (wanted.program, wanted.limits);
+        let options = &wanted.plan.with_shard_samples(index.samples_per_shard());
+        options.check(index.len())?;
+        match (&program.recipe().mixing, program.labelling_op()) {
+            // Labels that an operation draws fit: the recipe was checked.
+            (Some(mixing), None) => batch_mixing::check_labels(mixing, &index)?,
+            (_, Some(op)) => sampler_table::check_labelled_by(op, &options.sampler)?,
+            (None, None) => {}
+        }
+        if options.multi_scale.is_some() && !program.allows_batch_sizes() {
+            return Err(Error::config(
+                "multi_scale sets the size of rows, and this recipe does not set it last with \
+                 random_resized_crop, bounded_resized_crop or a resize to [height, width]: use \
+                 one of them, or remove multi_scale",
+            ));
+        }
+        if options.multi_scale.is_none()
+            && let Some(op) = program.size_dependent_op()
+        {
+            return Err(Error::config(format!(
+                "{op} has `sizes`, and without multi_scale all batches have one size: remove \
+                 sizes and magnitudes, or set multi_scale"
+            )));
+        }
+        let (table, mut sizes) = sampler_table::prepare(
+            &index,
+            options,
+            wanted.sample_weights,
+            &limits,
+            program.orientation,
+        )?;
+        let plan = EpochPlan::with_table(index.len(), options.clone(), table)?;
+        let mut worst = None;
+        if wanted.plans_memory {
+            let (most, all) =
+                ScratchSurvey::read_headers(&index, program, &limits, sizes_of_batches(options))?;
+            worst = Some(most);
+            sizes = Some(all);
+        }
+        match program.extent {
+            RowExtent::Fixed { .. } => sizes = None,
+            RowExtent::Own if sizes.is_none() => {
+                sizes = Some(survey::read_sizes(&index, &limits, program.orientation)?);
+            }
+            RowExtent::Own => {}
+        }
+        let for_job = sizes.as_ref().map(SampleSizes::try_clone).transpose()?;
+        let tries = wanted.on_error.tries(&plan);
+        let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
+        let with_room = wanted
+            .coded_room
+            .map(|coded| coded.of(program, &index, &limits, plan.most_rows()));
+        let has_jpegs = !matches!(with_room, Some(None));
+        let (program, windows) = with_room.flatten().unwrap_or_else(|| (program.clone(), 0));
+        let packing = SlotPacking::new(&program, plan.clone(), tries, limits, sizes)?;
+        Ok(Self {
+            index,
+            scan,
+            fetcher,
+            plan,
+            packing,
+            program,
+            windows,
+            has_jpegs,
+            sizes: for_job,
+            tries,
+            scratch: worst,
+            mixing,
+        })
+    }
+
+    /// What a device takes for the rows of this data set: nothing to decode JPEGs, where it has
+    /// none and that is not `needed`.
+    ///
+    /// # Errors
+    /// As [`Uploads::with_rows_of`].
+    pub(super) fn uploads<'b>(
+        &'b self,
+        uploads: Option<UploadPlanner<'_>>,
+        depth: RingDepth,
+        needed: bool,
+    ) -> Result<Option<UploadPlanner<'b>>> {
+        let of_data = |mut uploads: UploadPlanner<'_>| {
+            uploads.jpegs = uploads.jpegs.filter(|_| self.has_jpegs || needed);
+            uploads.with_program(&self.program, self.windows, depth, needed)
+        };
+        uploads.map(of_data).transpose()
+    }
+
+    /// Slots, and how a device gets at what workers hand over, within the device's
+    /// limit and the host's. Without headers as if no sample took any memory. What does
+    /// not fit comes with its refusal, which says what would.
+    ///
+    /// # Errors
+    /// Numbers of which no ring can be made.
+    pub(super) fn plan_memory(
+        &self,
+        wanted: &RunRequest<'_>,
+        workers: u32,
+        host: HostLimit,
+        asked: RingDepth,
+        uploads: Option<&UploadPlanner<'_>>,
+    ) -> Result<MemoryDecision> {
+        let mut ingredients = self.ingredients(workers);
+        let slot_bytes = ingredients.slot_bytes;
+        let mut depth = asked;
+        let mut lowered = None;
+        if let Some(uploads) = uploads {
+            let chosen = match uploads.choose(slot_bytes, depth) {
+                Ok(chosen) => chosen,
+                Err(refusal) => {
+                    return Ok(MemoryDecision {
+                        memory: ingredients.with_depth(depth.least_slots())?,
+                        upload: None,
+                        lowered: None,
+                        refusal: Some(refusal),
+                    });
+                }
+            };
+            ingredients.device = Some(chosen.bytes);
+            depth = depth.capped_at(chosen.depth);
+            lowered = uploads
+                .limit
+                .map(|bytes| is_lowered(asked, depth.most_slots(), "gpu_memory_limit", bytes))
+                .unwrap_or_default();
+        }
+        // With a device `reorder: fast` may change what workers hand over.
+        let faster = || match uploads {
+            Some(_) => None,
+            None => self.scratch_if_faster(wanted),
+        };
+        let (mut memory, refusal) = match host {
+            HostLimit::None => (ingredients.with_depth(depth.most_slots())?, None),
+            HostLimit::Refuses(limit) => {
+                ingredients.fit_limit(limit, RingDepth::Exactly(depth.most_slots()), &faster)?
+            }
+            HostLimit::LowersDepth(limit) => {
+                let (memory, refusal) = ingredients.fit_limit(limit, depth, &faster)?;
+                if memory.depth < depth.most_slots() {
+                    lowered = is_lowered(asked, memory.depth, limit.by, limit.bytes);
+                }
+                (memory, refusal)
+            }
+        };
+        let mut upload = None;
+        if let Some(uploads) = uploads {
+            // With fewer slots there may be room for another way.
+            let chosen = uploads.choose(slot_bytes, RingDepth::Exactly(memory.depth))?;
+            ingredients.device = Some(chosen.bytes);
+            memory = ingredients.with_depth(memory.depth)?;
+            upload = Some(chosen.choice);
+        }
+        Ok(MemoryDecision {
+            memory,
+            upload,
+            lowered: lowered.filter(|_| refusal.is_none()),
+            refusal,
+        })
+    }
+
+    /// What a worker needs under `reorder: fast`, where that is another order. Reads all headers
+    /// once more: for a run that is refused.
+    fn scratch_if_faster(&self, wanted: &RunRequest<'_>) -> Option<u64> {
+        self.scratch.as_ref()?;
+        let program = wanted.program.with_fast_order()?;
+        let sizes = sizes_of_batches(self.plan.options());
+        let (worst, _) =
+            ScratchSurvey::read_headers(&self.index, &program, &wanted.limits, sizes).ok()?;
+        Some(worst.scratch_bytes())
+    }
+
+    fn ingredients(&self, workers: u32) -> MemoryInputs {
+        let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
+        let table = self.plan.table().map_or(0, SamplerTable::bytes);
+        // Beside the index, which has them too.
+        let classes = self.index.classes().bytes().saturating_sub(FEW_CLASSES);
+        let worst = self.scratch.as_ref();
+        let shards = self.index.shard_bytes();
+        let of_shards = workers > 0 && shards.is_some();
+        // A packed page stays unpacked while its samples are used. Workers map what it was.
+        let pages = match workers {
+            0 => self.index.largest_page() + self.index.largest_packed(),
+            _ => self.index.largest_page(),
+        };
+        MemoryInputs {
+            workers,
+            batch: self.plan.most_rows(),
+            slot_bytes: self.packing.slot_bytes(),
+            row_bytes: self.packing.row_bytes(),
+            scratch_bytes: worst.map_or(0, ScratchSurvey::scratch_bytes),
+            input_bytes: worst
+                .filter(|_| !of_shards)
+                .map_or(0, |w| w.input_bytes)
+                .saturating_add(pages),
+            page_cache_bytes: shards.filter(|_| of_shards).map_or(0, |(all, largest)| {
+                all.min(
+                    MAPPED_SHARDS
+                        .max(largest)
+                        .saturating_mul(u64::from(workers)),
+                )
+            }),
+            table_bytes: self.index.bytes() + classes + sizes + table,
+            mixing: self.mixing,
+            device: None,
+        }
+    }
+}
+
+/// Bytes of class names that the consumer's fixed share has room for.
+const FEW_CLASSES: u64 = 1 << 20;
+
+/// Sizes of rows that batches set; none = the recipe's alone.
+fn sizes_of_batches(options: &OrderOptions) -> &[(u32, u32)] {
+    options.multi_scale.as_ref().map_or(&[], |m| &m.sizes)
+}
+
+/// The line for slots that a limit made fewer.
+fn is_lowered(asked: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
+    (depth < asked.most_slots()).then(|| {
+        format!(
+            "`depth` is {depth} instead of {}: {by} allows {}",
+            asked.most_slots(),
+            size_rounded_down(bytes)
+        )
+    })
+}

@@ -1,0 +1,317 @@
+//! The formats that are decoded: a row each, with all that differs between them.
+//!
+//! Pure. Who adds a format adds its name to [`Format`] and its row here; nothing else
+//! lists them. Never here: reading a file (`raster`, `header`).
+
+use image::ImageFormat;
+
+use super::file_format::FileFormat;
+use super::npy;
+
+/// What there is to know of a format.
+pub(crate) struct FormatInfo {
+    format: FileFormat,
+    /// In messages.
+    pub(crate) name: &'static str,
+    /// What a file of it that has another name is called by.
+    pub(crate) extension: &'static str,
+    /// Of names, in lower case.
+    extensions: &'static [&'static str],
+    mark: FormatMark,
+    pub(crate) decoder: FormatDecoder,
+    /// The most bytes that are read before its first pixel is wanted, in the consumer and in
+    /// workers. A decoder may keep them, some of them several times: so no more than that
+    /// real files stay far below. What is stepped over does not count.
+    pub(crate) max_header: u64,
+}
+
+/// By what a file is known.
+enum FormatMark {
+    /// It begins with one of these.
+    Begins(&'static [&'static [u8]]),
+    /// Its beginning is one.
+    Head(fn(&[u8]) -> bool),
+    /// It ends with this, and nothing else is known by its beginning.
+    Ends(&'static [u8]),
+}
+
+/// Who decodes it.
+#[derive(Clone, Copy)]
+pub(crate) enum FormatDecoder {
+    /// `jpeg`: any part of it.
+    Jpeg,
+    /// `png`: row by row.
+    Png,
+    /// Nobody: its pixels lie in the file (`npy`).
+    Raw,
+    /// `tiff`: a whole frame.
+    Tiff,
+    /// The `image` crate: a whole frame.
+    Frame(FrameDecoder),
+}
+
+/// What is known of a decoder of whole frames.
+#[derive(Clone, Copy)]
+pub(crate) struct FrameDecoder {
+    pub(crate) image_format: ImageFormat,
+    /// The most that it holds for a pixel beside the frame that it fills: so many
+    /// times the pixel's own bytes, and so many bytes. Measured with a counting
+    /// allocator (`tests/alone/scratch.rs`).
+    pub(crate) extra_bytes: (u64, u64),
+    /// Most pixels that so many bytes of a file can stand for; none where a few bytes
+    /// may stand for any number.
+    pub(crate) max_density: Option<(u64, u64)>,
+}
+
+const fn frame(
+    known: ImageFormat,
+    beside: (u64, u64),
+    densest: Option<(u64, u64)>,
+) -> FormatDecoder {
+    FormatDecoder::Frame(FrameDecoder {
+        image_format: known,
+        extra_bytes: beside,
+        max_density: densest,
+    })
+}
+
+/// Beside a frame that is filled row by row, or straight away.
+const ROW_BY_ROW: (u64, u64) = (0, 1);
+
+/// All of them. Of several pictures of a sample in a shard the first of these counts.
+const FORMATS: [FormatInfo; 15] = [
+    FormatInfo {
+        format: FileFormat::Jpeg,
+        name: "JPEG",
+        extension: "jpg",
+        extensions: &["jpg", "jpeg", "jpe", "jfif"],
+        // One byte alone was cut off within the two that would tell.
+        mark: FormatMark::Head(|head| head.starts_with(b"\xff\xd8") || head == [0xff]),
+        decoder: FormatDecoder::Jpeg,
+        // Its own limits on markers, stray bytes and XMP (`jpeg/header.rs`) come first: 3.2 MiB.
+        // Profiles are stepped over.
+        max_header: 4 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Png,
+        name: "PNG",
+        extension: "png",
+        extensions: &["png", "apng"],
+        mark: FormatMark::Begins(&[b"\x89PNG\r\n\x1a\n"]),
+        decoder: FormatDecoder::Png,
+        // 12 of each chunk; those of pixels have 8 KiB as a rule, so this is a file of
+        // 10 GiB. Nothing of it is kept.
+        max_header: 16 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::WebP,
+        name: "WebP",
+        extension: "webp",
+        extensions: &["webp"],
+        mark: FormatMark::Head(|head| {
+            head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP".as_slice())
+        }),
+        // Planes of luma and chroma and the alpha plane; or, lossless, a second frame
+        // and its entropy image.
+        decoder: frame(ImageFormat::WebP, (0, 10), None),
+        // 8 of each chunk, twice, and 20 of each frame; 64 KiB of EXIF and 256 KiB of XMP.
+        // Profiles are stepped over.
+        max_header: 2 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Bmp,
+        name: "BMP",
+        extension: "bmp",
+        extensions: &["bmp"],
+        mark: FormatMark::Begins(&[b"BM"]),
+        decoder: frame(ImageFormat::Bmp, ROW_BY_ROW, None),
+        // 138 and a palette of 1 KiB. A profile lies behind the pixels.
+        max_header: 64 << 10,
+    },
+    FormatInfo {
+        format: FileFormat::Gif,
+        name: "GIF",
+        extension: "gif",
+        extensions: &["gif"],
+        mark: FormatMark::Begins(&[b"GIF87a", b"GIF89a"]),
+        // A frame smaller than the canvas has a buffer of its own.
+        decoder: frame(ImageFormat::Gif, (0, 5), None),
+        // Profile, XMP and comments are read through, and the first two kept. XMP that grew in
+        // an editor has been seen with a few MiB.
+        max_header: 8 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Tiff,
+        name: "TIFF",
+        extension: "tif",
+        extensions: &["tif", "tiff"],
+        mark: FormatMark::Begins(&[b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]),
+        decoder: FormatDecoder::Tiff,
+        // Where each strip or tile lies, and how long it is: 16 of each, for 262,144 at most.
+        // Profiles are not read, and of XMP the beginning.
+        max_header: 8 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Pnm,
+        name: "PNM",
+        extension: "pnm",
+        extensions: &["ppm", "pgm", "pbm", "pnm", "pam"],
+        mark: FormatMark::Head(|head| {
+            matches!(head, [b'P', b'1'..=b'7', space, ..]
+                if space.is_ascii_whitespace() || *space == b'#')
+        }),
+        // One bit each.
+        decoder: frame(ImageFormat::Pnm, ROW_BY_ROW, Some((8, 1))),
+        // Three numbers or a few lines, and comments.
+        max_header: 1 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Tga,
+        name: "TGA",
+        extension: "tga",
+        extensions: &["tga"],
+        // That of version 2. Version 1 has no mark at all and is not served: it could
+        // be anything.
+        mark: FormatMark::Ends(b"TRUEVISION-XFILE.\0"),
+        // The longest run, of pixels of 8 bits.
+        decoder: frame(ImageFormat::Tga, ROW_BY_ROW, Some((128, 2))),
+        // 18, 255 of a text, and a palette of 65,535 colours of 4.
+        max_header: 1 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Ico,
+        name: "ICO",
+        extension: "ico",
+        extensions: &["ico"],
+        mark: FormatMark::Begins(&[b"\0\0\x01\0"]),
+        decoder: frame(ImageFormat::Ico, (0, 5), None),
+        // 65,535 entries of 16, twice, and what stands before the pixels of the largest.
+        max_header: 4 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Qoi,
+        name: "QOI",
+        extension: "qoi",
+        extensions: &["qoi"],
+        mark: FormatMark::Begins(&[b"qoif"]),
+        // The longest run.
+        decoder: frame(ImageFormat::Qoi, ROW_BY_ROW, Some((62, 1))),
+        max_header: 1 << 10,
+    },
+    FormatInfo {
+        format: FileFormat::Dds,
+        name: "DDS",
+        extension: "dds",
+        extensions: &["dds"],
+        mark: FormatMark::Begins(&[b"DDS "]),
+        // The densest are blocks of 4 x 4 in 8 bytes.
+        decoder: frame(ImageFormat::Dds, ROW_BY_ROW, Some((2, 1))),
+        max_header: 1 << 10,
+    },
+    FormatInfo {
+        format: FileFormat::Hdr,
+        name: "Radiance HDR",
+        extension: "hdr",
+        extensions: &["hdr"],
+        mark: FormatMark::Begins(&[b"#?RADIANCE", b"#?RGBE"]),
+        decoder: frame(ImageFormat::Hdr, ROW_BY_ROW, None),
+        // Lines of text, a list of which is kept: what was done to the picture, of each
+        // picture that it was made of.
+        max_header: 256 << 10,
+    },
+    FormatInfo {
+        format: FileFormat::OpenExr,
+        name: "OpenEXR",
+        extension: "exr",
+        extensions: &["exr"],
+        mark: FormatMark::Begins(&[b"\x76\x2f\x31\x01"]),
+        // Layers as lists of floats.
+        decoder: frame(ImageFormat::OpenExr, (0, 40), None),
+        // Attributes of all parts, which are read up to three times. Names of objects (Cryptomatte)
+        // take a few MiB, in each part again.
+        max_header: 48 << 20,
+    },
+    FormatInfo {
+        format: FileFormat::Farbfeld,
+        name: "farbfeld",
+        extension: "ff",
+        extensions: &["ff"],
+        mark: FormatMark::Begins(&[b"farbfeld"]),
+        // Four values of 16 bits.
+        decoder: frame(ImageFormat::Farbfeld, ROW_BY_ROW, Some((1, 8))),
+        max_header: 1 << 10,
+    },
+    FormatInfo {
+        format: FileFormat::Npy,
+        name: "NumPy",
+        extension: "npy",
+        // No name makes an array a picture: see `ARRAY_EXTENSION`.
+        extensions: &[],
+        mark: FormatMark::Begins(&[npy::MAGIC]),
+        decoder: FormatDecoder::Raw,
+        max_header: npy::HEAD,
+    },
+];
+
+/// Where the row of a format is. A format without one does not compile.
+const AT: [usize; FORMATS.len()] = {
+    let mut at = [usize::MAX; FORMATS.len()];
+    let mut i = 0;
+    while i < FORMATS.len() {
+        assert!(at[FORMATS[i].format as usize] == usize::MAX);
+        at[FORMATS[i].format as usize] = i;
+        i += 1;
+    }
+    at
+};
+
+const EXTENSIONS: usize = {
+    let (mut n, mut i) = (0, 0);
+    while i < FORMATS.len() {
+        n += FORMATS[i].extensions.len();
+        i += 1;
+    }
+    n
+};
+
+/// The extensions that make a name a sample's, in any case.
+pub const IMAGE_EXTENSIONS: [&str; EXTENSIONS] = {
+    let mut all = [""; EXTENSIONS];
+    let (mut n, mut i) = (0, 0);
+    while i < FORMATS.len() {
+        let mut of = 0;
+        while of < FORMATS[i].extensions.len() {
+            all[n] = FORMATS[i].extensions[of];
+            n += 1;
+            of += 1;
+        }
+        i += 1;
+    }
+    all
+};
+
+/// That of raw pixels, which are a picture in shards and lists. In folders arrays
+/// lie beside pictures as masks, depths and features, so there it makes no sample.
+pub const ARRAY_EXTENSION: &str = FileFormat::Npy.info().extension;
+
+impl FileFormat {
+    /// What there is to know of it.
+    pub(crate) const fn info(self) -> &'static FormatInfo {
+        const ROWS: &[FormatInfo] = &FORMATS;
+        &ROWS[AT[self as usize]]
+    }
+
+    /// The format that a file's beginning or end is a mark of.
+    pub(super) fn by_mark(head: &[u8], tail: &[u8]) -> Option<Self> {
+        let by_head = |row: &&FormatInfo| match row.mark {
+            FormatMark::Begins(with) => with.iter().any(|mark| head.starts_with(mark)),
+            FormatMark::Head(is_one) => is_one(head),
+            FormatMark::Ends(_) => false,
+        };
+        let by_tail =
+            |row: &&FormatInfo| matches!(row.mark, FormatMark::Ends(with) if tail.ends_with(with));
+        let row = FORMATS.iter().find(by_head);
+        row.or_else(|| FORMATS.iter().find(by_tail))
+            .map(|row| row.format)
+    }
+}

@@ -1,0 +1,183 @@
+//! JPEG in Rust: the windows of pictures that crops need, with the bytes of libjpeg-turbo 3.1 at
+//! its default settings ("islow" transforms, fancy upsampling).
+//!
+//! [`Decoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
+//! all components. It refuses the rest, and all that looks damaged, and leaves anything in the
+//! output then. [`Decoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
+//!
+//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data of the only scan
+//! after the last row that is needed. Knows nothing of limits: what it takes is known from the
+//! header and the window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing
+//! once that is there, but words.
+//!
+//! - `job`: what is asked for, and why it is refused.
+//! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
+//! - `general`: all other files.
+//! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
+//! - `huffman`: tables; `blocks`: coefficients.
+//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
+//! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
+//! - `gpu_rows`: rows for the kernels that decode on a GPU.
+//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
+//!   only `unsafe` here.
+
+mod bits;
+mod blocks;
+mod filters;
+mod frame;
+mod general;
+mod geometry;
+pub(crate) mod gpu_rows;
+mod huffman;
+mod kernels;
+mod planes;
+mod request;
+mod rows;
+mod scan;
+mod simd_form;
+mod stream;
+mod transform;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+#[cfg(test)]
+mod tests;
+
+use bits::{EMPTY, UnstuffedData};
+use frame::FrameHeader;
+pub(crate) use general::{DecodeEnding, DecodeFailure, MOST_SCANS};
+use general::{GeneralBuffers, GeneralDecoder};
+use kernels::{PlainDecodeKernels, with_kernels};
+pub(crate) use request::{DecodeRefusal, DecodeRequest, JpegWindow};
+use rows::OutputRows;
+use scan::{PendingBlocks, ScanDecoder, ScanTables};
+pub(crate) use simd_form::SimdForm;
+use stream::CodedStream;
+#[cfg(test)]
+pub(crate) use tests::stages::stages;
+
+/// Coded data of fewer bytes take less time by hand than lookups of new Huffman tables.
+const FEW_BYTES: usize = 2048;
+
+/// The buffers of a decoder, which grow to what pictures need.
+#[derive(Debug)]
+pub(crate) struct WindowDecoder {
+    form: SimdForm,
+    state: Option<Box<FixedBuffers>>,
+    /// Samples of two rows of MCUs, and the enlarged rows.
+    planes: Vec<u8>,
+    /// For all that is not baseline.
+    general: Option<Box<GeneralDecoder>>,
+}
+
+/// What has the same size for all pictures.
+#[derive(Debug)]
+struct FixedBuffers {
+    frame: FrameHeader,
+    tables: ScanTables,
+    waiting: [PendingBlocks; 4],
+    data: UnstuffedData,
+}
+
+impl Default for FixedBuffers {
+    fn default() -> Self {
+        Self {
+            frame: FrameHeader::default(),
+            tables: ScanTables::default(),
+            waiting: [PendingBlocks::NONE; 4],
+            data: EMPTY,
+        }
+    }
+}
+
+impl WindowDecoder {
+    pub(crate) fn new(form: SimdForm) -> Self {
+        Self {
+            form,
+            state: None,
+            planes: Vec::new(),
+            general: None,
+        }
+    }
+
+    pub(crate) fn form(&self) -> SimdForm {
+        self.form
+    }
+
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        let state = self.state.as_ref().map_or(0, |_| size_of::<FixedBuffers>());
+        let general = self.general.as_ref().map_or(0, |general| general.bytes());
+        self.planes.capacity() + state + general
+    }
+
+    /// As [`Self::decode`], of any file: see [`general`].
+    pub(crate) fn decode_general(
+        &mut self,
+        job: &DecodeRequest<'_>,
+        out: &mut [u8],
+    ) -> Result<DecodeEnding, DecodeFailure> {
+        let buffers = GeneralBuffers {
+            form: self.form,
+            planes: &mut self.planes,
+            waiting: &mut self.state.get_or_insert_default().waiting,
+        };
+        let general = self.general.get_or_insert_default();
+        general.decode(buffers, job, out)
+    }
+
+    /// Decodes the window to rows without gaps at the start of `out`: RGB, or of pictures of four
+    /// components their inks.
+    pub(crate) fn decode(
+        &mut self,
+        job: &DecodeRequest<'_>,
+        out: &mut [u8],
+    ) -> Result<(), DecodeRefusal> {
+        let state = self.state.get_or_insert_default();
+        let FixedBuffers {
+            frame,
+            tables,
+            waiting,
+            data,
+        } = &mut **state;
+        frame.read(job.bytes)?;
+        let found = (frame.width, frame.height, frame.components().len());
+        if found != (job.size.0, job.size.1, job.components) {
+            return Err(DecodeRefusal::Unsupported);
+        }
+        let plan = planes::plan(frame, job, out.len(), &mut self.planes)?;
+        let window = job.window;
+        let few = job.bytes.len().saturating_sub(frame.scan) < FEW_BYTES;
+        for number in 0..2 {
+            let mut components = frame.components().iter();
+            if components.any(|component| component.dc & 1 == number) {
+                tables.dc[number].set(&frame.dc[number])?;
+            }
+            let mut components = frame.components().iter();
+            if components.any(|component| component.ac & 1 == number) {
+                tables.ac[number].set(&frame.ac[number], few)?;
+            }
+        }
+        let (planes, spare) = self.planes.split_at_mut(plan.bytes);
+        let mut rows = OutputRows {
+            plan: &plan,
+            colour: frame.colour,
+            window,
+            next: window.y,
+            spare,
+        };
+        let out = &mut out[..frame.colour.bytes() * window.w * window.h];
+        let start = frame.scan;
+        let scan = ScanDecoder {
+            frame,
+            plan: &plan,
+            tables,
+            waiting,
+            planes,
+        };
+        with_kernels!(self.form, kernels => {
+            let (mut stream, bits) = CodedStream::new(kernels, job.bytes, start, data);
+            kernels.call(|| scan.run(kernels, &mut stream, bits, &mut rows, out))
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The coefficients across in the order in which the SIMD paths load them, and
+//! the facts that make their loads lie inside the row.
+//!
+//! Output pixels go in groups of eight. A pair of coefficients (two `i16`) is
+//! repeated four times, once for each of R, G, B and an unused lane. Pixel `q`
+//! of a group stands beside pixel `q + 4`, so that after packing the bytes lie
+//! in output order:
+//!
+//! ```text
+//! group g, q = 0..4, pair j:   | k0 k1 of pixel q, x 4 | k0 k1 of pixel q+4, x 4 |   32 bytes
+//! ```
+
+use super::axes::PIXEL;
+use crate::recipe::weights::{FixedTable, clear_with_capacity};
+
+/// Output pixels in a group.
+pub(super) const GROUP: usize = 8;
+/// `i16` in one step of a pair of pixels: two registers of 128 bits.
+pub(super) const STEP: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct LaneWeights {
+    precision: u32,
+    out: usize,
+    pairs: usize,
+    reach: usize,
+    /// Byte where each output pixel begins to read, `GROUP` to a group.
+    starts: Vec<u32>,
+    coeffs: Vec<i16>,
+}
+
+impl LaneWeights {
+    pub(super) fn fill(&mut self, table: &FixedTable) {
+        let out = table.starts().len();
+        let padded = out.next_multiple_of(GROUP);
+        self.precision = table.precision();
+        self.out = out;
+        self.pairs = table.taps() / 2;
+        clear_with_capacity(&mut self.starts, padded);
+        self.starts
+            .extend(table.starts().iter().map(|&s| s * PIXEL as u32));
+        self.starts.resize(padded, 0);
+        // Each load of 16 bytes begins at most 2 pixels before the last tap.
+        let last = self.starts.iter().copied().max().unwrap_or(0) as usize;
+        self.reach = last + (self.pairs * 2 - 2) * PIXEL + 16;
+
+        clear_with_capacity(&mut self.coeffs, padded * self.pairs * (STEP / 2));
+        self.coeffs.resize(padded * self.pairs * (STEP / 2), 0);
+        let per_q = self.pairs * STEP;
+        for (o, row) in table.coeffs().chunks_exact(table.taps()).enumerate() {
+            let (group, q) = (o / GROUP, o % GROUP);
+            let at = (group * (GROUP / 2) + q % 4) * per_q + q / 4 * (STEP / 2);
+            for (pair, step) in row
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .zip(self.coeffs[at..].chunks_mut(STEP))
+            {
+                for to in step[..STEP / 2].as_chunks_mut::<2>().0 {
+                    *to = *pair;
+                }
+            }
+        }
+    }
+
+    /// Bytes that are held.
+    pub(super) fn bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<u32>() + self.coeffs.capacity() * size_of::<i16>()
+    }
+
+    pub(super) fn precision(&self) -> u32 {
+        self.precision
+    }
+
+    /// Output pixels.
+    pub(super) fn out(&self) -> usize {
+        self.out
+    }
+
+    /// Pairs of coefficients of an output pixel.
+    pub(super) fn pairs(&self) -> usize {
+        self.pairs
+    }
+
+    /// No load of 16 bytes at `start + 6 * pair` ends beyond this byte.
+    pub(super) fn reach(&self) -> usize {
+        self.reach
+    }
+
+    /// Groups of output pixels.
+    pub(super) fn groups(&self) -> usize {
+        self.starts.len() / GROUP
+    }
+
+    /// Of group `g`: eight first bytes and 4 x `pairs` x `STEP` coefficients.
+    #[inline]
+    pub(super) fn group(&self, g: usize) -> (&[u32; GROUP], &[i16]) {
+        let room = GROUP / 2 * self.pairs * STEP;
+        (
+            &self.starts.as_chunks::<GROUP>().0[g],
+            &self.coeffs[g * room..][..room],
+        )
+    }
+}

@@ -1,0 +1,193 @@
+//! The caller's own executable as its helper.
+//!
+//! Runs in the consumer, at the very start of its `main`; and at the same place of
+//! the helper, which it turns into the coordinator. Starts no thread.
+
+use std::env;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+
+use crate::error::Error;
+use crate::pool::coordinator::messages::{COORDINATOR_COMMAND, is_helper_command, refusal};
+use crate::pool::coordinator::process::run_coordinator;
+use crate::pool::job::JobKind;
+use crate::sys::process;
+use crate::sys::socket;
+
+/// How the command line is called.
+pub(super) const NAME: &str = "featherload";
+
+/// Exit status of a helper that cannot become a coordinator.
+const EXIT_REFUSED: i32 = 2;
+
+/// Threads of the process at the first call of [`init`]; none where nobody says how many.
+static THREADS: OnceLock<Option<usize>> = OnceLock::new();
+
+/// Whether this executable can be its own helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InitState {
+    /// `init` was not called.
+    NotCalled,
+    /// `init` was the first line of `main`.
+    Ready,
+    /// `init` was called when so many threads ran.
+    ThreadsRunning(usize),
+    /// `init` was called where nobody says how many threads run.
+    ThreadsUnknown,
+}
+
+pub(crate) fn init_state() -> InitState {
+    match THREADS.get() {
+        None => InitState::NotCalled,
+        Some(Some(1)) => InitState::Ready,
+        Some(Some(threads)) => InitState::ThreadsRunning(*threads),
+        Some(None) => InitState::ThreadsUnknown,
+    }
+}
+
+/// Another helper than the coordinator: the argument that makes one, and its life on the
+/// socket to the loader, which gives the exit status.
+#[derive(Debug, Clone, Copy)]
+pub struct HelperEntry {
+    pub command: &'static str,
+    pub live: fn(OwnedFd) -> i32,
+}
+
+/// The first line of `main` of a program that can do `kinds`: what
+/// [`featherload::init`](crate::init()) is for the library's own.
+#[cfg(feature = "internals")]
+pub fn init(kinds: &[JobKind]) {
+    init_with_others(kinds, &[]);
+}
+
+/// As [`init`], of a program that can be other helpers too.
+pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
+    let mut args = env::args_os().skip(1);
+    let Some(first) = args.next().filter(|first| is_helper_command(first)) else {
+        THREADS.get_or_init(|| process::thread_count().ok());
+        return;
+    };
+    let code = if args.next().is_none() && is_started_by_a_loader() {
+        match others.iter().find(|life| first == life.command) {
+            Some(life) => lead(life),
+            None if first == COORDINATOR_COMMAND => coordinate(kinds),
+            None => refuse("this program is no such helper"),
+        }
+    } else {
+        // A user's mistake in a process of its own, which ends here.
+        let text = format!(
+            "the argument {} is featherload's own: a loader starts its helper with it; leave it \
+             out\n",
+            first.display()
+        );
+        let _ = io::stderr().write_all(text.as_bytes());
+        EXIT_REFUSED
+    };
+    std::process::exit(code)
+}
+
+/// Whether a loader started this process as its helper, and `init` was never called:
+/// the helper would start a helper of its own, and so on without end.
+pub(crate) fn is_helper_without_init() -> bool {
+    let first = env::args_os().nth(1);
+    first.is_some_and(|first| is_helper_command(&first)) && is_started_by_a_loader()
+}
+
+/// Tells the loader that started this process, and gives the error for this one's.
+pub(crate) fn refuse_to_nest() -> Error {
+    let why = "this program is named as a helper and does not call featherload::init(): make it \
+               the first line of main";
+    match socket::send(io::stdin().as_fd(), &refusal(why), &[]) {
+        Ok(()) => {}
+        Err(e) => tracing::error!("{why}; tell the loader: {e}"),
+    }
+    Error::option("helper", why)
+}
+
+/// A loader's end of a packet socket is its helper's standard input.
+fn is_started_by_a_loader() -> bool {
+    getsockopt(&io::stdin(), sockopt::SockType).is_ok_and(|kind| kind == SockType::SeqPacket)
+}
+
+/// Lives as a coordinator, which forks and so has one thread for life.
+fn coordinate(kinds: &[JobKind]) -> i32 {
+    let why = match process::thread_count() {
+        Ok(1) => return run_coordinator(kinds),
+        Ok(threads) => why_not(threads, process::preloaded()),
+        Err(e) => format!(
+            "the helper forks workers and must count its threads before that: {e}; mount /proc"
+        ),
+    };
+    refuse(&why)
+}
+
+/// The loader waits for the first word. One that is gone needs none, and stderr might have
+/// to be waited for.
+fn refuse(why: &str) -> i32 {
+    let _ = socket::send(io::stdin().as_fd(), &refusal(why), &[]);
+    EXIT_REFUSED
+}
+
+/// Lives as another helper, on standard input.
+fn lead(life: &HelperEntry) -> i32 {
+    match io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => (life.live)(socket),
+        Err(e) => refuse(&format!("cannot duplicate its socket: {e}")),
+    }
+}
+
+/// A thread that runs before `main` may hold a lock at a fork, which the copy would wait
+/// for: so a preloaded library's is no exception, and it is not left out either, as a
+/// worker might need it to find the files.
+fn why_not(threads: usize, preloaded: Option<String>) -> String {
+    // Users of the command line write no `main`.
+    let when = match preloaded.is_some() || is_command_line() {
+        true => "main",
+        false => "featherload::init()",
+    };
+    let before =
+        format!("{threads} threads ran before {when}, and the helper, which forks, may have one");
+    match preloaded {
+        Some(libraries) => format!(
+            "{before}: a library of LD_PRELOAD={libraries} is likely to have started the rest; \
+             start the program without it, or name a script as the helper (FEATHERLOAD_HELPER) \
+             that unsets LD_PRELOAD and runs `exec featherload \"$@\"`"
+        ),
+        None if is_command_line() => format!(
+            "{before}: start it without what injects threads, such as a debugger or a profiler"
+        ),
+        None => format!(
+            "{before}: make it the first line of main, or name another helper with \
+             LoaderBuilder::helper"
+        ),
+    }
+}
+
+/// What this program is called in messages.
+pub(crate) fn own_executable() -> PathBuf {
+    env::current_exe().unwrap_or_else(|_| PathBuf::from("this process"))
+}
+
+/// Whether this program is featherload's command line, as its name says.
+pub(crate) fn is_command_line() -> bool {
+    own_executable()
+        .file_name()
+        .is_some_and(|name| name == NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preloaded_thread_is_no_mistake_of_main() {
+        let said = why_not(2, Some("agent.so".to_owned()));
+        assert!(said.starts_with("2 threads ran before main, "), "{said}");
+        assert!(said.contains("LD_PRELOAD=agent.so") && !said.contains("init()"));
+        assert!(why_not(2, None).contains("2 threads ran before featherload::init()"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Which rows have been in the same hands for too long.
+//!
+//! Runs in the coordinator. Looks at row words, not at what workers say: a
+//! worker that was stopped just after its claim has said nothing yet. Each
+//! attempt at a row has the whole limit. Times are those of the coordinator's
+//! `RunningClock`, which stands still while it does: a job that is stopped as a
+//! whole and continued has no row that is overdue.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::pool::ring::coordinator_side::ClaimedRow;
+
+/// First sight of each claimed row, at each attempt.
+#[derive(Debug)]
+pub(crate) struct RowTimeouts {
+    row_limit: Duration,
+    seen: HashMap<ClaimedRow, Duration>,
+}
+
+impl RowTimeouts {
+    pub(crate) fn new(row_limit: Duration) -> Self {
+        Self {
+            row_limit,
+            seen: HashMap::new(),
+        }
+    }
+
+    /// How often to look, so that the limit is kept to a quarter, or a second.
+    pub(crate) fn tick(&self) -> Duration {
+        (self.row_limit / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+    }
+
+    /// Takes a look and returns the rows that are over the limit.
+    pub(crate) fn look(
+        &mut self,
+        now: Duration,
+        held: impl Iterator<Item = ClaimedRow>,
+    ) -> Vec<ClaimedRow> {
+        let mut still = HashMap::with_capacity(self.seen.len());
+        let mut over = Vec::new();
+        for h in held {
+            let since = self.seen.get(&h).copied().unwrap_or(now);
+            if now.saturating_sub(since) >= self.row_limit {
+                over.push(h);
+            }
+            still.insert(h, since);
+        }
+        self.seen = still;
+        over
+    }
+
+    /// The owner stood still from `from` until `now`: no time that its row took.
+    pub(crate) fn exclude_stop(&mut self, owner: u32, from: Duration, now: Duration) {
+        for (held, since) in &mut self.seen {
+            if held.owner == owner {
+                // A row that was first seen meanwhile begins now.
+                *since = now.min(*since + now.saturating_sub(from));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::clock::tests::Told;
+
+    fn h(owner: u32, sequence: u32) -> ClaimedRow {
+        ClaimedRow {
+            slot: 0,
+            row: 0,
+            owner,
+            sequence,
+            attempt: 0,
+        }
+    }
+
+    #[test]
+    fn an_hour_in_which_the_coordinator_did_not_run_counts_against_no_row() {
+        let mut o = RowTimeouts::new(Duration::from_secs(60));
+        let mut t = Told::start();
+        let mut look = |passed| {
+            let now = t.pass(passed, o.tick());
+            !o.look(now, [h(1, 1)].into_iter()).is_empty()
+        };
+        let second = Duration::from_secs(1);
+        for _ in 0..3 {
+            assert!((0..10).all(|_| !look(second)));
+            assert!(!look(Duration::from_secs(3600)));
+        }
+        // It is overdue all the same, once it has had its time.
+        let more = (0..60).position(|_| look(second));
+        assert!(more.is_some_and(|n| n > 20), "{more:?}");
+    }
+
+    #[test]
+    fn the_time_that_a_worker_stood_still_is_not_its_rows() {
+        let at = Duration::from_secs;
+        let mut o = RowTimeouts::new(at(60));
+        let both = || [h(1, 1), h(2, 2)].into_iter();
+        assert!(o.look(at(0), both()).is_empty());
+        o.exclude_stop(1, at(10), at(50));
+        assert_eq!(o.look(at(60), both()), [h(2, 2)]);
+        assert_eq!(o.look(at(99), both()), [h(2, 2)]);
+        assert_eq!(o.look(at(100), both()).len(), 2);
+        // First seen while its owner stood still.
+        assert!(o.look(at(200), [h(3, 3)].into_iter()).is_empty());
+        o.exclude_stop(3, at(190), at(210));
+        assert!(o.look(at(269), [h(3, 3)].into_iter()).is_empty());
+        assert_eq!(o.look(at(270), [h(3, 3)].into_iter()), [h(3, 3)]);
+    }
+
+    #[test]
+    fn only_the_same_claim_ages() {
+        let mut o = RowTimeouts::new(Duration::from_secs(60));
+        let at = Duration::from_secs;
+        assert!(o.look(at(0), [h(1, 1)].into_iter()).is_empty());
+        assert!(o.look(at(59), [h(1, 1)].into_iter()).is_empty());
+        assert_eq!(o.look(at(60), [h(1, 1)].into_iter()), [h(1, 1)]);
+        assert!(o.look(at(61), [h(2, 1)].into_iter()).is_empty());
+        let next = ClaimedRow {
+            attempt: 1,
+            ..h(2, 1)
+        };
+        assert!(o.look(at(119), [next].into_iter()).is_empty());
+        assert!(o.look(at(178), [next].into_iter()).is_empty());
+        assert_eq!(o.look(at(179), [next].into_iter()), [next]);
+        assert!(o.look(at(180), [h(2, 2)].into_iter()).is_empty());
+        assert!(o.look(at(200), [].into_iter()).is_empty());
+        assert!(o.look(at(300), [h(2, 2)].into_iter()).is_empty());
+        assert_eq!(o.tick(), Duration::from_secs(1));
+    }
+}

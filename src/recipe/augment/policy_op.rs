@@ -1,0 +1,136 @@
+//! The operations that policies draw from, whatever their table calls them, and
+//! the step of each for an amount.
+//!
+//! Pure; knows no policy.
+
+use crate::recipe::geometry::UniformSource;
+use crate::recipe::step::AugmentStep;
+use crate::recipe::steps::StepSink;
+use crate::recipe::values::{InterpolationMode, PerChannel};
+
+/// What one amount means is said at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PolicyOp {
+    /// Nothing is done.
+    Identity,
+    AutoContrast,
+    Equalize,
+    Invert,
+    /// Bits that are kept.
+    Posterize,
+    /// The lowest level that is inverted.
+    Solarize,
+    /// What is added to levels below 128.
+    SolarizeAdd,
+    /// Factors.
+    Brightness,
+    Contrast,
+    Color,
+    Sharpness,
+    /// Degrees counter-clockwise.
+    Rotate,
+    /// Pixels along one side by pixel of the other.
+    ShearX,
+    ShearY,
+    /// Pixels.
+    TranslateX,
+    TranslateY,
+    /// No amount: it is a box.
+    Cutout,
+}
+
+/// How moved pixels are found, and the colour where there are none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct WarpOptions {
+    pub(crate) interpolation: InterpolationMode,
+    pub(crate) fill: [u8; 3],
+}
+
+impl WarpOptions {
+    pub(crate) fn new(interpolation: InterpolationMode, fill: PerChannel) -> Self {
+        Self {
+            interpolation,
+            fill: levels(fill),
+        }
+    }
+}
+
+/// Whole levels, which `range` has checked.
+pub(crate) fn levels(color: PerChannel) -> [u8; 3] {
+    color.0.map(|v| v as u8)
+}
+
+impl PolicyOp {
+    /// None for what does nothing, and for a box.
+    pub(crate) fn step(self, amount: f64, look: WarpOptions) -> Option<AugmentStep> {
+        let WarpOptions {
+            interpolation,
+            fill,
+        } = look;
+        let affine = |matrix| AugmentStep::Affine {
+            matrix,
+            interpolation,
+            fill,
+        };
+        Some(match self {
+            Self::Identity | Self::Cutout => return None,
+            Self::AutoContrast => AugmentStep::AutoContrast,
+            Self::Equalize => AugmentStep::Equalize,
+            Self::Invert => AugmentStep::Invert,
+            Self::Posterize => AugmentStep::Posterize { bits: amount as u8 },
+            Self::Solarize => AugmentStep::Solarize {
+                threshold: amount as f32,
+            },
+            Self::SolarizeAdd => AugmentStep::SolarizeAdd {
+                add: amount as u8,
+                threshold: 128,
+            },
+            Self::Brightness => AugmentStep::Brightness(amount as f32),
+            Self::Contrast => AugmentStep::Contrast(amount as f32),
+            Self::Color => AugmentStep::Color(amount as f32),
+            Self::Sharpness => AugmentStep::Sharpness(amount as f32),
+            Self::Rotate => AugmentStep::Rotate {
+                degrees: amount,
+                interpolation,
+                fill,
+            },
+            Self::ShearX => affine([1.0, amount, 0.0, 0.0, 1.0, 0.0]),
+            Self::ShearY => affine([1.0, 0.0, 0.0, amount, 1.0, 0.0]),
+            Self::TranslateX => affine([1.0, 0.0, amount, 0.0, 1.0, 0.0]),
+            Self::TranslateY => affine([1.0, 0.0, 0.0, 0.0, 1.0, amount]),
+        })
+    }
+
+    /// The side that a translation is along, pixels.
+    pub(crate) fn side(self, (height, width): (u32, u32)) -> f64 {
+        f64::from(if self == Self::TranslateX {
+            width
+        } else {
+            height
+        })
+    }
+}
+
+/// One of them, all equally likely.
+pub(crate) fn draw_policy_op(kinds: &[PolicyOp], random: &mut impl UniformSource) -> PolicyOp {
+    let last = kinds.len().saturating_sub(1) as u32;
+    let at = random.next_up_to(last) as usize;
+    kinds.get(at).copied().unwrap_or(PolicyOp::Identity)
+}
+
+/// Whether something of probability `p` is done.
+pub(crate) fn draw_chance(p: f64, random: &mut impl UniformSource) -> bool {
+    random.next_f64() < p || p >= 1.0
+}
+
+/// Pushes the steps that take the most memory of so many operations: nothing takes more
+/// than two that read one picture and write another.
+pub(crate) fn push_largest_warps(times: u32, steps: &mut dyn StepSink) {
+    let look = WarpOptions {
+        interpolation: InterpolationMode::Bicubic,
+        fill: [0; 3],
+    };
+    for _ in 0..times.min(2) {
+        steps.augment(PolicyOp::ShearX.step(0.0, look));
+    }
+}

@@ -1,0 +1,197 @@
+//! What is known of pixels at a place of the order, whatever the picture: what a
+//! check of the next operation asks, and what each operation changes.
+
+use super::ranges::{MAX_SIDE, finite};
+use super::tensor::DataType;
+use super::values::{ColorOrder, ColorSpace, Padding, Size};
+
+/// What the values of a pixel are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueKind {
+    /// 0 to 255.
+    Levels,
+    /// As `lab` or `hsv` has them.
+    Color(ColorSpace),
+    /// What `normalize` left.
+    Normalized,
+}
+
+/// What is known of the pixels at a place of the order, whatever the picture.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PixelState {
+    pub(crate) values: ValueKind,
+    /// Red, green and blue, or something made of them.
+    pub(crate) is_rgb: bool,
+    pub(crate) channels: u8,
+    /// Blue first.
+    pub(crate) bgr: bool,
+    /// Held in floats, whatever the values are.
+    pub(crate) floats: bool,
+    /// Height and width, when every picture has the same here.
+    pub(crate) size: Option<(u32, u32)>,
+    /// No side is smaller; none = nothing is known of the sides.
+    pub(crate) min_side: Option<u32>,
+    /// An operation has changed the size of some pictures.
+    pub(crate) resized: bool,
+}
+
+/// What divides levels before a mean is taken off.
+pub(crate) fn normalize_unit(values: ValueKind) -> f32 {
+    match values {
+        ValueKind::Levels => 255.0,
+        ValueKind::Color(_) | ValueKind::Normalized => 1.0,
+    }
+}
+
+impl PixelState {
+    /// Behind the decoding.
+    pub(crate) fn after_decode(color: ColorOrder) -> Self {
+        Self {
+            values: ValueKind::Levels,
+            is_rgb: true,
+            channels: if color == ColorOrder::Grey { 1 } else { 3 },
+            bgr: color == ColorOrder::Bgr,
+            floats: false,
+            size: None,
+            min_side: None,
+            resized: false,
+        }
+    }
+
+    /// From the recipe's channels to those in memory.
+    pub(crate) fn in_memory(&self, mut v: [f32; 3]) -> [f32; 3] {
+        if self.bgr {
+            v.reverse();
+        }
+        v
+    }
+
+    /// The three channels are one.
+    pub(crate) fn is_grey(&self) -> bool {
+        self.channels == 1
+    }
+
+    /// A colour for these pictures: three values where they have three channels.
+    pub(crate) fn check_color(&self, what: &str, v: [f32; 3]) -> Result<(), String> {
+        finite(what, &v)?;
+        if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
+            return Err(format!(
+                "{what} has three values, and the pictures are grey: use one value"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Pillow's arithmetic works on bytes of red, green and blue.
+    pub(crate) fn check_rgb8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels of red, green and blue";
+        self.check_rgb_levels(what)?;
+        let why = match (self.floats, self.channels, self.bgr) {
+            (true, _, _) => "comes after a cast to floats: move it before the cast",
+            (_, 1, _) => {
+                "the pictures are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
+            }
+            (_, _, true) => "blue is first: remove color: bgr of decode",
+            _ => return Ok(()),
+        };
+        Err(format!("{what}, and {why}"))
+    }
+
+    /// Pillow's arithmetic that does the same to each channel works on bytes.
+    pub(crate) fn check_levels8(&self) -> Result<(), String> {
+        let what = "works on 8-bit levels";
+        self.check_rgb_levels(what)?;
+        match self.floats {
+            false => Ok(()),
+            true => Err(format!(
+                "{what}, and comes after a cast to floats: move it before the cast"
+            )),
+        }
+    }
+
+    pub(crate) fn check_rgb_levels(&self, what: &str) -> Result<(), String> {
+        match (self.values, self.is_rgb) {
+            (ValueKind::Levels, true) => Ok(()),
+            (ValueKind::Normalized, _) => Err(format!(
+                "{what}, and comes after normalize: move it before normalize"
+            )),
+            _ => Err(format!(
+                "{what}, and comes after convert_color: move it before convert_color"
+            )),
+        }
+    }
+
+    /// Follows a size that grows with both sides.
+    pub(crate) fn map_size(&mut self, of: impl Fn((u32, u32)) -> (u32, u32)) {
+        let shorter = |(h, w): (u32, u32)| h.min(w);
+        self.min_side = self.min_side.map(|side| shorter(of((side, side))));
+        self.size = self.size.map(&of);
+        self.min_side = self.size.map(shorter).or(self.min_side);
+        self.resized = true;
+    }
+
+    pub(crate) fn set_size(&mut self, size: Size) {
+        self.size = Some((size.height, size.width));
+        self.min_side = Some(size.height.min(size.width));
+        self.resized = true;
+    }
+
+    pub(crate) fn add_padding(&mut self, p: Padding) -> Result<(), String> {
+        let (x, y) = (p.left + p.right, p.top + p.bottom);
+        self.size = self.size.map(|(h, w)| (h + y, w + x));
+        let known = self.size.map(|(h, w)| h.min(w));
+        self.min_side = known.or(self.min_side.map(|side| side + x.min(y)));
+        match self.size {
+            Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
+                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
+                 padding"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The sides that every picture has at least here. None: nothing is known of them.
+    fn least(&self) -> Option<(u32, u32)> {
+        self.size.or(self.min_side.map(|side| (side, side)))
+    }
+
+    /// A crop of `size` fits into every picture.
+    pub(crate) fn always_fits(&self, size: Size) -> bool {
+        self.least()
+            .is_some_and(|(height, width)| size.height <= height && size.width <= width)
+    }
+
+    /// A crop of `size` fits, as far as is known.
+    pub(crate) fn check_crop_fits(&self, size: Size, fix: &str) -> Result<(), String> {
+        let Some((height, _)) = self.least().filter(|_| !self.always_fits(size)) else {
+            // Of a picture that is too small it will be a failed sample.
+            return Ok(());
+        };
+        let what = match self.size {
+            Some((h, w)) => format!("the image, which is {w} x {h} here"),
+            None => format!("the shorter side of the image, which is {height} here"),
+        };
+        Err(format!("size {size} is larger than {what}: {fix}"))
+    }
+}
+
+impl ValueKind {
+    /// Whether elements of that type hold them.
+    pub(crate) fn check_data_type(self, dtype: DataType) -> Result<(), String> {
+        match (dtype, self) {
+            (DataType::F16 | DataType::Bf16 | DataType::F32, _) | (DataType::U8, Self::Levels) => {
+                Ok(())
+            }
+            (DataType::U8, Self::Normalized) => Err(format!(
+                "u8 holds levels, and the pixels are normalized: remove normalize, or cast to \
+                 one of {}",
+                DataType::floats()
+            )),
+            (DataType::U8, Self::Color(space)) => Err(format!(
+                "u8 cannot hold {}: cast to one of {}",
+                space.name(),
+                DataType::floats()
+            )),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A recipe as a user writes it.
+
+use serde::{Deserialize, Serialize};
+
+use super::mixing::Mixing;
+use super::op::{Cast, Decode, Layout, Op};
+use super::tensor::{DataType, MemoryLayout};
+use super::values::{BackgroundColor, DecodeMode, OrientationMode, TruncationPolicy};
+
+/// Which operations may change their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReorderMode {
+    /// None: every operation by itself, on whole pictures, as written.
+    Off,
+    /// Where no bit of any batch changes.
+    #[default]
+    Exact,
+    /// Also where values change; `featherload plan` says which and why.
+    Fast,
+}
+
+impl ReorderMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Exact => "exact",
+            Self::Fast => "fast",
+        }
+    }
+}
+
+/// What is done to one sample, in the order in which it was written.
+///
+/// ```
+/// use featherload::recipe::{CenterCrop, Normalize, Recipe, Resize};
+///
+/// let recipe = Recipe::new("eval")
+///     .then(Resize::shorter(256))
+///     .then(CenterCrop::new(224))
+///     .then(Normalize::imagenet());
+/// # let _ = recipe;
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    pub name: String,
+    /// None: `exact`, and JPEG data may be decoded at a smaller scale.
+    pub reorder: Option<ReorderMode>,
+    pub ops: Vec<Op>,
+    /// What is done to batches, in the consumer.
+    pub mixing: Option<Mixing>,
+}
+
+impl Recipe {
+    /// A recipe without operations.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            reorder: None,
+            ops: Vec::new(),
+            mixing: None,
+        }
+    }
+
+    /// The same recipe with one more operation, behind the others.
+    pub fn then(mut self, op: impl Into<Op>) -> Self {
+        self.ops.push(op.into());
+        self
+    }
+
+    /// The same recipe with other freedom to move operations.
+    pub fn with_reorder(mut self, to: ReorderMode) -> Self {
+        self.reorder = Some(to);
+        self
+    }
+
+    /// The same recipe with batches of another element type; casts on the way
+    /// stay. For `u8` without its `normalize`, which has no meaning for levels.
+    pub fn with_dtype(mut self, to: DataType) -> Self {
+        let last = self.ops.iter().rposition(|op| !matches!(op, Op::Layout(_)));
+        if let Some(last) = last.filter(|i| matches!(self.ops[*i], Op::Cast(_))) {
+            self.ops.remove(last);
+        }
+        if to == DataType::U8 {
+            self.ops.retain(|op| !matches!(op, Op::Normalize(_)));
+        }
+        self.then(Cast { dtype: to })
+    }
+
+    /// The same recipe with the axes of a batch in another order.
+    pub fn with_layout(mut self, to: MemoryLayout) -> Self {
+        self.ops.retain(|op| !matches!(op, Op::Layout(_)));
+        self.then(Layout { layout: to })
+    }
+
+    /// The same recipe with another way to decode.
+    pub fn with_decode(self, to: DecodeMode) -> Self {
+        self.change_decode(|decode| decode.mode = Some(to))
+    }
+
+    /// The same recipe with another colour behind transparent pictures.
+    pub fn with_background(self, to: BackgroundColor) -> Self {
+        self.change_decode(|decode| decode.background = to)
+    }
+
+    /// The same recipe with pictures read the way up that their EXIF orientation
+    /// says, or as they are stored.
+    pub fn with_orientation(self, to: OrientationMode) -> Self {
+        self.change_decode(|decode| decode.orientation = to)
+    }
+
+    /// The same recipe with JPEG and PNG that end too early kept, or refused.
+    pub fn with_truncated(self, to: TruncationPolicy) -> Self {
+        self.change_decode(|decode| decode.truncated = to)
+    }
+
+    fn change_decode(mut self, change: impl FnOnce(&mut Decode)) -> Self {
+        let mut decode = self.decode();
+        change(&mut decode);
+        self.ops.retain(|op| !matches!(op, Op::Decode(_)));
+        self.ops.insert(0, decode.into());
+        self
+    }
+
+    /// The same recipe with other work on batches.
+    pub fn with_mixing(mut self, mixing: Mixing) -> Self {
+        self.mixing = Some(mixing);
+        self
+    }
+
+    /// How pictures are decoded, where the recipe does not say too.
+    pub(crate) fn decode(&self) -> Decode {
+        self.ops
+            .iter()
+            .find_map(|op| match op {
+                Op::Decode(decode) => Some(*decode),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
+    /// A fingerprint of everything that the recipe says but its name: equal
+    /// recipes give equal batches.
+    pub fn hash(&self) -> u64 {
+        // Debug prints floats with enough digits to tell any two apart, and
+        // names every field, so distinct recipes give distinct text.
+        let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
+        twox_hash::XxHash3_128::oneshot(text.as_bytes()) as u64
+    }
+}

@@ -1,0 +1,94 @@
+//! The beginning of a shard on this disk, in the file that becomes the shard.
+//!
+//! In the fetcher.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use twox_hash::xxhash3_128::Hasher;
+
+use crate::data::shard::manifest::HexHash128;
+use crate::remote::helper::messages::HelperError;
+
+/// A piece of a part that is read again.
+const PIECE: usize = 1 << 20;
+
+/// The beginning of a shard, in its file.
+pub(super) struct PartFile {
+    file: File,
+    path: PathBuf,
+    /// Bytes that are there.
+    pub(super) at: u64,
+    hasher: Hasher,
+}
+
+impl PartFile {
+    /// What is there of it. One that is longer than the shard is begun again.
+    pub(super) async fn open(path: PathBuf, most: u64) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)?;
+        let mut part = Self {
+            file,
+            path,
+            at: 0,
+            hasher: Hasher::new(),
+        };
+        if part.file.metadata()?.len() > most {
+            part.restart()?;
+        }
+        let mut piece = vec![0; PIECE];
+        loop {
+            match part.file.read_at(&mut piece, part.at)? {
+                0 => return Ok(part),
+                n => {
+                    part.hasher.write(&piece[..n]);
+                    part.at += n as u64;
+                    // It may be long, and the consumer asks whether its fetcher goes on.
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.at)?;
+        self.hasher.write(bytes);
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Of the bytes that are there.
+    pub(super) fn hash(&self) -> HexHash128 {
+        HexHash128(self.hasher.finish_128())
+    }
+
+    /// It is whole: its file gets the shard's name.
+    pub(super) fn finish(self, whole: &Path) -> Result<(), HelperError> {
+        fs::rename(&self.path, whole).map_err(|e| not_written(&self.path, &e))
+    }
+
+    pub(super) fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.at = 0;
+        self.hasher = Hasher::new();
+        Ok(())
+    }
+}
+
+/// A file of a shard that cannot be written.
+pub(super) fn not_written(path: &Path, e: &io::Error) -> HelperError {
+    let folder = path.parent().unwrap_or(path).display().to_string();
+    let what = match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full: free some of it, or lower `fetch_limit`".to_owned()
+        }
+        _ => format!("cannot write {}: {e}", path.display()),
+    };
+    HelperError::new(folder, what)
+}

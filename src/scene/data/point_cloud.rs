@@ -1,0 +1,131 @@
+//! A point cloud, and where a scene's lies.
+//!
+//! In the consumer. Plain values.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{self, Error, Result};
+use crate::sys::memory;
+
+/// The most points of a file that are read: 7.5 GB.
+pub(super) const MOST_POINTS: u64 = 500_000_000;
+
+/// What a point takes, with its colour.
+const BYTES: u64 = 15;
+
+/// Points that memory is taken for at a time, at least.
+const AT_LEAST: usize = 1 << 16;
+
+/// Refuses so many points of the file at `path` when they take more than half of the memory
+/// that is available: a hole of a sparse file takes nothing on the disk, and its zeros are
+/// points.
+pub(super) fn check_memory(path: &Path, count: u64) -> Result<()> {
+    check_room(path, count, memory::available_bytes())
+}
+
+fn check_room(path: &Path, count: u64, available: Option<u64>) -> Result<()> {
+    let (bytes, room) = (
+        count.saturating_mul(BYTES),
+        available.map(|bytes| bytes / 2),
+    );
+    match room {
+        Some(room) if bytes > room => Err(Error::dataset(
+            path,
+            format!(
+                "{count} points take {}, over half of the available memory ({}): use a file of \
+                 fewer points, or more memory",
+                error::size_rounded_up(bytes),
+                error::size_rounded_down(room)
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Points in the world of a scene.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PointCloud {
+    pub xyz: Vec<[f32; 3]>,
+    /// Of each point; empty where the file has no colours.
+    pub rgb: Vec<[u8; 3]>,
+}
+
+impl PointCloud {
+    /// Takes one more of `count`. Memory is taken as the points come: a file that claims
+    /// many and ends soon takes little.
+    pub(super) fn push(&mut self, count: u64, place: [f64; 3], colour: Option<[u8; 3]>) {
+        let had = self.xyz.len();
+        if had == self.xyz.capacity() {
+            let left = usize::try_from(count).unwrap_or(usize::MAX) - had.min(count as usize);
+            let more = left.min(had.max(AT_LEAST));
+            self.xyz.reserve_exact(more);
+            if colour.is_some() {
+                self.rgb.reserve_exact(more);
+            }
+        }
+        self.xyz.push(place.map(|value| value as f32));
+        self.rgb.extend(colour);
+    }
+}
+
+/// Where the points of a scene lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PointsFile {
+    Ply(PathBuf),
+    /// `points3D.bin` or `points3D.txt`.
+    Colmap(PathBuf),
+}
+
+impl PointsFile {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Ply(path) | Self::Colmap(path) => path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_over_half_of_the_memory_are_refused() {
+        let check = |available| check_room(Path::new("a/cloud.ply"), 100, available);
+        check(None).unwrap();
+        check(Some(3000)).unwrap();
+        let e = check(Some(2999)).unwrap_err().to_string();
+        for due in [
+            "a/cloud.ply",
+            "100 points",
+            "1.47 KiB, over half of the available memory (1.46 KiB)",
+            "fewer",
+        ] {
+            assert!(e.contains(due), "{e}");
+        }
+    }
+
+    #[test]
+    fn memory_is_taken_as_points_come() {
+        let mut points = PointCloud::default();
+        for _ in 0..10 {
+            points.push(MOST_POINTS, [0.0; 3], Some([0; 3]));
+        }
+        assert!(
+            points.xyz.capacity() <= AT_LEAST,
+            "{}",
+            points.xyz.capacity()
+        );
+        let count = 3 * AT_LEAST as u64 + 5;
+        let mut points = PointCloud::default();
+        for _ in 0..count {
+            points.push(count, [1.0, 2.0, 3.0], None);
+        }
+        assert_eq!(
+            points.xyz.capacity() as u64,
+            count,
+            "and no more than are due"
+        );
+        assert_eq!(points.rgb.capacity(), 0);
+    }
+}

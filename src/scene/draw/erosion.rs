@@ -1,0 +1,110 @@
+//! Which places of a mask have room for a whole patch.
+//!
+//! In every process that fills the store. Erosion by a square window, separable and by
+//! whole words: log2(size) passes over the rows, as many over the columns.
+
+use super::mask_bits::{MaskBits, MaskView};
+
+/// The top-left corners of all patches of `size` x `size` pixels, `dilation` apart, whose
+/// pixels all lie in the mask. A mask of the same size.
+pub(crate) fn erode(mask: MaskView<'_>, size: u32, dilation: u32) -> MaskBits {
+    // With nothing behind the width: what is shifted in from there is no pixel.
+    let mut bits = mask.to_bits();
+    let (stride, words) = bits.rows_mut();
+    for row in words.chunks_mut(stride.max(1)) {
+        doubling(size, dilation, |by| and_shifted(row, by));
+    }
+    let rows_at = |by: u64| {
+        usize::try_from(by)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(stride)
+    };
+    doubling(size, dilation, |by| and_behind(words, rows_at(by)));
+    bits
+}
+
+/// Calls `and` with the distances by which a row of `size` is put together: what holds
+/// for 1 place holds for 2 when it holds at the next place too, and so on.
+fn doubling(size: u32, dilation: u32, mut and: impl FnMut(u64)) {
+    let mut done = 1;
+    while done < size {
+        let step = done.min(size - done);
+        and(u64::from(step) * u64::from(dilation));
+        done += step;
+    }
+}
+
+/// Each bit and the one `by` bits behind it; 0 behind the end.
+fn and_shifted(row: &mut [u64], by: u64) {
+    let words = usize::try_from(by / 64).unwrap_or(usize::MAX);
+    let bits = (by % 64) as u32;
+    for i in 0..row.len() {
+        let at = |i: Option<usize>| i.and_then(|i| row.get(i)).copied().unwrap_or(0);
+        let low = at(i.checked_add(words)) >> bits;
+        let high = at(i.checked_add(words).and_then(|i| i.checked_add(1)));
+        // Shifted in two steps: 64 at once would be none.
+        row[i] &= low | high << 1 << (63 - bits);
+    }
+}
+
+/// Each word and the one `by` words behind it; 0 behind the end.
+fn and_behind(words: &mut [u64], by: usize) {
+    for i in 0..words.len() {
+        let behind = i.checked_add(by).and_then(|i| words.get(i));
+        words[i] &= behind.copied().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PositionRandom;
+
+    fn brute(mask: MaskView<'_>, size: u32, dilation: u32) -> Vec<u8> {
+        let (width, height) = mask.size();
+        let fits = |row: u32, col: u32| {
+            let steps = || (0..size).map(|i| i * dilation);
+            steps().all(|y| steps().all(|x| mask.holds(row + y, col + x)))
+        };
+        (0..height)
+            .flat_map(|r| (0..width).map(move |c| (r, c)))
+            .map(|(r, c)| u8::from(fits(r, c)))
+            .collect()
+    }
+
+    #[test]
+    fn the_fast_erosion_is_the_brute_one_at_every_width() {
+        let mut kept = 0;
+        for width in 1..=200u32 {
+            let height = 1 + width * 7 % 23;
+            // Few holes, so that patches are left.
+            let pixels: Vec<u8> = (0..u64::from(width * height))
+                .map(|i| PositionRandom::new(4, u64::from(width), i).below(60) as u8)
+                .collect();
+            let mask = MaskBits::from_pixels(&pixels, width, height).unwrap();
+            for (size, dilation) in [(1, 1), (2, 1), (3, 1), (5, 1), (4, 2), (3, 7), (2, 64)] {
+                let fast = erode(mask.view(), size, dilation);
+                let brute = brute(mask.view(), size, dilation);
+                let brute = MaskBits::from_pixels(&brute, width, height).unwrap();
+                assert_eq!(fast, brute, "{width} x {height}, {size} by {dilation}");
+                kept += fast.view().count();
+            }
+        }
+        assert!(kept > 500_000, "{kept}");
+    }
+
+    #[test]
+    fn large_windows_leave_the_corners_that_have_room() {
+        let full = MaskBits::from_pixels(&[1; 200 * 130], 200, 130).unwrap();
+        for (size, dilation) in [(130, 1), (65, 2), (2, 129), (33, 4), (64, 1), (17, 8)] {
+            let far = (size - 1) * dilation;
+            let left = u64::from((200 - far) * (130 - far));
+            assert_eq!(erode(full.view(), size, dilation).view().count(), left);
+        }
+        for (size, dilation) in [(131, 1), (2, 130), (u32::MAX, u32::MAX), (2, u32::MAX)] {
+            assert_eq!(erode(full.view(), size, dilation).view().count(), 0);
+        }
+        let none = MaskBits::from_pixels(&[], 0, 3).unwrap();
+        assert_eq!(erode(none.view(), 3, 1), none);
+    }
+}

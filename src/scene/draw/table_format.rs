@@ -1,0 +1,288 @@
+//! The bytes of a ray table: what stands where, and whether what is there makes sense.
+//!
+//! In every process. What comes out of shared memory is looked at once, here; after that
+//! no number of the table leads out of it. Never in here: draws.
+//!
+//! ```text
+//! header | running sums | weights of rows | images    | order | counts of rows
+//!   64 B |       u64s   |          u64s   | 32 B each | u32s  |           u32s
+//! ```
+//!
+//! Running sums: units of the first image of the order, of the first two, and so on. Counts
+//! and weights of rows are running sums too. Images alike in size and shape that have no
+//! mask share them.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::region::{CropDisc, RegionShape, SINE};
+use super::sampler::RaySampler;
+use crate::error::{Error, Result};
+
+/// "RAYS" and a version.
+pub(super) const MAGIC: u64 = 0x5241_5953_0000_0001;
+
+/// What stands at the beginning of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RayTableHeader {
+    pub(super) magic: u64,
+    pub(super) seed: u64,
+    /// Number of weights of rows.
+    pub(super) weights: u64,
+    /// Number of counts of rows.
+    pub(super) counts: u64,
+    pub(super) images: u32,
+    /// Those that have a unit: they stand first in the order.
+    pub(super) drawn: u32,
+    /// Images that join at each step; 0 for all at once.
+    pub(super) joining: u32,
+    /// The sampler: its kind and two numbers.
+    pub(super) sampler: [u32; 3],
+    pub(super) zero: [u32; 2],
+}
+
+/// One image, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct ImageRecord {
+    /// Of a disc.
+    pub(super) limit: u64,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// 0 whole, 1 disc, 2 sphere; and [`MASKED`].
+    pub(super) shape: u32,
+    /// Where its counts of rows begin: 0 for a whole image without a mask.
+    pub(super) counts: u32,
+    /// Where its weights of rows begin: 0 unless it is a sphere.
+    pub(super) weights: u32,
+    pub(super) zero: u32,
+}
+
+const WHOLE: u32 = 0;
+const DISC: u32 = 1;
+const SPHERE: u32 = 2;
+const MASKED: u32 = 1 << 31;
+
+impl ImageRecord {
+    pub(super) fn new(size: (u32, u32), shape: RegionShape, masked: bool) -> Self {
+        let (number, limit) = match shape {
+            RegionShape::Whole => (WHOLE, 0),
+            RegionShape::Disc(disc) => (DISC, disc.limit),
+            RegionShape::Sphere => (SPHERE, 0),
+        };
+        Self {
+            limit,
+            width: size.0,
+            height: size.1,
+            shape: number | if masked { MASKED } else { 0 },
+            counts: 0,
+            weights: 0,
+            zero: 0,
+        }
+    }
+
+    pub(super) fn size(&self) -> (u32, u32) {
+        (self.width, self.height)
+    }
+
+    pub(super) fn is_masked(&self) -> bool {
+        self.shape & MASKED != 0
+    }
+
+    /// Every pixel, without a mask: its rows are not counted.
+    pub(super) fn is_whole(&self) -> bool {
+        self.shape == WHOLE
+    }
+
+    /// Rows are weighed by their sine.
+    pub(super) fn is_sphere(&self) -> bool {
+        self.shape & !MASKED == SPHERE
+    }
+
+    /// Every pixel is there, however likely.
+    pub(super) fn has_full_rows(&self) -> bool {
+        matches!(self.shape, WHOLE | SPHERE)
+    }
+
+    pub(super) fn shape(&self) -> RegionShape {
+        match self.shape & !MASKED {
+            DISC => RegionShape::Disc(CropDisc { limit: self.limit }),
+            SPHERE => RegionShape::Sphere,
+            _ => RegionShape::Whole,
+        }
+    }
+
+    /// Columns and rows at which a unit has room.
+    pub(super) fn room(&self, extent: u32) -> (u32, u32) {
+        match (
+            self.width.checked_sub(extent),
+            self.height.checked_sub(extent),
+        ) {
+            (Some(width), Some(height)) if width > 0 && height > 0 => (width, height),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// A sampler as numbers.
+pub(super) fn numbered(sampler: RaySampler) -> [u32; 3] {
+    match sampler {
+        RaySampler::Uniform => [0, 0, 0],
+        RaySampler::ByImage => [1, 0, 0],
+        RaySampler::Patches { size, dilation } => [2, size, dilation],
+        RaySampler::Pairs { radius } => [3, radius, 0],
+    }
+}
+
+fn sampler(numbers: [u32; 3]) -> Option<RaySampler> {
+    let sampler = match numbers {
+        [0, 0, 0] => RaySampler::Uniform,
+        [1, 0, 0] => RaySampler::ByImage,
+        [2, size, dilation] => RaySampler::Patches { size, dilation },
+        [3, radius, 0] => RaySampler::Pairs { radius },
+        _ => return None,
+    };
+    sampler.check().ok().map(|()| sampler)
+}
+
+/// The parts of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableSections<'a> {
+    pub(super) sums: &'a [u64],
+    pub(super) weights: &'a [u64],
+    pub(super) images: &'a [ImageRecord],
+    pub(super) order: &'a [u32],
+    pub(super) counts: &'a [u32],
+}
+
+/// The header, where the bytes are as long as it says.
+pub(super) fn header(bytes: &[u8]) -> Option<RayTableHeader> {
+    let header: RayTableHeader =
+        bytemuck::pod_read_unaligned(bytes.get(..size_of::<RayTableHeader>())?);
+    let known = header.magic == MAGIC && header.zero == [0, 0];
+    let longs = header.weights.checked_add(u64::from(header.drawn))?;
+    let shorts = header.counts.checked_add(u64::from(header.images))?;
+    let images = size_of::<ImageRecord>() as u64 * u64::from(header.images);
+    let whole = (longs.checked_mul(8)?)
+        .checked_add(shorts.checked_mul(4)?)?
+        .checked_add(images + size_of::<RayTableHeader>() as u64)?;
+    (known && whole == bytes.len() as u64 && header.drawn <= header.images).then_some(header)
+}
+
+impl<'a> TableSections<'a> {
+    /// Cuts the bytes of a table; empty parts where they are too short or begin at an odd
+    /// address, which a map does not.
+    pub(super) fn cut(header: &RayTableHeader, bytes: &'a [u8]) -> Self {
+        let mut rest = bytes.get(size_of::<RayTableHeader>()..).unwrap_or_default();
+        Self {
+            sums: part(&mut rest, u64::from(header.drawn)),
+            weights: part(&mut rest, header.weights),
+            images: part(&mut rest, u64::from(header.images)),
+            order: part(&mut rest, u64::from(header.images)),
+            counts: part(&mut rest, header.counts),
+        }
+    }
+
+    /// Running counts of the rows of an image that is not whole, up to each row.
+    pub(super) fn counts_of(&self, image: &ImageRecord, rows: u32) -> &'a [u32] {
+        rows_of(self.counts, image.counts, rows)
+    }
+
+    /// Running weights of the rows of a sphere.
+    pub(super) fn weights_of(&self, image: &ImageRecord, rows: u32) -> &'a [u64] {
+        rows_of(self.weights, image.weights, rows)
+    }
+
+    /// Units of an image. None when its numbers make no sense.
+    fn units(&self, image: &ImageRecord, extent: u32) -> Option<u64> {
+        let shape = image.shape & !MASKED;
+        let pixels = u64::from(image.width) * u64::from(image.height);
+        let used = (shape == DISC || image.limit == 0) && (shape == SPHERE || image.weights == 0);
+        if shape > SPHERE || image.zero != 0 || !used || pixels > u64::from(u32::MAX) {
+            return None;
+        }
+        let (width, height) = image.room(extent);
+        if image.is_whole() {
+            let units = u64::from(width) * u64::from(height);
+            return (image.counts == 0).then_some(units);
+        }
+        let counts = self.counts_of(image, height);
+        let mut before = 0;
+        for &count in counts {
+            if count.checked_sub(before)? > width {
+                return None;
+            }
+            before = count;
+        }
+        if shape == SPHERE {
+            weighed(counts, self.weights_of(image, height))?;
+        }
+        (counts.len() == height as usize).then_some(u64::from(before))
+    }
+}
+
+/// Nothing, where the weight of each row is a whole multiple of its count, by a sine.
+fn weighed(counts: &[u32], weights: &[u64]) -> Option<()> {
+    if counts.len() != weights.len() {
+        return None;
+    }
+    let mut before = (0, 0);
+    for (&count, &weight) in counts.iter().zip(weights) {
+        let (here, weighs) = (u64::from(count - before.0), weight.checked_sub(before.1)?);
+        let sine = weighs.checked_div(here).unwrap_or(1);
+        if sine * here != weighs || !(1..=SINE).contains(&sine) {
+            return None;
+        }
+        before = (count, weight);
+    }
+    Some(())
+}
+
+fn part<'a, T: Pod>(rest: &mut &'a [u8], number: u64) -> &'a [T] {
+    let bytes = number.saturating_mul(size_of::<T>() as u64);
+    let cut = usize::try_from(bytes)
+        .ok()
+        .and_then(|n| rest.split_at_checked(n));
+    let (part, behind) = cut.unwrap_or_default();
+    *rest = behind;
+    bytemuck::try_cast_slice(part).unwrap_or_default()
+}
+
+fn rows_of<T>(all: &[T], first: u32, rows: u32) -> &[T] {
+    let first = first as usize;
+    all.get(first..first + rows as usize).unwrap_or_default()
+}
+
+/// Looks at every number of a table; returns its sampler.
+pub(super) fn check_table(
+    header: &RayTableHeader,
+    parts: &TableSections<'_>,
+) -> Result<RaySampler> {
+    let wrong = |what: String| Error::protocol(format!("the received table of rays: {what}"));
+    let sampler = sampler(header.sampler)
+        .ok_or_else(|| wrong(format!("no sampler has the numbers {:?}", header.sampler)))?;
+    let extent = sampler.extent();
+    let mut units = Vec::with_capacity(parts.images.len());
+    for (number, image) in parts.images.iter().enumerate() {
+        let counted = parts.units(image, extent);
+        let counted = counted.ok_or_else(|| wrong(format!("image {number} makes no sense")))?;
+        units.push(Some(counted));
+    }
+    if header.drawn == 0 {
+        return Err(wrong("no image has anything to sample".into()));
+    }
+    let mut before = 0;
+    for (place, &number) in parts.order.iter().enumerate() {
+        // Each image once: what was taken is gone.
+        let counted = units.get_mut(number as usize).and_then(Option::take);
+        let sum = parts.sums.get(place).copied().unwrap_or(before);
+        let drawn = place < parts.sums.len();
+        if counted.is_none_or(|n| before.checked_add(n) != Some(sum) || (n > 0) != drawn) {
+            return Err(wrong(format!(
+                "place {place} of the order, image {number}, does not add up"
+            )));
+        }
+        before = sum;
+    }
+    Ok(sampler)
+}

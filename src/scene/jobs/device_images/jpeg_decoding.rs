@@ -1,0 +1,111 @@
+//! What JPEGs of a scene are decoded with on a device, from the sizes of its files.
+//!
+//! In the consumer. Never in here: the device, which file is decoded where.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::jpeg_part::{PartLimits, window_pixels};
+use crate::device::stage_shapes::granules;
+use crate::picture::jpeg::gpu_rows::MAX_PIXELS;
+
+/// Pixels of a part, as far as one picture does not have more: four photos of 1080 x 1920. The first
+/// images of a run do not wait for many others, and a part keeps the device busy.
+const PART: usize = 9 << 20;
+/// Pictures of a part at most.
+const MOST_PICTURES: usize = 16;
+/// Bytes of a row at most, each slot of the ring has as many: photos of 12 megapixels take 3 to
+/// 8 MB.
+const MOST_ROW: u64 = 8 << 20;
+/// Bytes of a row beside the file's own: tables, and the ends of segments.
+const TABLES: u64 = 64 << 10;
+/// What the coded data of a row begin at a multiple of.
+const ALIGN: u64 = 16;
+
+/// The largest of the JPEGs that a device may decode.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LargestJpeg {
+    pixels: usize,
+    file_bytes: u64,
+}
+
+impl LargestJpeg {
+    /// Adds a file of so many bytes, whose picture has this width and height.
+    pub(crate) fn add(&mut self, (width, height): (u32, u32), file_bytes: u64) {
+        let (width, height) = (width as usize, height as usize);
+        if width * height <= MAX_PIXELS {
+            self.pixels = self.pixels.max(window_pixels((width, height), 8));
+            self.file_bytes = self.file_bytes.max(file_bytes);
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JpegDecoding {
+    pub(crate) limits: PartLimits,
+    /// Bytes of a row of the ring: a head, and the coded picture.
+    pub(crate) row_bytes: u64,
+}
+
+impl JpegDecoding {
+    /// None where no file is for a device.
+    pub(crate) fn of(largest: LargestJpeg) -> Option<Self> {
+        if largest.pixels == 0 {
+            return None;
+        }
+        let row_bytes = (largest.file_bytes + TABLES).min(MOST_ROW);
+        let row_bytes = row_bytes.next_multiple_of(ALIGN);
+        let pictures = (PART / largest.pixels).clamp(1, MOST_PICTURES);
+        Some(Self {
+            limits: PartLimits {
+                pictures,
+                rows: pictures * row_bytes as usize,
+                pixels: pictures * largest.pixels,
+            },
+            row_bytes,
+        })
+    }
+
+    /// Most bytes of the device that the decoder takes.
+    pub(crate) fn device_bytes(&self) -> u64 {
+        let part = self.limits.memory();
+        let buffers = [part.rows, part.descriptors, part.work, part.errors];
+        buffers.iter().map(|bytes| granules(*bytes as u64)).sum()
+    }
+
+    /// Bytes of the host that the decoder has pinned.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        let part = self.limits.memory();
+        2 * (part.rows + part.descriptors + part.errors) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoding(size: (u32, u32), file_bytes: u64) -> JpegDecoding {
+        let mut largest = LargestJpeg::default();
+        largest.add(size, file_bytes);
+        JpegDecoding::of(largest).unwrap()
+    }
+
+    #[test]
+    fn a_part_holds_a_few_photos_or_one_large_picture() {
+        let fox = decoding((1080, 1920), 400_000);
+        assert_eq!(fox.limits.pictures, 4);
+        assert!(fox.device_bytes() < 100 << 20, "{}", fox.device_bytes());
+        assert_eq!(decoding((800, 800), 100_000).limits.pictures, 13);
+        assert_eq!(decoding((90, 90), 100_000).limits.pictures, MOST_PICTURES);
+        let large = decoding((8192, 8192), 60 << 20);
+        assert_eq!((large.limits.pictures, large.row_bytes), (1, MOST_ROW));
+        assert!(large.device_bytes() < 700 << 20);
+    }
+
+    #[test]
+    fn files_beyond_the_kernels_limits_take_nothing() {
+        let mut largest = LargestJpeg::default();
+        largest.add((8193, 8192), 1000);
+        assert_eq!(JpegDecoding::of(largest), None);
+    }
+}

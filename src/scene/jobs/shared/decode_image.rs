@@ -1,0 +1,371 @@
+//! From the file of an image to its pixels in the store.
+//!
+//! Runs in workers, and in the consumer with zero workers. Never in here: who makes which
+//! picture, rays.
+
+use crate::data::index::Index;
+use crate::device::jpeg_part::PartLimits;
+use crate::error::{FaultKind, Result, SampleFault};
+use crate::jobs::open_shards::AccessPattern;
+use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::jobs::sample_input::{InputMode, SampleInput};
+use crate::picture::jpeg::gpu_rows::CodedPicture;
+use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
+use crate::picture::{AlphaPolicy, FileFormat, depth, grow};
+use crate::plan::PositionRandom;
+use crate::pool::worker::meter::StageMeter;
+use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
+use crate::scene::jobs::shared::program::{DecodeTarget, is_opaque, of_image};
+use crate::scene::jobs::shared::spec::StoreSpec;
+use crate::sys::memory;
+use crate::sys::panics::catch_panic;
+
+/// Decodes images of a scene.
+#[derive(Debug)]
+pub(super) struct SceneDecoder {
+    input: SampleInput,
+    colors: ColorDecoder,
+    levels: Vec<f32>,
+    /// Holds nothing: coded pictures are written in place.
+    coded: jpeg::JpegScratch,
+}
+
+/// Decodes colours.
+#[derive(Debug)]
+struct ColorDecoder {
+    spec: StoreSpec,
+    /// By what they make; none once every picture is there, or none was made yet.
+    decoders: Vec<(DecodeTarget, SampleDecoder)>,
+    /// Colours and alpha, before they are put together.
+    apart: [Vec<u8>; 2],
+}
+
+impl SceneDecoder {
+    pub(super) fn new(spec: &StoreSpec, mode: InputMode) -> Result<Self> {
+        Ok(Self {
+            input: SampleInput::new(mode, spec.limits.max_scratch, AccessPattern::InOrder),
+            colors: ColorDecoder {
+                spec: *spec,
+                decoders: Vec::new(),
+                apart: Default::default(),
+            },
+            levels: Vec::new(),
+            coded: jpeg::JpegScratch::default(),
+        })
+    }
+
+    /// Decodes image `image` to `out`, with its depths behind it. `at_fault` becomes the
+    /// file that a fault is of.
+    pub(super) fn decode(
+        &mut self,
+        index: &Index,
+        frames: &StoredFrames,
+        image: usize,
+        out: &mut [u8],
+        at_fault: &mut u64,
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let (Some(frame), Some(camera), Some(colors)) = (
+            frames.frames.get(image),
+            frames.camera(image),
+            frames.color_bytes(image),
+        ) else {
+            let text = "there is no such image in the scene";
+            return Err(SampleFault::new(FaultKind::Unknown, text));
+        };
+        let size = (camera.height, camera.width);
+        let file = self.input.open(index, image as u64)?;
+        meter.bytes += file.len() as u64;
+        let colors = out.get_mut(..colors).ok_or_else(too_short)?;
+        let maker = &mut self.colors;
+        match frames.alpha {
+            true => maker.fill_with_alpha(&file, frame, size, colors, meter)?,
+            false => {
+                let made = DecodeTarget {
+                    transparency: AlphaPolicy::Composite(maker.spec.background),
+                    resizes: size != frame.file_size,
+                };
+                maker.fill(&file, frame, size, made, colors, meter)?;
+            }
+        }
+        drop(file);
+        if let (Some(file), Some(begin)) = (frames.depth_file(image), frames.depth_begin(image)) {
+            *at_fault = file;
+            let depths = out.get_mut(begin..).ok_or_else(too_short)?;
+            self.fill_depths(index, file, frame, size, depths, meter)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the coded picture of an image whose pixels are those of its file, for a device that
+    /// decodes within `limits`: how many bytes. None where the device does not take the file:
+    /// [`PixelMaker::make`] has the verdict.
+    pub(super) fn write_coded(
+        &mut self,
+        (index, frames): (&Index, &StoredFrames),
+        image: usize,
+        limits: &PartLimits,
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> Option<usize> {
+        let (height, width) = frames.frames.get(image)?.file_size;
+        let file = self.input.open(index, image as u64).ok()?;
+        let decoder = JpegDecoder::new(&self.colors.spec.limits);
+        let scratch = &self.coded;
+        let write = || {
+            if FileFormat::of(&file).ok()? != FileFormat::Jpeg {
+                return None;
+            }
+            let header = jpeg::read_header(&file).ok()?;
+            let whole = PixelRegion {
+                x: 0,
+                y: 0,
+                w: width,
+                h: height,
+            };
+            if (header.width, header.height) != (width, height) {
+                return None;
+            }
+            let file = (&file[..], &header);
+            let bytes = decoder.write_coded(file, DecodeScale::Full, whole, scratch, out)?;
+            // What the consumer checks, too: a row that it refused would end the run.
+            let coded = CodedPicture::read(&out[..bytes]).ok()?;
+            limits.hold(&coded).then_some(bytes)
+        };
+        let written = catch_panic(write).flatten()?;
+        meter.bytes += file.len() as u64;
+        Some(written)
+    }
+
+    /// The depths of an image, of the pixels that its own lie in.
+    fn fill_depths(
+        &mut self,
+        index: &Index,
+        number: u64,
+        frame: &StoredFrame,
+        size: (u32, u32),
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let file = self.input.open(index, number)?;
+        meter.bytes += file.len() as u64;
+        let admit = |found: (u32, u32)| check_depth_shape(found, frame.file_size);
+        let (limits, levels) = (&self.colors.spec.limits, &mut self.levels);
+        let read = || depth::read(&file, limits, &admit, levels);
+        let found = catch_panic(read).unwrap_or_else(|| {
+            let text = "decoding this depth panicked: please report it with the file";
+            Err(SampleFault::new(FaultKind::Corrupt, text))
+        })?;
+        let [rows, cols] = [
+            places(size.0, frame.file_size.0, found.0),
+            places(size.1, frame.file_size.1, found.1),
+        ];
+        let lines = out.chunks_exact_mut(size_of::<f32>() * size.1 as usize);
+        for (line, row) in lines.zip(&rows) {
+            let from = self.levels.chunks_exact(found.1 as usize).nth(*row);
+            let from = from.ok_or_else(too_short)?;
+            for (to, col) in line.as_chunks_mut::<4>().0.iter_mut().zip(&cols) {
+                *to = from[*col].to_ne_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing will be made any more: gives back what decoding took.
+    pub(super) fn release_decoders(&mut self) {
+        let colors = &mut self.colors;
+        if !colors.decoders.is_empty() {
+            colors.decoders = Vec::new();
+            colors.apart = Default::default();
+            self.levels = Vec::new();
+            memory::trim_heap();
+        }
+    }
+}
+
+impl ColorDecoder {
+    fn fill(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        made: DecodeTarget,
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let found = self.decoders.iter().position(|(of, _)| *of == made);
+        let at = match found {
+            Some(at) => at,
+            None => {
+                let decoder = of_image(made)
+                    .and_then(|program| SampleDecoder::new(&program, &self.spec.limits))
+                    .map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))?;
+                self.decoders.push((made, decoder));
+                self.decoders.len() - 1
+            }
+        };
+        let request = RowRequest {
+            // There is nothing random in the program.
+            random: &PositionRandom::new(0, 0, 0),
+            size: made.resizes.then_some(size),
+            part: None,
+            check_size: &|found| check_size(found, frame.file_size),
+        };
+        self.decoders[at].1.fill(file, &request, out, meter)
+    }
+
+    /// Red, green, blue and alpha. Where the picture is made smaller, colours count by their
+    /// alpha, so that what cannot be seen does not show at edges: as Pillow does.
+    fn fill_with_alpha(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        out: &mut [u8],
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let [mut colors, mut alpha] = std::mem::take(&mut self.apart);
+        let filled = self.fill_apart(file, frame, size, [&mut colors, &mut alpha], meter);
+        if filled.is_ok() {
+            let premultiplied = size != frame.file_size;
+            let pixels = colors
+                .as_chunks::<3>()
+                .0
+                .iter()
+                .zip(alpha.as_chunks::<3>().0);
+            for ((rgb, [a, ..]), to) in pixels.zip(out.as_chunks_mut::<4>().0) {
+                let [r, g, b] = match premultiplied {
+                    true => rgb.map(|v| divided(v, *a)),
+                    false => *rgb,
+                };
+                *to = [r, g, b, *a];
+            }
+        }
+        self.apart = [colors, alpha];
+        filled
+    }
+
+    fn fill_apart(
+        &mut self,
+        file: &[u8],
+        frame: &StoredFrame,
+        size: (u32, u32),
+        [colors, alpha]: [&mut Vec<u8>; 2],
+        meter: &mut StageMeter,
+    ) -> Result<(), SampleFault> {
+        let len = 3 * size.0 as usize * size.1 as usize;
+        grow(colors, len)?;
+        grow(alpha, len)?;
+        let resizes = size != frame.file_size;
+        let made = DecodeTarget::colors_apart(resizes);
+        self.fill(file, frame, size, made, &mut colors[..len], meter)?;
+        if is_opaque(FileFormat::of(file)?) {
+            alpha[..len].fill(255);
+            return Ok(());
+        }
+        let made = DecodeTarget::alpha_apart(resizes);
+        self.fill(file, frame, size, made, &mut alpha[..len], meter)
+    }
+}
+
+/// A colour that was multiplied by its alpha, as it was.
+fn divided(v: u8, alpha: u8) -> u8 {
+    match alpha {
+        0 => 0,
+        a => ((u16::from(v) * 255 + u16::from(a) / 2) / u16::from(a)).min(255) as u8,
+    }
+}
+
+#[cold]
+fn too_short() -> SampleFault {
+    SampleFault::new(FaultKind::Unknown, "its place in the store is too small")
+}
+
+/// Where each of `of` pixels lies among the `among` of a depth's file, if its image has `image`
+/// of them: the pixel of the image that its centre falls into, and of that one the pixel of the
+/// file by the rule of OpenCV's `INTER_NEAREST`, which nerfstudio resizes depths by.
+fn places(of: u32, image: u32, among: u32) -> Vec<usize> {
+    let per_pixel = 1.0 / (f64::from(image) / f64::from(among));
+    let place = |at: u32| {
+        let pixel = (2 * u64::from(at) + 1) * u64::from(image) / (2 * u64::from(of));
+        let place = match image == among {
+            true => pixel,
+            false => (pixel as f64 * per_pixel).floor() as u64,
+        };
+        place.min(u64::from(among.saturating_sub(1))) as usize
+    };
+    (0..of).map(place).collect()
+}
+
+/// Of what an aspect may differ from its image's: sensors of depth have other pixels.
+const ASPECT: f64 = 0.05;
+
+/// A depth has the aspect of its image, at any size. Both are height and width.
+fn check_depth_shape(found: (u32, u32), image: (u32, u32)) -> Result<(), SampleFault> {
+    let aspect = |(height, width): (u32, u32)| f64::from(width) / f64::from(height);
+    let ratio = aspect(found) / aspect(image);
+    if found == image || (1.0 - ASPECT..=1.0 + ASPECT).contains(&ratio) {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::Changed,
+        format!(
+            "the depth is {} x {}, and its image is {} x {}, which is another shape: give the \
+             depth the image's width and height, remove it, or read no depths",
+            found.1, found.0, image.1, image.0
+        ),
+    ))
+}
+
+fn check_size(found: (u32, u32), wanted: (u32, u32)) -> Result<(), SampleFault> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(SampleFault::new(
+        FaultKind::Changed,
+        format!(
+            "changed since the scene was read: the image was {} x {}, and is now {} x {}",
+            wanted.1, wanted.0, found.1, found.0
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_depth_has_the_shape_of_its_image() {
+        for (found, image) in [
+            ((40, 60), (20, 30)),
+            ((41, 60), (20, 30)),
+            ((1081, 1920), (270, 480)),
+            ((20, 30), (20, 30)),
+            // Of ScanNet.
+            ((480, 640), (968, 1296)),
+        ] {
+            assert_eq!(check_depth_shape(found, image), Ok(()), "{found:?}");
+        }
+        for (found, image) in [
+            ((100, 40), (20, 30)),
+            ((60, 40), (20, 30)),
+            ((44, 60), (20, 30)),
+        ] {
+            let fault = check_depth_shape(found, image).unwrap_err();
+            assert!(fault.reason.contains("give the depth"), "{fault}");
+        }
+    }
+
+    /// `cv2.resize(np.arange(among)[None], (image, 1), interpolation=cv2.INTER_NEAREST)`.
+    #[test]
+    fn depths_of_another_size_are_resized_as_opencv_does() {
+        assert_eq!(places(4, 4, 8), [0, 2, 4, 6]);
+        assert_eq!(places(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(places(5, 5, 7), [0, 1, 2, 4, 5]);
+        assert_eq!(places(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
+        assert_eq!(places(6, 6, 6), [0, 1, 2, 3, 4, 5]);
+        // At half the image's size: the pixel in the middle, as of an image.
+        assert_eq!(places(3, 6, 6), [1, 3, 5]);
+        assert_eq!(places(3, 6, 12), [2, 6, 10]);
+    }
+}

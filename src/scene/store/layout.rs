@@ -1,0 +1,97 @@
+//! Where each picture of a store lies.
+//!
+//! Used in every process: the consumer makes it, workers get it in their description of
+//! the job. Sizes and numbers alone.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Pictures begin at multiples of this: a cache line.
+const ALIGN: u64 = 64;
+
+/// Where each picture ends, one behind the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoreLayout {
+    ends: Vec<u64>,
+}
+
+impl StoreLayout {
+    /// Of pictures with so many bytes, in order.
+    ///
+    /// # Errors
+    /// More bytes than can be counted.
+    pub(crate) fn new(bytes: impl IntoIterator<Item = u64>) -> Result<Self> {
+        let mut ends = Vec::new();
+        let mut end = 0u64;
+        for bytes in bytes {
+            let begin = end.checked_next_multiple_of(ALIGN);
+            end = begin.and_then(|b| b.checked_add(bytes)).ok_or_else(|| {
+                Error::config(format!(
+                    "the pictures before number {} take {end} bytes: with it they are more than \
+                     can be counted",
+                    ends.len()
+                ))
+            })?;
+            ends.push(end);
+        }
+        Ok(Self { ends })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes of all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes of the largest.
+    pub(crate) fn largest(&self) -> u64 {
+        let all = (0..self.len()).filter_map(|number| self.of(number));
+        all.map(|range| range.end - range.start).max().unwrap_or(0)
+    }
+
+    /// Where picture `number` lies; none when there is none of that number.
+    #[inline]
+    pub(crate) fn of(&self, number: usize) -> Option<Range<u64>> {
+        let end = *self.ends.get(number)?;
+        let begin = match number {
+            0 => 0,
+            _ => self.ends.get(number - 1)?.next_multiple_of(ALIGN),
+        };
+        Some(begin..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_lie_one_behind_the_other_on_lines() {
+        let places = StoreLayout::new([3, 64, 0, 1]).unwrap();
+        let of: Vec<_> = (0..5).map(|n| places.of(n)).collect();
+        assert_eq!(
+            of,
+            [
+                Some(0..3),
+                Some(64..128),
+                Some(128..128),
+                Some(128..129),
+                None
+            ]
+        );
+        assert_eq!((places.len(), places.bytes()), (4, 129));
+        assert_eq!(StoreLayout::default().of(0), None);
+    }
+
+    #[test]
+    fn more_than_can_be_counted_is_an_error() {
+        let e = StoreLayout::new([u64::MAX - 3, 7]).unwrap_err().to_string();
+        assert!(e.contains("number 1"), "{e}");
+    }
+}
