@@ -15,21 +15,21 @@
 pub mod cache;
 pub mod camera;
 mod configs;
-mod cut;
 mod data;
+mod decode_plan;
 pub mod device;
 pub mod error;
-pub mod forecast;
 #[cfg(feature = "codecs")]
 mod helper;
 mod jobs;
 pub mod loader;
 pub mod measure;
+pub mod memory_plan;
 pub mod options;
+pub mod order;
 mod picture;
 #[cfg(feature = "codecs")]
 mod pixels;
-pub mod plan;
 mod pool;
 pub mod recipe;
 mod remote;
@@ -41,9 +41,9 @@ pub mod tests_support;
 
 pub use camera::{Camera, Lens};
 pub use configs::paddle;
-pub use cut::RowDescriptor;
 pub use data::index::{self, Index};
 pub use data::survey;
+pub use decode_plan::RowDescriptor;
 pub use device::{DecodeOn, Device, DeviceRows, UploadMode};
 pub use error::{Error, FaultKind, Result, SampleFault};
 pub use half::{bf16, f16};
@@ -54,7 +54,7 @@ pub use loader::{
     DecodeChoice, DeviceReplay, DrawnRow, Epoch, Loader, LoaderBuilder, LoaderReport, MemoryPlan,
     OnError, Source, UploadChoice,
 };
-pub use plan::{EpochTail, Position, Rank, RowStatus, Sampler, State};
+pub use order::{EpochTail, Position, Rank, RowStatus, Sampler, State};
 pub use pool::coordinator::launch::LaunchMethod;
 pub use pool::pool_report::ProcessReport;
 pub use pool::sandbox::{Sandbox, SandboxStatus};

@@ -13,9 +13,9 @@ use crate::data::shard;
 use crate::data::shard::walk::HeaderWalk;
 use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::order::PositionRandom;
 use crate::picture::raster::RasterReader;
 use crate::picture::{FileFormat, PictureLimits, jpeg, read_header};
-use crate::plan::PositionRandom;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 

@@ -13,19 +13,19 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::dlpack::Element;
+use crate::dlpack::ElementType;
 use crate::errors::raised;
 use crate::tensor::{PER_THREAD_DEFAULT, Tensor, TensorMemory, per_thread};
 
 /// A batch that Python has, counted for as long as any tensor of it is alive.
-pub struct Held {
+pub struct HeldBatch {
     pub batch: Batch,
     /// The address of the pixels on the host; 0 on a device.
     pub pixels: u64,
     count: Option<Arc<AtomicU32>>,
 }
 
-impl TensorMemory for Held {
+impl TensorMemory for HeldBatch {
     fn address(&self) -> u64 {
         let rows = self.batch.on_device();
         rows.map_or(self.pixels, DeviceRows::address)
@@ -36,7 +36,7 @@ impl TensorMemory for Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBatch {
     fn drop(&mut self) {
         if let Some(count) = &self.count {
             count.fetch_sub(1, Ordering::Relaxed);
@@ -66,7 +66,7 @@ struct Facts {
 pub struct RawBatch {
     facts: Arc<Facts>,
     /// None without the pixels.
-    held: Option<Arc<Held>>,
+    held: Option<Arc<HeldBatch>>,
     /// It lies in memory of its own, since Python holds all others.
     #[pyo3(get)]
     copied: bool,
@@ -114,7 +114,7 @@ impl RawBatch {
                 faults: batch.faults().to_vec(),
                 index,
             }),
-            held: Some(Arc::new(Held {
+            held: Some(Arc::new(HeldBatch {
                 batch,
                 pixels,
                 count,
@@ -131,7 +131,7 @@ impl RawBatch {
         (self.facts.epoch, self.facts.samples_before)
     }
 
-    fn held(&self) -> PyResult<&Arc<Held>> {
+    fn held(&self) -> PyResult<&Arc<HeldBatch>> {
         self.held.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
                 "the pixels of this batch were moved elsewhere: take them from batch.images",
@@ -223,7 +223,11 @@ impl RawBatch {
         match &self.facts.labels {
             BatchLabels::Classes(classes) => {
                 let words = classes.iter().map(|c| *c as u64).collect();
-                Some(Tensor::of_words(words, Element::Int64, &[classes.len()]))
+                Some(Tensor::of_words(
+                    words,
+                    ElementType::Int64,
+                    &[classes.len()],
+                ))
             }
             BatchLabels::Vectors { width, values } => {
                 let pair = |pair: &[f32]| {
@@ -234,7 +238,7 @@ impl RawBatch {
                 let shape = [self.facts.status.len(), *width];
                 Some(Tensor::of_words(
                     words,
-                    Element::Pixel(DataType::F32),
+                    ElementType::Pixel(DataType::F32),
                     &shape,
                 ))
             }
@@ -245,7 +249,7 @@ impl RawBatch {
     /// Numbers of the samples (uint64).
     fn ids(&self) -> Tensor {
         let ids = &self.facts.ids;
-        Tensor::of_words(ids.clone(), Element::UInt64, &[ids.len()])
+        Tensor::of_words(ids.clone(), ElementType::UInt64, &[ids.len()])
     }
 
     /// What each row is, as numbers.
@@ -319,7 +323,7 @@ impl RawBatch {
     }
 }
 
-fn tensor(held: &Arc<Held>, shape: &[usize], at: usize) -> Tensor {
-    let element = Element::Pixel(held.batch.dtype());
+fn tensor(held: &Arc<HeldBatch>, shape: &[usize], at: usize) -> Tensor {
+    let element = ElementType::Pixel(held.batch.dtype());
     Tensor::new(held.clone(), at, element, shape)
 }

@@ -19,7 +19,7 @@ pub const CUDA: i32 = 2;
 
 /// Elements: DLPack's code and bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Element {
+pub enum ElementType {
     Int64,
     UInt64,
     UInt16,
@@ -27,8 +27,8 @@ pub enum Element {
     Pixel(DataType),
 }
 
-impl Element {
-    fn code(self) -> DataType {
+impl ElementType {
+    fn code(self) -> DlDataType {
         let (code, bits) = match self {
             Self::Int64 => (0, 64),
             Self::UInt64 => (1, 64),
@@ -39,7 +39,7 @@ impl Element {
             Self::Pixel(DataType::F32) => (2, 32),
             Self::Pixel(DataType::Bf16) => (4, 16),
         };
-        DataType {
+        DlDataType {
             code,
             bits,
             lanes: 1,
@@ -53,7 +53,7 @@ impl Element {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct DataType {
+struct DlDataType {
     code: u8,
     bits: u8,
     lanes: u16,
@@ -70,7 +70,7 @@ struct Described {
     data: *mut c_void,
     device: DeviceId,
     ndim: i32,
-    dtype: DataType,
+    dtype: DlDataType,
     shape: *mut i64,
     strides: *mut i64,
     byte_offset: u64,
@@ -110,16 +110,16 @@ const LEGACY: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
 /// Memory as a taker gets it.
-pub struct Export {
+pub struct DlpackExport {
     pub address: u64,
     pub shape: Vec<i64>,
     pub strides: Vec<i64>,
-    pub element: Element,
+    pub element: ElementType,
     pub device: (i32, i32),
     pub lease: Lease,
 }
 
-impl Export {
+impl DlpackExport {
     /// A capsule in the form that the taker asks for.
     pub fn capsule(self, py: Python<'_>, versioned: bool) -> PyResult<Py<PyAny>> {
         let mut held = Box::new(Held {

@@ -17,7 +17,7 @@
 mod batch;
 mod dlpack;
 mod errors;
-mod held;
+mod held_step;
 mod json;
 mod logs;
 mod options;

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread;
 
-use featherload::forecast::{RecipeOutline, RunMemory, RunShape};
+use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
 use featherload::{LoaderBuilder, Recipe, Result};
@@ -34,7 +34,7 @@ struct Assumed {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Options {
+pub struct LoaderKeywords {
     source: SourceOptions,
     loader: LoaderOptions,
 }
@@ -42,7 +42,7 @@ pub struct Options {
 /// A scene, and how it is read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SceneWanted {
+pub struct SceneRequest {
     pub path: PathBuf,
     pub scene: SceneOptions,
 }
@@ -50,7 +50,7 @@ pub struct SceneWanted {
 /// A run over a scene, and that scene; None where it was read already.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunWanted<O> {
+pub struct RunRequest<O> {
     #[serde(default)]
     pub path: Option<PathBuf>,
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct RunWanted<O> {
 }
 
 /// What a text asks for.
-pub struct Wanted {
+pub struct LoaderRequest {
     pub builder: LoaderBuilder,
     pub recipe: Recipe,
     /// What is said of the config.
@@ -117,11 +117,11 @@ fn in_words(why: &str) -> String {
     known.map_or_else(|| why.to_owned(), |(name, range)| why.replace(name, range))
 }
 
-impl Options {
+impl LoaderKeywords {
     /// What they ask for, with the config that may be named.
-    pub fn wanted(self) -> Result<Wanted> {
+    pub fn wanted(self) -> Result<LoaderRequest> {
         let setup = self.setup()?;
-        Ok(Wanted {
+        Ok(LoaderRequest {
             builder: setup.builder(setup.data()?)?,
             recipe: setup.recipe()?,
             told: told(&setup)?,
@@ -175,7 +175,7 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
 /// What a loader with these options would take, as JSON. Starts nothing.
 #[pyfunction]
 pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
-    let options: Options = parse(py, options)?;
+    let options: LoaderKeywords = parse(py, options)?;
     in_thread(py, move || options.plan())
 }
 

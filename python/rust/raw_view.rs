@@ -6,15 +6,15 @@ use featherload::DataType;
 use featherload::views::{StepImage, ViewField};
 use pyo3::prelude::*;
 
-use crate::dlpack::Element;
-use crate::held::Held;
+use crate::dlpack::ElementType;
+use crate::held_step::HeldStep;
 use crate::tensor::Tensor;
 
 /// The image of one step.
 #[derive(Clone)]
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawView {
-    pub held: Arc<Held<StepImage>>,
+    pub held: Arc<HeldStep<StepImage>>,
 }
 
 #[pymethods]
@@ -60,10 +60,10 @@ impl RawView {
         let field = fields.find(|f| f.name() == name && view.has(*f))?;
         let shape = [view.height(), view.width(), view.channels()];
         let (element, axes) = match field {
-            ViewField::Image if view.is_float() => (Element::Pixel(DataType::F32), 3),
-            ViewField::Image => (Element::Pixel(DataType::U8), 3),
-            ViewField::Mask => (Element::Pixel(DataType::U8), 2),
-            ViewField::Depth => (Element::Pixel(DataType::F32), 2),
+            ViewField::Image if view.is_float() => (ElementType::Pixel(DataType::F32), 3),
+            ViewField::Image => (ElementType::Pixel(DataType::U8), 3),
+            ViewField::Mask => (ElementType::Pixel(DataType::U8), 2),
+            ViewField::Depth => (ElementType::Pixel(DataType::F32), 2),
         };
         let memory = self.held.clone();
         let at = view.offset(field);

@@ -6,15 +6,15 @@ use featherload::DataType;
 use featherload::rays::{RayField, StepRays};
 use pyo3::prelude::*;
 
-use crate::dlpack::Element;
-use crate::held::Held;
+use crate::dlpack::ElementType;
+use crate::held_step::HeldStep;
 use crate::tensor::Tensor;
 
 /// The rays of one step.
 #[derive(Clone)]
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawRays {
-    pub held: Arc<Held<StepRays>>,
+    pub held: Arc<HeldStep<StepRays>>,
 }
 
 #[pymethods]
@@ -79,16 +79,16 @@ impl RawRays {
     }
 }
 
-fn element(field: RayField) -> Element {
+fn element(field: RayField) -> ElementType {
     match field {
-        RayField::Indices => Element::Int64,
-        RayField::Valid => Element::Pixel(DataType::U8),
+        RayField::Indices => ElementType::Int64,
+        RayField::Valid => ElementType::Pixel(DataType::U8),
         RayField::Origins
         | RayField::Directions
         | RayField::Colors
         | RayField::DirectionNorms
         | RayField::PixelAreas
         | RayField::Depths
-        | RayField::Times => Element::Pixel(DataType::F32),
+        | RayField::Times => ElementType::Pixel(DataType::F32),
     }
 }

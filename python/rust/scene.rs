@@ -7,10 +7,10 @@ use featherload::scene::{Frame, PointCloud, Pose, Scene, SceneSplit, scene_svg};
 use featherload::{DataType, Result};
 use pyo3::prelude::*;
 
-use crate::dlpack::Element;
+use crate::dlpack::ElementType;
 use crate::errors::raised;
 use crate::json::json;
-use crate::options::{self, SceneWanted};
+use crate::options::{self, SceneRequest};
 use crate::tensor::Tensor;
 use crate::wait::in_thread;
 
@@ -47,7 +47,7 @@ impl RawScene {
     /// Reads the scene that `options` name.
     #[new]
     fn open(py: Python<'_>, options: &str) -> PyResult<Self> {
-        let wanted: SceneWanted = options::parse(py, options)?;
+        let wanted: SceneRequest = options::parse(py, options)?;
         in_thread(py, move || Scene::open(&wanted.path, &wanted.scene)).map(Self::new)
     }
 
@@ -119,10 +119,10 @@ impl RawScene {
         let numbers = points.xyz.as_flattened().iter();
         let xyz = numbers.flat_map(|v| v.to_ne_bytes());
         let shape = [points.xyz.len(), 3];
-        let xyz = of_bytes(xyz, Element::Pixel(DataType::F32), &shape);
+        let xyz = of_bytes(xyz, ElementType::Pixel(DataType::F32), &shape);
         let colours = points.rgb.as_flattened().iter().copied();
         let rgb = (points.rgb.len() == points.xyz.len())
-            .then(|| of_bytes(colours, Element::Pixel(DataType::U8), &shape));
+            .then(|| of_bytes(colours, ElementType::Pixel(DataType::U8), &shape));
         Ok(Some((xyz, rgb)))
     }
 
@@ -156,11 +156,11 @@ fn of_poses(poses: impl ExactSizeIterator<Item = Pose>) -> Tensor {
     let shape = [poses.len(), 3, 4];
     let numbers = poses.flat_map(|pose| pose.0.into_iter().flatten());
     let words = numbers.map(f64::to_bits).collect();
-    Tensor::of_words(words, Element::Float64, &shape)
+    Tensor::of_words(words, ElementType::Float64, &shape)
 }
 
 /// Elements out of the bytes that they have in memory.
-fn of_bytes(bytes: impl Iterator<Item = u8>, element: Element, shape: &[usize]) -> Tensor {
+fn of_bytes(bytes: impl Iterator<Item = u8>, element: ElementType, shape: &[usize]) -> Tensor {
     let count = shape.iter().product::<usize>() * element.size();
     let mut words = Vec::with_capacity(count.div_ceil(8));
     let mut word = [0; 8];

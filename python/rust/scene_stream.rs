@@ -9,19 +9,19 @@ use featherload::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::errors::raised;
-use crate::held::Held;
+use crate::held_step::HeldStep;
 use crate::json::json;
-use crate::options::RunWanted;
+use crate::options::RunRequest;
 use crate::scene::RawScene;
-use crate::stream_state::{StreamState, Texts, parse_state};
+use crate::stream_state::{StreamState, StreamTexts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
 
 /// Batches of a scene, step by step.
-pub type SceneStream<K> = StreamState<SceneRun<K>, Arc<Held<<K as SceneKind>::Arrays>>>;
+pub type SceneStream<K> = StreamState<SceneRun<K>, Arc<HeldStep<<K as SceneKind>::Arrays>>>;
 
 /// Where the scene that `wanted` names comes from: `scene`, where it was read already. And the
 /// other options.
-pub fn source<O>(wanted: RunWanted<O>, scene: Option<&RawScene>) -> PyResult<(SceneSource, O)> {
+pub fn source<O>(wanted: RunRequest<O>, scene: Option<&RawScene>) -> PyResult<(SceneSource, O)> {
     let source = match (scene, wanted.path) {
         (Some(read), _) => SceneSource::from(read.scene().clone()),
         (None, Some(path)) => SceneSource::Path(path, wanted.scene),
@@ -43,7 +43,7 @@ where
     SceneBuilder<K>: Send,
     SceneRun<K>: Send,
 {
-    pub fn start(py: Python<'_>, builder: SceneBuilder<K>, texts: Texts) -> PyResult<Self> {
+    pub fn start(py: Python<'_>, builder: SceneBuilder<K>, texts: StreamTexts) -> PyResult<Self> {
         let run = in_thread(py, move || builder.build())?;
         let depth = run.depth();
         Ok(Self::new(run, depth, texts))
@@ -56,7 +56,7 @@ where
         py: Python<'_>,
         serves: impl Fn(&SceneBatch<K::Arrays>) -> bool + Sync,
         next: impl Fn(&mut SceneRun<K>, Duration) -> Result<Option<SceneBatch<K::Arrays>>> + Sync,
-    ) -> PyResult<Arc<Held<K::Arrays>>> {
+    ) -> PyResult<Arc<HeldStep<K::Arrays>>> {
         loop {
             let given = self.with(py, |run| {
                 if let Some(batch) = self.untaken().filter(|batch| serves(&batch.given)) {
@@ -69,7 +69,7 @@ where
                     return Ok(None);
                 };
                 let (count, last) = self.counted();
-                let batch = Arc::new(Held::new(batch, count, last)?);
+                let batch = Arc::new(HeldStep::new(batch, count, last)?);
                 self.not_taken(batch.clone());
                 Ok(Some(batch))
             })?;

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 
 use crate::batch::RawBatch;
 use crate::json::json;
-use crate::options::{self, Options};
-use crate::stream_state::{StreamState, Texts, parse_state};
+use crate::options::{self, LoaderKeywords};
+use crate::stream_state::{StreamState, StreamTexts, parse_state};
 use crate::wait::{LOOK, in_thread, look};
 
-const TEXTS: Texts = Texts {
+const TEXTS: StreamTexts = StreamTexts {
     copied: "a loader cannot be used in a forked copy of the process that made it: make one \
              there, or start that process by spawn",
     closed: "the loader was closed: make a new one",
@@ -37,7 +37,7 @@ impl Stream {
     /// builds ends by itself then.
     #[new]
     fn new(py: Python<'_>, options: &str) -> PyResult<Self> {
-        let options: Options = options::parse(py, options)?;
+        let options: LoaderKeywords = options::parse(py, options)?;
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted()?;
             Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))

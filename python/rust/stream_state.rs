@@ -25,18 +25,18 @@ pub struct StreamState<T: Send, B: Send> {
     /// Batches that Python has and whose memory workers wait for.
     held: Arc<AtomicU32>,
     depth: Option<u32>,
-    texts: Texts,
+    texts: StreamTexts,
 }
 
 /// The errors of a run that cannot be used any more.
 #[derive(Clone, Copy)]
-pub struct Texts {
+pub struct StreamTexts {
     pub copied: &'static str,
     pub closed: &'static str,
 }
 
 impl<T: Send, B: Send + Clone> StreamState<T, B> {
-    pub fn new(run: T, depth: Option<u32>, texts: Texts) -> Self {
+    pub fn new(run: T, depth: Option<u32>, texts: StreamTexts) -> Self {
         Self {
             process: process::id(),
             run: Mutex::new(Some(run)),

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::dlpack::{CPU, CUDA, Element, Export};
+use crate::dlpack::{CPU, CUDA, DlpackExport, ElementType};
 use crate::errors::raised;
 
 /// Memory that tensors point into: a batch, rays, a view.
@@ -37,7 +37,7 @@ impl TensorMemory for Vec<u64> {
 pub struct Tensor {
     memory: Arc<dyn TensorMemory>,
     address: u64,
-    element: Element,
+    element: ElementType,
     shape: Vec<i64>,
     strides: Vec<i64>,
     /// The same in bytes, for the buffer protocol, which points into them.
@@ -62,7 +62,7 @@ impl Tensor {
     pub fn new(
         memory: Arc<dyn TensorMemory>,
         at: usize,
-        element: Element,
+        element: ElementType,
         shape: &[usize],
     ) -> Self {
         let start = memory.address();
@@ -83,7 +83,7 @@ impl Tensor {
     }
 
     /// Elements that lie in `words`, tight.
-    pub fn of_words(words: Vec<u64>, element: Element, shape: &[usize]) -> Self {
+    pub fn of_words(words: Vec<u64>, element: ElementType, shape: &[usize]) -> Self {
         Self::new(Arc::new(words), 0, element, shape)
     }
 
@@ -114,14 +114,14 @@ impl Tensor {
     #[getter]
     fn dtype(&self) -> &'static str {
         match self.element {
-            Element::Int64 => "int64",
-            Element::UInt64 => "uint64",
-            Element::UInt16 => "uint16",
-            Element::Float64 => "float64",
-            Element::Pixel(DataType::U8) => "uint8",
-            Element::Pixel(DataType::F16) => "float16",
-            Element::Pixel(DataType::Bf16) => "bfloat16",
-            Element::Pixel(DataType::F32) => "float32",
+            ElementType::Int64 => "int64",
+            ElementType::UInt64 => "uint64",
+            ElementType::UInt16 => "uint16",
+            ElementType::Float64 => "float64",
+            ElementType::Pixel(DataType::U8) => "uint8",
+            ElementType::Pixel(DataType::F16) => "float16",
+            ElementType::Pixel(DataType::Bf16) => "bfloat16",
+            ElementType::Pixel(DataType::F32) => "float32",
         }
     }
 
@@ -131,7 +131,7 @@ impl Tensor {
             return Err(PyValueError::new_err("its elements do not have 16 bits"));
         }
         let shape: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
-        let mut same = Self::new(self.memory.clone(), 0, Element::UInt16, &shape);
+        let mut same = Self::new(self.memory.clone(), 0, ElementType::UInt16, &shape);
         same.address = self.address;
         Ok(same)
     }
@@ -206,7 +206,7 @@ impl Tensor {
                 self.make_wait(rows, stream)?;
             }
         }
-        let export = Export {
+        let export = DlpackExport {
             address: self.address,
             shape: self.shape.clone(),
             strides: self.strides.clone(),
@@ -226,10 +226,10 @@ impl Tensor {
             ));
         };
         let kind = match self.element {
-            Element::Pixel(DataType::U8) => "|u1",
-            Element::Pixel(DataType::F16) => "<f2",
-            Element::Pixel(DataType::F32) => "<f4",
-            Element::Int64 => "<i8",
+            ElementType::Pixel(DataType::U8) => "|u1",
+            ElementType::Pixel(DataType::F16) => "<f2",
+            ElementType::Pixel(DataType::F32) => "<f4",
+            ElementType::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
                     "__cuda_array_interface__ has no bfloat16: take __dlpack__",
@@ -257,14 +257,14 @@ impl Tensor {
     ) -> PyResult<()> {
         let this = slf.get();
         let format: &CStr = match this.element {
-            Element::Int64 => c"q",
-            Element::UInt64 => c"Q",
-            Element::UInt16 => c"H",
-            Element::Float64 => c"d",
-            Element::Pixel(DataType::U8) => c"B",
-            Element::Pixel(DataType::F16) => c"e",
-            Element::Pixel(DataType::F32) => c"f",
-            Element::Pixel(DataType::Bf16) => {
+            ElementType::Int64 => c"q",
+            ElementType::UInt64 => c"Q",
+            ElementType::UInt16 => c"H",
+            ElementType::Float64 => c"d",
+            ElementType::Pixel(DataType::U8) => c"B",
+            ElementType::Pixel(DataType::F16) => c"e",
+            ElementType::Pixel(DataType::F32) => c"f",
+            ElementType::Pixel(DataType::Bf16) => {
                 return Err(PyBufferError::new_err(
                     "buffers have no bfloat16: take __dlpack__ (torch, JAX), or dtype=\"float32\"",
                 ));

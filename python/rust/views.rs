@@ -12,9 +12,9 @@ use crate::options;
 use crate::raw_view::RawView;
 use crate::scene::RawScene;
 use crate::scene_stream::{SceneStream, plan, source};
-use crate::stream_state::Texts;
+use crate::stream_state::StreamTexts;
 
-const TEXTS: Texts = Texts {
+const TEXTS: StreamTexts = StreamTexts {
     copied: "views cannot be used in a forked copy of the process that made them: make \
              them there, or start that process by spawn",
     closed: "the views were closed: make new ones",

@@ -2,7 +2,7 @@
 //! object store.
 //!
 //! In the consumer. How the shards of a part are made is in `folder_build`, behind
-//! `Build::build_in_folder`.
+//! `CacheBuild::build_in_folder`.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;

@@ -72,9 +72,9 @@ impl CacheBuilder {
     /// in it that are no cache's are not touched.
     ///
     /// `folder` may be the address of an object store (`s3://BUCKET/PREFIX`; see
-    /// [`Address`]). Then shards are built in a folder of this machine, and each goes into the
+    /// [`StoreAddress`]). Then shards are built in a folder of this machine, and each goes into the
     /// store as soon as it is complete; index and manifest go last. Objects that are there are
-    /// compared, and none is replaced without [`Builder::force`]. Needs the feature `stores` in
+    /// compared, and none is replaced without [`CacheBuilder::force`]. Needs the feature `stores` in
     /// the helper.
     pub fn new(source: Source, folder: impl AsRef<Path>, options: BuildOptions) -> Self {
         Self {
@@ -154,17 +154,17 @@ impl CacheBuilder {
     /// beside its files, a folder that holds
     /// another cache or is being written by another process, a disk with too little
     /// room, a source of which no header can be read, and the first bad sample or
-    /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
+    /// damaged shard under [`OnBadSample::SessionEnd`], the first that may pass otherwise.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`Builder::build`]; tells `watch` how far it is: first when the names of
+    /// As [`CacheBuilder::build`]; tells `watch` how far it is: first when the names of
     /// the source are read, then in each [`BuildPhase`](crate::cache::BuildPhase) now and
     /// then. `Break` ends the build: the report then says that it is not complete.
     ///
     /// # Errors
-    /// As [`Builder::build`].
+    /// As [`CacheBuilder::build`].
     pub fn build_watched(
         mut self,
         watch: &mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>,

@@ -14,7 +14,7 @@
 //!
 //! **The way of a build**, from the command line down. Each step is a function of this name:
 //!
-//! 1. `bin/featherload/cache/build.rs` fills a `Builder`. `Builder::build_watched` (`builder`)
+//! 1. `bin/featherload/cache/build.rs` fills a `CacheBuilder`. `CacheBuilder::build_watched` (`builder`)
 //!    checks the options, starts the coordinator and reads the names of the samples.
 //! 2. `Build::build` (`build`) makes one part, or `build_in_shares` several: where the source's
 //!    shards come from a store and do not all fit on this machine at once.

@@ -15,7 +15,7 @@ pub struct PixelFootprint {
     /// rays. A rotation of the camera does not change it.
     pub pixel_area: f64,
     /// The length along the ray of one unit of depth, as nerfstudio's directions have it
-    /// before they are normalised: perspective lenses `|(x, y, 1)|`; [`Lens::Fisheye624`]
+    /// before they are normalised: perspective lenses `|(x, y, 1)|`; [`Lens::Fisheye624Coefficients`]
     /// `1 / cos(theta)`, or 1 at 90 degrees and beyond; the others 1.
     pub directions_norm: f64,
 }
@@ -39,7 +39,7 @@ impl CameraOptics {
         })
     }
 
-    /// [`Footprint::directions_norm`] of a direction as this camera's rays have it.
+    /// [`PixelFootprint::directions_norm`] of a direction as this camera's rays have it.
     pub(super) fn directions_norm(&self, [x, y, z]: [f64; 3]) -> f64 {
         let length = (x * x + y * y + z * z).sqrt();
         match self.camera().lens {

@@ -27,7 +27,7 @@ pub struct CameraOptics {
 }
 
 impl Camera {
-    /// Roots of a polynomial: some microseconds. [`Optics`] keeps them.
+    /// Roots of a polynomial: some microseconds. [`CameraOptics`] keeps them.
     pub fn limits(&self) -> LensLimits {
         let radius = match &self.lens {
             Lens::Pinhole | Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
@@ -46,7 +46,7 @@ impl Camera {
     /// is folded over, or where the answer does not project back to within 1e-12 focal
     /// lengths. Points outside of the image have rays like others.
     ///
-    /// For more than one point see [`Optics`], for many [`Unprojector`](super::Unprojector).
+    /// For more than one point see [`CameraOptics`], for many [`CameraUnprojector`](super::Unprojector).
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
         CameraOptics::new(self).unproject(x, y)
     }

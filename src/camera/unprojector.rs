@@ -59,9 +59,9 @@ pub struct RayDirections<'a> {
 pub struct RayBundle<'a> {
     /// Of length 1.
     pub directions: RayDirections<'a>,
-    /// As [`Footprint::pixel_area`](super::Footprint).
+    /// As [`PixelFootprint::pixel_area`](super::Footprint).
     pub pixel_area: &'a mut [f64],
-    /// As [`Footprint::directions_norm`](super::Footprint).
+    /// As [`PixelFootprint::directions_norm`](super::Footprint).
     pub directions_norm: &'a mut [f64],
 }
 
@@ -182,7 +182,7 @@ impl CameraUnprojector {
     }
 
     /// Newton's steps that the points of this camera need: those of its plane, and those of
-    /// what [`Lens::Fisheye624`] does behind its polynomial.
+    /// what [`Lens::Fisheye624Coefficients`] does behind its polynomial.
     pub(crate) fn steps(&self) -> [u32; 2] {
         match &self.way {
             UnprojectMethod::Pinhole(_) | UnprojectMethod::Plain(_) => [0, 0],

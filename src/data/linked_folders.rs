@@ -63,7 +63,7 @@ impl LinkedFolders {
 /// every link, also one to a folder above.
 ///
 /// # Errors
-/// As [`Relinked::enter`]. Folders that cannot be read are the pattern's to report.
+/// As [`LinkedFolders::enter`]. Folders that cannot be read are the pattern's to report.
 pub(crate) fn check_endless(base: &Path) -> Result<()> {
     let relinked = LinkedFolders::default();
     let mut folders = vec![(base.to_owned(), false)];

@@ -60,7 +60,7 @@ impl SampleSizes {
         (height != 0 && width != 0).then_some((height, width))
     }
 
-    /// As [`Sizes::get`] for every sample, in order.
+    /// As [`SampleSizes::get`] for every sample, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, u32)>> {
         self.all()
             .iter()

@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::cut::crop_row::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
+use crate::decode_plan::crop_row::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, CropRowBytes, DataType, MemoryLayout, OutputFormat};
 
 /// The row holds no sample: zeros.
@@ -181,7 +181,7 @@ pub(crate) const KERNEL: &str = "crops";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cut::crop_row::{FLIP_X, FLIP_Y, TRANSPOSE};
+    use crate::decode_plan::crop_row::{FLIP_X, FLIP_Y, TRANSPOSE};
     use crate::recipe::{ColorSpace, Step, WhitePoint};
 
     /// The kernel has the same structs, without padding.

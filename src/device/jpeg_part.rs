@@ -246,7 +246,7 @@ impl JpegPart {
         &self.pictures
     }
 
-    /// Where the pixels of each picture begin, bytes behind [`Part::data_at`], and bytes from row to
+    /// Where the pixels of each picture begin, bytes behind [`JpegPart::data_at`], and bytes from row to
     /// row: of its window, or of what that was resized to.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut resizes = self.resizes.iter().peekable();

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use self::copy::CopyWork;
 use self::file_maps::FileMaps;
-use crate::cut::stored_picture::StoredPicture;
 use crate::data::index::Index;
+use crate::decode_plan::stored_picture::StoredPicture;
 use crate::error::{Error, Result, SampleFault};
+use crate::order::{EpochPlan, PositionRandom};
 use crate::picture::jpeg;
 use crate::picture::jpeg::{JpegDecoder, JpegScratch};
 use crate::picture::{FileFormat, PictureLimits, PixelBox};
-use crate::plan::{EpochPlan, PositionRandom};
 use crate::recipe::SampleProgram;
 use crate::recipe::steps::OpStep;
 
@@ -171,9 +171,9 @@ mod tests {
 
     use super::*;
     use crate::data::index::FolderOptions;
+    use crate::order::OrderOptions;
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
-    use crate::plan::OrderOptions;
     use crate::recipe::Recipe;
 
     /// One picture of 6 x 8, and beside it a link to nothing, a FIFO, and an

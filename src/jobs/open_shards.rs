@@ -13,7 +13,7 @@ use memmap2::{Advice, Mmap};
 
 use crate::data::index::Index;
 use crate::error::SampleFault;
-use crate::plan::Sampler;
+use crate::order::Sampler;
 
 /// Most bytes of shards that stay mapped in a worker: 4 MiB of page tables. One
 /// that is larger is mapped alone.

@@ -11,8 +11,8 @@ mod crop;
 mod raw;
 
 use self::crop::CropWriter;
-use crate::cut::canvas_memory::check_reduction;
-use crate::cut::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
+use crate::decode_plan::canvas_memory::check_reduction;
+use crate::decode_plan::stored_picture::{DecodePlan, MAX_KEPT_BYTES, StoredPicture};
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::stages;
@@ -581,9 +581,9 @@ mod tests {
     /// A panic is a failed sample, and nothing of it is left for the next one.
     #[test]
     fn a_panic_is_a_failed_sample() {
+        use crate::order::PositionRandom;
         use crate::picture::jpeg::fixtures;
         use crate::picture::jpeg::fixtures::Sampling;
-        use crate::plan::PositionRandom;
         let program = SampleProgram::compile(&Recipe::eval224()).unwrap();
         let mut decoder = SampleDecoder::new(&program, &PictureLimits::default()).unwrap();
         let file = fixtures::jpeg(300, 260, Sampling::S420);
@@ -609,9 +609,9 @@ mod tests {
     #[test]
     fn faults_and_panics_are_the_same_where_coded_crops_are_handed_over() {
         use crate::device::jpeg_part::PartLimits;
+        use crate::order::PositionRandom;
         use crate::picture::jpeg::fixtures;
         use crate::picture::jpeg::fixtures::Sampling;
-        use crate::plan::PositionRandom;
         const LIMITS: PartLimits = PartLimits {
             pictures: 8,
             rows: 1 << 20,
@@ -634,7 +634,7 @@ mod tests {
                 Some(limits) => decoder.fill_or_copy_coded(file, &request, limits, &mut out, meter),
                 None => decoder.fill(file, &request, &mut out, meter),
             };
-            let coded = out[crate::cut::crop_row::CROP_HEADER_CODED]
+            let coded = out[crate::decode_plan::crop_row::CROP_HEADER_CODED]
                 .iter()
                 .any(|&b| b != 0);
             filled

@@ -251,7 +251,7 @@ fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {
     options.offset(range.start).len(len);
     // SAFETY: the file may be changed by others while it is mapped. Changed
     // bytes reach only the decoders, which take untrusted bytes; a shrunken file
-    // raises SIGBUS, which `sigbus` turns into a failed sample: `Input::open`
+    // raises SIGBUS, which `sigbus` turns into a failed sample: `SampleInput::open`
     // announces each map before it hands out bytes of it. No reference outlives
     // the sample.
     unsafe { options.map(file) }.map_err(unreadable)

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use crate::device::{DecodeOn, Device, UploadMode};
 use crate::error::{Error, Result};
-use crate::forecast::run_memory as forecast_memory;
-use crate::forecast::run_memory::RingDepth;
 use crate::jobs::images::on_error::OnError;
 use crate::loader::jpeg_decoding;
 use crate::loader::source::Source;
 use crate::loader::upload::UploadPlanner;
-use crate::picture::PictureLimits;
-use crate::plan::{
+use crate::memory_plan::run_memory as forecast_memory;
+use crate::memory_plan::run_memory::RingDepth;
+use crate::order::{
     EpochLength, EpochTail, IdentityRatio, MultiScale, OrderOptions, Position, Rank, Sampler, State,
 };
+use crate::picture::PictureLimits;
 use crate::pool::coordinator::launch::LaunchMethod;
 use crate::pool::sandbox::Sandbox;
 use crate::pool::worker_options::WorkerOptions;
@@ -97,7 +97,7 @@ impl LoaderBuilder {
     }
 
     /// [`Sampler::Shuffle`], another order in each epoch, or
-    /// [`Sampler::Sequential`]. Default true.
+    /// [`Sampler::SequentialDecoder`]. Default true.
     pub fn shuffle(self, shuffle: bool) -> Self {
         self.sampler(if shuffle {
             Sampler::Shuffle
@@ -121,7 +121,7 @@ impl LoaderBuilder {
     }
 
     /// How likely each sample is, in the order of the index, for
-    /// [`Weights::Given`](crate::plan::Weights::Given).
+    /// [`Weights::OriginalStderr`](crate::plan::Weights::Given).
     pub fn sample_weights(mut self, weights: Vec<f64>) -> Self {
         self.sample_weights = Some(weights);
         self
@@ -183,9 +183,9 @@ impl LoaderBuilder {
     }
 
     /// How a device gets at crops. Without it the recipe and the limit say so:
-    /// [`Upload::Copied`] where the kernel reads pixels twice, or where copies fit the
+    /// [`Upload::CopyShape`] where the kernel reads pixels twice, or where copies fit the
     /// [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) that was given; else
-    /// [`Upload::InPlace`]. Finished rows have one way. [`Forecast`](crate::loader::Forecast)
+    /// [`Upload::InPlace`]. Finished rows have one way. [`MemoryPlan`](crate::loader::Forecast)
     /// has the choice and its reason. The values are the same.
     pub fn upload(mut self, upload: UploadMode) -> Self {
         self.upload = Some(upload);
@@ -231,7 +231,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// What happens when a sample gives no pixels. Default [`OnError::Stop`].
+    /// What happens when a sample gives no pixels. Default [`OnError::SessionEnd`].
     pub fn on_error(mut self, policy: OnError) -> Self {
         self.on_error = policy;
         self

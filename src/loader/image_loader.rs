@@ -17,7 +17,7 @@ use crate::jobs::images::run::ImageRun;
 use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::report::LoaderReport;
-use crate::plan::{EpochMark, EpochPlan, Position, State};
+use crate::order::{EpochMark, EpochPlan, Position, State};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 

@@ -8,7 +8,6 @@ use crate::data::index::{Index, ScanReport};
 use crate::data::survey;
 use crate::device::DecodeOn;
 use crate::error::{Error, Result, SampleFault};
-use crate::forecast::{DrawnSteps, LargestSample, MemoryLimit, RecipeOutline, RunMemory};
 use crate::jobs::images::device_batches;
 use crate::loader::builder::LoaderBuilder;
 use crate::loader::coded_room::coded_room;
@@ -17,8 +16,9 @@ use crate::loader::jpeg_decoding;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::prepared_run::{HostLimit, MemoryDecision, PreparedRun, RunRequest};
 use crate::loader::upload::UploadChoice;
+use crate::memory_plan::{DrawnSteps, LargestSample, MemoryLimit, RecipeOutline, RunMemory};
+use crate::order::{EpochMark, EpochPlan, Position};
 use crate::picture::PictureLimits;
-use crate::plan::{EpochMark, EpochPlan, Position};
 use crate::pool::worker_options::check_worker_count;
 use crate::recipe::{NumericProfile, SampleProgram};
 

@@ -9,8 +9,6 @@ use std::path::Path;
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result, size_rounded_down};
-use crate::forecast::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
-use crate::forecast::{MemoryLimit, RunMemory};
 use crate::jobs::images::batch_mixing;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::SlotPacking;
@@ -19,8 +17,10 @@ use crate::loader::coded_room::CodedRoom;
 use crate::loader::sampler_table;
 use crate::loader::source::Source;
 use crate::loader::upload::{UploadChoice, UploadPlanner};
+use crate::memory_plan::run_memory::{MemoryInputs, MixingBytes, RingDepth, ScratchSurvey};
+use crate::memory_plan::{MemoryLimit, RunMemory};
+use crate::order::{EpochPlan, OrderOptions, SamplerTable};
 use crate::picture::PictureLimits;
-use crate::plan::{EpochPlan, OrderOptions, SamplerTable};
 use crate::recipe::{RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 
@@ -49,7 +49,7 @@ pub(super) struct PreparedRun {
     mixing: MixingBytes,
 }
 
-/// What a [`Prepared`] is made from.
+/// What a [`PreparedRun`] is made from.
 pub(super) struct RunRequest<'a> {
     /// The executable that helpers are started from, where it is named.
     pub(super) helper: Option<&'a Path>,
@@ -177,7 +177,7 @@ impl PreparedRun {
     /// none and that is not `needed`.
     ///
     /// # Errors
-    /// As [`Uploads::with_rows_of`].
+    /// As [`UploadPlanner::with_rows_of`].
     pub(super) fn uploads<'b>(
         &'b self,
         uploads: Option<UploadPlanner<'_>>,

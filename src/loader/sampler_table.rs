@@ -7,11 +7,11 @@ use crate::data::index::{Index, Label};
 use crate::data::sample_sizes::SampleSizes;
 use crate::data::survey;
 use crate::error::{Error, Result};
-use crate::picture::PictureLimits;
-use crate::plan::{
+use crate::order::{
     EpochPlan, OrderOptions, SampleWeights, Sampler, SamplerTable, identity_table,
     inverse_class_frequency, size_table, weight_table,
 };
+use crate::picture::PictureLimits;
 use crate::recipe::OrientationMode;
 
 /// The sampler's table, if it needs one, and the sizes of all pictures, read this

@@ -9,12 +9,12 @@ use serde::Serialize;
 use crate::device::UploadMode;
 use crate::device::stage_shapes::{JpegParts, JpegShape, MOST_ROWS};
 use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
-use crate::forecast::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
 use crate::jobs::images::device_batches;
 use crate::jobs::images::device_batches::DeviceSpec;
 use crate::jobs::images::packing::SlotPacking;
+use crate::memory_plan::run_memory::{DeviceNeeds, RingDepth, advice_text, largest_that_fits};
+use crate::order::{EpochPlan, OrderOptions};
 use crate::picture::PictureLimits;
-use crate::plan::{EpochPlan, OrderOptions};
 use crate::recipe::{RowExtent, SampleProgram};
 
 /// How a device gets at what workers hand over, and why so.
@@ -66,7 +66,7 @@ impl UploadPlanner<'_> {
     /// rows of their own sizes follow from headers.
     ///
     /// # Errors
-    /// As [`Uploads::choose`].
+    /// As [`UploadPlanner::choose`].
     pub(super) fn check(&self, depth: RingDepth) -> Result<()> {
         let plan = self.check_rows()?;
         if self.limit.is_none() || self.program.extent == RowExtent::Own {
@@ -82,7 +82,7 @@ impl UploadPlanner<'_> {
     /// not enough, workers decode the largest pictures.
     ///
     /// # Errors
-    /// As [`Uploads::choose`], where it is needed.
+    /// As [`UploadPlanner::choose`], where it is needed.
     pub(super) fn with_jpeg_parts(
         mut self,
         windows: usize,
@@ -111,7 +111,7 @@ impl UploadPlanner<'_> {
     /// are to have room for `windows`: the parts that there is room for are chosen anew.
     ///
     /// # Errors
-    /// As [`Uploads::decoding`].
+    /// As [`UploadPlanner::decoding`].
     pub(super) fn with_program<'b>(
         self,
         program: &'b SampleProgram,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::jobs::decode_ceiling::CeilingLoop;
 pub use crate::jobs::decode_ceiling::CeilingPart;
 use crate::loader::sampler_table;
-use crate::plan::OrderOptions;
+use crate::order::OrderOptions;
 use crate::recipe::{Recipe, SampleProgram};
 
 /// One measuring process's share of the work.

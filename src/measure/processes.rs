@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::measure::statistics::median;
 use crate::pool::ring::region::MEMFD_NAME;
-use crate::scene::store;
+use crate::scene::image_store;
 use crate::sys::pid_namespace;
 
 /// Memory of one process, or of several added up.
@@ -167,7 +167,7 @@ impl Mapped {
                 let memfd = at.as_ref().and_then(Mapping::memfd);
                 match &at {
                     Some(_) if memfd == Some(MEMFD_NAME) => ring += kib * 1024,
-                    Some(_) if memfd == Some(store::MEMFD_NAME) => store += kib * 1024,
+                    Some(_) if memfd == Some(image_store::MEMFD_NAME) => store += kib * 1024,
                     Some(mapping) if mapping.is_read() => {
                         files.entry(mapping.file).or_default().read += kib * 1024;
                     }

@@ -19,7 +19,7 @@ use crate::options::rank::read_rank;
 #[cfg(feature = "cli")]
 use crate::options::units;
 use crate::options::units::read_seconds;
-use crate::plan::{EpochTail, MultiScale, Position, Rank, Sampler, State};
+use crate::order::{EpochTail, MultiScale, Position, Rank, Sampler, State};
 use crate::pool::sandbox::Sandbox;
 use crate::recipe::{
     BackgroundColor, DataType, DecodeMode, MemoryLayout, OrientationMode, Recipe, RecipeFormat,

@@ -1,7 +1,7 @@
 //! The rank of a process among those that train together, as two options.
 
 use crate::error::{Error, Result};
-use crate::plan::Rank;
+use crate::order::Rank;
 
 /// The rank that options name; none where they name none.
 ///

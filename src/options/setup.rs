@@ -7,7 +7,7 @@ use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig}
 use crate::error::{Error, Result};
 use crate::loader::{Loader, LoaderBuilder, OnError, Source};
 use crate::options::{LoaderOptions, SourceOptions};
-use crate::plan::Sampler;
+use crate::order::Sampler;
 use crate::recipe::{DataType, Op, Recipe};
 
 /// Gives a builder the options that have a value, by the methods of their names.
@@ -98,7 +98,7 @@ impl LoaderSetup {
     /// Whether the option `dtype` takes a `normalize` out of the recipe: levels have none.
     ///
     /// # Errors
-    /// As [`Setup::recipe`].
+    /// As [`LoaderSetup::recipe`].
     pub fn drops_normalize(&self) -> Result<bool> {
         let normalizes = |op: &Op| matches!(op, Op::Normalize(_));
         Ok(
@@ -129,7 +129,7 @@ impl LoaderSetup {
     /// The loader that all of it describes.
     ///
     /// # Errors
-    /// As [`Setup::recipe`].
+    /// As [`LoaderSetup::recipe`].
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let (said, training) = (&self.loader, self.training.as_ref());
         let on_error = match training {

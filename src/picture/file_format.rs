@@ -32,7 +32,7 @@ pub enum FileFormat {
     Npy,
 }
 
-/// How many bytes of a file's beginning [`Format::sniff`] looks at.
+/// How many bytes of a file's beginning [`FileFormat::sniff`] looks at.
 pub(crate) const HEAD: usize = 32;
 /// And of its end.
 pub(crate) const TAIL: usize = 26;
@@ -52,7 +52,7 @@ impl FileFormat {
         Self::by_mark(head, tail).ok_or_else(|| unserved(head))
     }
 
-    /// [`Format::sniff`] of a whole file.
+    /// [`FileFormat::sniff`] of a whole file.
     pub(crate) fn of(bytes: &[u8]) -> Result<Self, SampleFault> {
         Self::sniff(bytes, &bytes[bytes.len().saturating_sub(TAIL)..])
     }

@@ -1,6 +1,6 @@
 //! The formats that are decoded: a row each, with all that differs between them.
 //!
-//! Pure. Who adds a format adds its name to [`Format`] and its row here; nothing else
+//! Pure. Who adds a format adds its name to [`FileFormat`] and its row here; nothing else
 //! lists them. Never here: reading a file (`raster`, `header`).
 
 use image::ImageFormat;

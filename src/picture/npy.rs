@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// writes 118 for a picture.
 const MOST_TEXT: u64 = 10_000;
 
-/// Bytes of a file's beginning that [`Header::read`] looks at, at most.
+/// Bytes of a file's beginning that [`NpyHeader::read`] looks at, at most.
 pub(super) const HEAD: u64 = 12 + MOST_TEXT;
 
 /// Bytes of a header that [`header`] writes: a block of a tar, so that pixels

@@ -7,7 +7,7 @@
 //! rows become.
 //!
 //! Memory: a frame format holds its frame and what its decoder needs beside it;
-//! [`Raster::decoding`] says how much before a pixel is decoded.
+//! [`RasterReader::decoding`] says how much before a pixel is decoded.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Seek};
@@ -71,7 +71,7 @@ enum RasterRows<'a> {
 }
 
 /// The header of a file of this format and `len` bytes, held to the limits as
-/// [`Raster::open`] does.
+/// [`RasterReader::open`] does.
 pub(super) fn read_header(
     format: FileFormat,
     file: &mut dyn PictureFile,
@@ -409,7 +409,7 @@ impl<'a> RasterReader<'a> {
     }
 
     /// Decodes what cannot be had row by row. Call once, before the first row,
-    /// and after [`Raster::decoding`] was found to be allowed.
+    /// and after [`RasterReader::decoding`] was found to be allowed.
     pub(crate) fn decode_frame(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width

@@ -4,7 +4,7 @@
 //! them once more. So there is this one.
 //!
 //! Decoders read a header as far as its bytes send them: lines without an end, chunks of
-//! no length. So a reader gives no more bytes than its [`Window`], and then ends as a
+//! no length. So a reader gives no more bytes than its [`ReadBudget`], and then ends as a
 //! file does, until the window is opened. It ends as well, and stays at its end, after an
 //! error of the system: there are decoders that go on over an error, for ever.
 

@@ -6,7 +6,7 @@
 //! without its last pixel, again and again where the kernel is larger than the
 //! picture (torch refuses that); an axis of one pixel is that pixel.
 
-use crate::cut::canvas_memory::blur_floats;
+use crate::decode_plan::canvas_memory::blur_floats;
 use crate::pixels::level::ChannelLevel;
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::recipe::Size;

@@ -12,7 +12,7 @@ use super::level::ChannelLevel;
 use super::oriented_pixels::OrientedPixels;
 use super::pixel_view::{PixelView, RgbPixel};
 use super::rotate::between;
-use crate::cut::canvas_memory::{elastic_floats, elastic_radii};
+use crate::decode_plan::canvas_memory::{elastic_floats, elastic_radii};
 use crate::recipe::{InterpolationMode, PixelPlacement};
 
 /// The displacement of a picture's pixels.

@@ -119,12 +119,12 @@ impl RowEmitter {
         self.emit_by(&self.tables, pixels, placement, out);
     }
 
-    /// Whether [`Emitter::emit_normalised`] has elements to write: `u8` hold levels.
+    /// Whether [`RowEmitter::emit_normalised`] has elements to write: `u8` hold levels.
     pub(crate) fn normalises(&self) -> bool {
         self.emission.dtype != DataType::U8
     }
 
-    /// What [`Emitter::emit_floats`] writes of levels that were normalised, to the bit
+    /// What [`RowEmitter::emit_floats`] writes of levels that were normalised, to the bit
     /// and without those floats. `out` needs no alignment.
     pub(crate) fn emit_normalised(
         &mut self,

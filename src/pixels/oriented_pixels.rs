@@ -61,7 +61,7 @@ impl<'a, T: Copy> OrientedPixels<'a, T> {
         self.right == 1
     }
 
-    /// `count` pixels from `x` on, where [`Shown::lies_in_rows`]; beyond an edge the
+    /// `count` pixels from `x` on, where [`OrientedPixels::lies_in_rows`]; beyond an edge the
     /// edge's row.
     #[inline(always)]
     pub(super) fn row_run(&self, x: usize, y: i64, count: usize) -> &'a [RgbPixel<T>] {

@@ -56,7 +56,7 @@ impl RowMemory {
         }
     }
 
-    /// As [`Rows::bytes`], to be written.
+    /// As [`RowMemory::bytes`], to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Slot(held) => held.bytes_mut(),

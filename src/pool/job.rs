@@ -1,7 +1,7 @@
 //! The one seam between the pool and what it works on.
 //!
 //! Used in every process. The consumer orders a job by the name of its kind, with a
-//! description as bytes and descriptors ([`JobOrder`]). The coordinator looks the
+//! description as bytes and descriptors ([`JobRequest`]). The coordinator looks the
 //! name up among the kinds that its executable was given and builds the job once
 //! ([`JobKind`]). Workers have it by fork and know it as a [`Job`]. Never in here: any
 //! kind of work, or a list of them.
@@ -102,7 +102,7 @@ pub struct JobParts {
 }
 
 impl JobParts {
-    /// The description, as [`JobOrder::new`] was given it.
+    /// The description, as [`JobRequest::new`] was given it.
     ///
     /// # Errors
     /// When the bytes are no description of this type.
@@ -191,7 +191,7 @@ impl<'a> JobRequest<'a> {
     /// Builds the job in this process, over descriptors of its own.
     ///
     /// # Errors
-    /// As [`OrderedJob::build`]; a system that refuses descriptors.
+    /// As [`JobSpec::build`]; a system that refuses descriptors.
     pub(crate) fn build_here(&self, kinds: &[JobKind]) -> Result<Box<dyn Job>> {
         let own = self.descriptors.iter().map(|fd| fd.try_clone_to_owned());
         let own = own.collect::<std::io::Result<_>>();

@@ -32,11 +32,11 @@ impl RowFiller {
         }
     }
 
-    /// As [`Engine::next`]; none when workers have not finished it within `limit`. In
+    /// As [`RowFiller::next`]; none when workers have not finished it within `limit`. In
     /// this process a batch takes the time that it takes.
     ///
     /// # Errors
-    /// As [`Engine::next`].
+    /// As [`RowFiller::next`].
     pub fn next_within(
         &mut self,
         coming: &impl Fn(usize) -> Option<BatchRequest>,

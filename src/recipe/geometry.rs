@@ -131,7 +131,7 @@ pub(crate) fn random_box(
 }
 
 /// The whole picture where its shape allows that, of a crop of random area and
-/// ratio; never more. What any draw takes at most is [`Reach`](super::reach::Reach)'s.
+/// ratio; never more. What any draw takes at most is [`SizeBounds`](super::reach::Reach)'s.
 pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> PixelRect {
     let area = f64::from(height) * f64::from(width) * scale.1;
     let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);

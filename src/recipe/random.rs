@@ -81,7 +81,7 @@ impl<U: UniformSource> RandomStreams for OneStream<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PositionRandom;
+    use crate::order::PositionRandom;
 
     #[test]
     fn operations_inside_of_another_have_streams_of_their_own() {

@@ -167,7 +167,7 @@ impl AxisGeometry {
         self.in0 == f64::from(self.in0 as u32) && self.in1 - self.in0 == f64::from(self.full_size)
     }
 
-    /// The first pixel at hand that is copied, where [`Axis::is_identity`].
+    /// The first pixel at hand that is copied, where [`AxisGeometry::is_identity`].
     pub fn copies_from(&self) -> usize {
         (self.in0 as usize + self.first as usize).saturating_sub(self.origin as usize)
     }

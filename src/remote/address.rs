@@ -144,7 +144,7 @@ impl StoreAddress {
     /// Whether `place`, a path or an address, is this place.
     ///
     /// # Errors
-    /// As [`Address::location`].
+    /// As [`StoreAddress::location`].
     pub(crate) fn is_same_place(&self, place: &Path) -> Result<bool> {
         let own = Self::location(Path::new(&self.0))?;
         Ok(match (own, Self::location(place)?) {
@@ -157,7 +157,7 @@ impl StoreAddress {
     /// Whether `place`, a path or an address, is this place or lies below it.
     ///
     /// # Errors
-    /// As [`Address::location`].
+    /// As [`StoreAddress::location`].
     pub(crate) fn contains(&self, place: &Path) -> Result<bool> {
         let own = Self::location(Path::new(&self.0))?;
         Ok(match (own, Self::location(place)?) {

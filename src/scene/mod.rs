@@ -14,21 +14,21 @@
 
 pub(crate) mod data;
 pub(crate) mod draw;
-pub(crate) mod forecast;
+pub(crate) mod image_store;
 pub(crate) mod jobs;
+pub(crate) mod memory_plan;
 pub(crate) mod options;
 pub(crate) mod run;
-pub(crate) mod store;
 
 pub use data::{
     CameraCount, CenterMethod, Frame, ImageOrder, MissingFiles, ModelFolder, OrientationMethod,
     PointCloud, Pose, RollingShutter, Scene, SceneFormat, SceneOptions, SceneSplit, SceneSummary,
     SplitBy, UnreadImage, WorldTransform, scene_svg,
 };
-pub use forecast::{
+pub use jobs::shared::batch::{SceneArrays, SceneBatch};
+pub use memory_plan::{
     ImageStorePlan, SceneDeviceMemory, SceneMemory, SceneMemoryPlan, SceneWorkerMemory,
 };
-pub use jobs::shared::batch::{SceneArrays, SceneBatch};
 pub use options::{RaysOptions, ViewsOptions};
 pub use run::{SceneBuilder, SceneKind, SceneReport, SceneRun, SceneSource, SceneState};
 pub use run::{rays, views};

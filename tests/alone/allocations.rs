@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use featherload::plan::{IdentityProb, SampleWeights};
+use featherload::order::{IdentityProb, SampleWeights};
 use featherload::{Recipe, Sampler};
 
 use crate::allocator;

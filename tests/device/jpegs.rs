@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
 use featherload::loader::Epoch;
-use featherload::plan::MultiScale;
+use featherload::order::MultiScale;
 use featherload::recipe::{
     CenterCrop, Decode, DecodeMode, GaussianBlur, RandomResizedCrop, Resize, TruncationPolicy,
 };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use featherload::Position;
 use featherload::index::ListOptions;
-use featherload::plan::MultiScale;
+use featherload::order::MultiScale;
 use featherload::recipe::{Decode, GaussianBlur, RandomResizedCrop};
 use featherload::{
     Batch, DataType, DecodeOn, Device, EpochTail, Error, Loader, LoaderBuilder, MemoryLayout,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use featherload::plan::{EpochLength, IdentityProb, MultiScale};
+use featherload::order::{EpochLength, IdentityProb, MultiScale};
 use featherload::recipe::{MixOp, Mixing};
 use featherload::{EpochTail, LoaderBuilder, Rank, Recipe, RowStatus, Sampler, State};
 
@@ -98,7 +98,7 @@ fn four_ranks_then_two_then_eight_are_one_epoch() {
         Sampler::RepeatedAugmentation { repeats: 3 },
         Sampler::LargestFirst { classes: 4 },
         Sampler::Weighted {
-            weights: featherload::plan::SampleWeights::InverseClassFrequency,
+            weights: featherload::order::SampleWeights::InverseClassFrequency,
             num_samples: Some(61),
         },
     ];

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
-use featherload::plan::{IdentityProb, SampleWeights, Sampler};
+use featherload::order::{IdentityProb, SampleWeights, Sampler};
 use featherload::recipe::{
     MixOp, Mixing, RandomHorizontalFlip, RandomResizedCrop, RandomRotate90, Resize,
 };

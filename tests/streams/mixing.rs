@@ -10,7 +10,7 @@ use featherload::Rank;
 use featherload::bf16;
 use featherload::index::{ClassList, FolderOptions};
 use featherload::internals::DrillBuilder;
-use featherload::plan::MultiScale;
+use featherload::order::MultiScale;
 use featherload::recipe::{MixChoice, MixOp, Mixing, RandomResizedCrop};
 use featherload::{
     Batch, BatchLabels, DataType, EpochTail, Loader, LoaderBuilder, MemoryLayout, OnError, Recipe,

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use featherload::internals::DrillBuilder;
-use featherload::plan::{IdentityProb, MultiScale, SampleWeights};
+use featherload::order::{IdentityProb, MultiScale, SampleWeights};
 use featherload::recipe::BoundedResizedCrop;
 use featherload::{Loader, LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
 

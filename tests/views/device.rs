@@ -3,7 +3,7 @@
 //! scene. Without a device these tests say `SKIP` and pass; with `FEATHERLOAD_REQUIRE_GPU=1`
 //! they fail.
 
-use featherload::plan::Rank;
+use featherload::order::Rank;
 use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use featherload::{Device, Scene};
 use image::{ImageBuffer, Luma};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use featherload::plan::Rank;
+use featherload::order::Rank;
 use featherload::views::{View, ViewField, Views};
 
 use crate::common::FEATHERLOAD;

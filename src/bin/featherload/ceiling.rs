@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use featherload::measure::ceiling::{CeilingPart, CeilingShare, serve};
-use featherload::plan::OrderOptions;
+use featherload::order::OrderOptions;
 use featherload::recipe::RecipeFormat;
 use featherload::{Error, Index, Recipe, Result};
 
@@ -24,9 +24,9 @@ pub const CHILD_COMMAND: &str = "__ceiling";
 const SLICE: Duration = Duration::from_millis(250);
 
 /// Processes that wait for windows. Dropping it ends them at once.
-pub struct Ceiling(Vec<LineProcess>);
+pub struct CeilingRates(Vec<LineProcess>);
 
-impl Ceiling {
+impl CeilingRates {
     /// Starts `n` processes over an index of this process and waits until they
     /// have read what they will decode.
     ///

@@ -11,7 +11,7 @@ use featherload::options::cli::OUTPUT;
 use featherload::{Error, Result};
 
 use crate::clap_command::clap_command;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 
 /// The program's name, in pages and completions.
@@ -149,20 +149,20 @@ pub struct ManArgs {
     dir: PathBuf,
 }
 
-pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
+pub fn completions(args: &CompletionsArgs) -> Result<CommandOutcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command(), NAME, &mut script);
     output::script(String::from_utf8_lossy(&script).trim_end())?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
-pub fn man(args: &ManArgs) -> Result<Outcome> {
+pub fn man(args: &ManArgs) -> Result<CommandOutcome> {
     // What a first page hides would have no text in them.
     let pages = paged(all(), usize::MAX);
     let written = std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(pages, &args.dir));
     written.map_err(|e| Error::io_at("write man pages to", &args.dir, e))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 #[cfg(test)]

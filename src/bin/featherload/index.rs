@@ -14,7 +14,7 @@ use featherload::{Error, Result, Source, error};
 use serde::Serialize;
 
 use crate::flags;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 use crate::output::fields::beside;
 use crate::scene::{SceneArgs, index_scene};
@@ -141,7 +141,7 @@ fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
     }
 }
 
-pub fn run(args: IndexArgs) -> Result<Outcome> {
+pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     if !args.asks_of_samples()
         && let Some(src) = args.source.path.as_deref()
         && args.scene.is_scene(src)
@@ -201,7 +201,7 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
             scan: scan.unwrap_or_default(),
             headers: survey,
         })?;
-        return dali.map_or(Ok(Outcome::Done), DaliIndexes::finish);
+        return dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish);
     }
     if let Some(dali) = &dali {
         output::line(&format!("written    {} indexes for DALI", dali.written))?;
@@ -229,7 +229,7 @@ pub fn run(args: IndexArgs) -> Result<Outcome> {
         print_survey(&index, survey)?;
     }
     print_skipped(scan.as_ref());
-    dali.map_or(Ok(Outcome::Done), DaliIndexes::finish)
+    dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish)
 }
 
 /// What `--write-idx` has done.
@@ -241,12 +241,12 @@ struct DaliIndexes {
 impl DaliIndexes {
     /// Says which shards have none, and why: the command then ends with the error of
     /// the last of them.
-    fn finish(mut self) -> Result<Outcome> {
+    fn finish(mut self) -> Result<CommandOutcome> {
         let last = self.refused.pop();
         for e in &self.refused {
             output::complain(&format!("featherload: {e}"));
         }
-        last.map_or(Ok(Outcome::Done), Err)
+        last.map_or(Ok(CommandOutcome::Done), Err)
     }
 }
 

@@ -46,7 +46,7 @@ static NOTICED: AtomicBool = AtomicBool::new(false);
 pub fn end_the_process() -> Result<()> {
     AT_ONCE.store(true, Ordering::SeqCst);
     // A signal between the handler's installation and the entry of what it does is lost.
-    let held = Held::hold(&[Signal::SIGINT, Signal::SIGTERM]);
+    let held = HeldSignals::hold(&[Signal::SIGINT, Signal::SIGTERM]);
     for signal in SIGNALS {
         // The actions of a signal run in the order of their registration: the
         // end must be decided before the flag behind it is set, so that the
@@ -61,16 +61,16 @@ pub fn end_the_process() -> Result<()> {
 }
 
 /// Signals wait while this lives, in a process of one thread.
-pub struct Held(Option<SigSet>);
+pub struct HeldSignals(Option<SigSet>);
 
-impl Held {
+impl HeldSignals {
     pub fn hold(signals: &[Signal]) -> Self {
         let signals: SigSet = signals.iter().copied().collect();
         Self(signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldSignals {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
             let _ = before.thread_set_mask();

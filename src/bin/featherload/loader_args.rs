@@ -16,8 +16,8 @@ pub struct LoaderArgs {
     pub sampler: SamplerArgs,
 
     /// How the coordinator is made.
-    #[arg(long, value_enum, default_value_t = How::Exec, help_heading = cli::LIMITS)]
-    pub launch: How,
+    #[arg(long, value_enum, default_value_t = RunPlace::Exec, help_heading = cli::LIMITS)]
+    pub launch: RunPlace,
 
     /// Kill a worker that often, as a test of the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
@@ -25,7 +25,7 @@ pub struct LoaderArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum How {
+pub enum RunPlace {
     Exec,
     Fork,
 }

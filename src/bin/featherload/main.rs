@@ -34,13 +34,13 @@ mod index;
 mod interrupt;
 mod line_process;
 mod loader_args;
-mod members;
-mod ops;
+mod operations;
 mod outcome;
 mod output;
-mod outputs;
+mod output_files;
 mod plan;
 mod plan_chart;
+mod pool_processes;
 mod preview;
 mod rss;
 mod run_args;
@@ -60,7 +60,7 @@ use std::sync::atomic::AtomicBool;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use featherload::error::printable;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 
 /// Batches of images for vision and NeRF training, at the speed of the decoder
 /// and with the memory of one process.
@@ -80,7 +80,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Index(Box<index::IndexArgs>),
     Man(help::ManArgs),
-    Ops(ops::OpsArgs),
+    Ops(operations::OpsArgs),
     Plan(Box<plan::PlanArgs>),
     Preview(Box<preview::PreviewArgs>),
     Rays(Box<scene::RaysArgs>),
@@ -144,18 +144,18 @@ fn run() -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Index(args) => index::run(*args),
         Command::Man(args) => help::man(&args),
-        Command::Ops(args) => ops::run(args),
+        Command::Ops(args) => operations::run(args),
         Command::Plan(args) => plan::run(*args),
         Command::Preview(args) => preview::run(*args),
         Command::Rays(args) => scene::rays(*args),
         Command::Rss(args) => rss::run(*args),
         Command::Views(args) => scene::views(*args),
     };
-    let ready = handled.and_then(|()| outputs::check(&matches));
+    let ready = handled.and_then(|()| output_files::check(&matches));
     match ready.and_then(|()| run(cli.command)) {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
-        Ok(Outcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
+        Ok(CommandOutcome::Done) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::CheckFailed) => ExitCode::from(EXIT_CHECK),
+        Ok(CommandOutcome::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         Err(e) => {
             match failure::is_asked_for() {
                 true => output::complain_json(&failure::of(&e)),

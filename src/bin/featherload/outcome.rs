@@ -5,7 +5,7 @@ use featherload::Result;
 use crate::interrupt;
 
 /// How a sub-command ended, when not by an error.
-pub enum Outcome {
+pub enum CommandOutcome {
     Done,
     /// What was checked does not hold.
     CheckFailed,
@@ -13,7 +13,7 @@ pub enum Outcome {
     Interrupted(i32),
 }
 
-impl Outcome {
+impl CommandOutcome {
     /// Of a check.
     pub fn of_check(holds: bool) -> Self {
         if holds { Self::Done } else { Self::CheckFailed }

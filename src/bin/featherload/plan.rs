@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use featherload::forecast::{RecipeOutline, RecipeStages, RunMemory, RunShape};
+use featherload::memory_plan::{RecipeOutline, RecipeStages, RunMemory, RunShape};
 use featherload::options::{SourceOptions, cli};
 use featherload::recipe::OperationMove;
 use featherload::{Device, Error, MemoryPlan, Result, UploadChoice, error};
@@ -13,11 +13,11 @@ use serde::Serialize;
 use crate::flags;
 use crate::index::print_skipped;
 use crate::loader_args::LoaderArgs;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 
 /// Show what a recipe does to a sample, in which order, and the memory of the whole run.
 ///
@@ -71,11 +71,11 @@ struct Noted<'a, T> {
     notes: Option<Vec<String>>,
 }
 
-pub fn run(args: PlanArgs) -> Result<Outcome> {
+pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
-    let setup = Setup::new(&args.loader, &args.source)?;
+    let setup = RunSetup::new(&args.loader, &args.source)?;
     let workers = setup.worker_count(args.num_workers);
     if args.picture.is_some() || !setup.options.has_data() {
         setup.refuse_without_data()?;
@@ -129,9 +129,9 @@ fn shown<T: Serialize>(
     plan: &T,
     refusal: Option<Error>,
     json: bool,
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     print: impl FnOnce(&T) -> Result<()>,
-) -> Result<Outcome> {
+) -> Result<CommandOutcome> {
     let notes = setup.notes();
     let noted = Noted {
         plan,
@@ -143,7 +143,7 @@ fn shown<T: Serialize>(
             .iter()
             .try_for_each(|note| beside("note       ", note))
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn write_chart(args: &PlanArgs, draw: impl FnOnce() -> String) -> Result<()> {

@@ -4,9 +4,9 @@
 //! scale; and the whole run as one bar, against the limit.
 
 use featherload::error;
-use featherload::forecast::{MemoryLimit, RecipeOutline, RecipeStages, RunMemory};
+use featherload::memory_plan::{MemoryLimit, RecipeOutline, RecipeStages, RunMemory};
 
-use crate::chart::{Anchor, Key, MARGIN, Sheet, WIDTH, fitted};
+use crate::chart::{ChartSheet, LegendKey, MARGIN, TextAnchor, WIDTH, fitted};
 use crate::flags;
 use crate::output::size;
 
@@ -36,7 +36,7 @@ pub fn draw(
          that a stage is done with are kept for the next ones. The broken line is the most that \
          any draw takes."
     );
-    let mut sheet = Sheet::new(&title, &[what]);
+    let mut sheet = ChartSheet::new(&title, &[what]);
     sheet.keys(&[
         ("one", "the picture behind the stage".into()),
         ("rest", "other buffers that are held by then".into()),
@@ -61,7 +61,7 @@ pub fn draw(
 }
 
 /// The stages of an order, a bar each, of one scale whose end is `most`.
-fn waterfall(sheet: &mut Sheet, title: &str, order: &RecipeStages, most: u64) {
+fn waterfall(sheet: &mut ChartSheet, title: &str, order: &RecipeStages, most: u64) {
     let head = format!("{} a sample at most", size(order.scratch_bytes));
     sheet.heading(title, &head);
     sheet.y += 6.0;
@@ -75,8 +75,8 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &RecipeStages, most: u64) {
         let middle = y + BAR / 2.0 + 4.5;
         let shape = format!("{} x {} {}", stage.width, stage.height, stage.element);
         let name = fitted(&stage.name, 40);
-        sheet.text("", Anchor::Start, (MARGIN, middle), &name);
-        sheet.text("soft", Anchor::End, (FROM - 12.0, middle), &shape);
+        sheet.text("", TextAnchor::Start, (MARGIN, middle), &name);
+        sheet.text("soft", TextAnchor::End, (FROM - 12.0, middle), &shape);
         if let Some(before) = before {
             sheet.line("step", (before, y - STAGE + BAR), (before, y + BAR));
         }
@@ -84,7 +84,7 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &RecipeStages, most: u64) {
         sheet.rect("one", (FROM, y), (picture - FROM, BAR));
         // In a column of their own, where no line crosses them.
         let at = (WIDTH - MARGIN, middle);
-        sheet.text("", Anchor::End, at, &size(stage.held_bytes));
+        sheet.text("", TextAnchor::End, at, &size(stage.held_bytes));
         before = Some(held);
         sheet.y += STAGE;
     }
@@ -93,7 +93,7 @@ fn waterfall(sheet: &mut Sheet, title: &str, order: &RecipeStages, most: u64) {
 }
 
 /// The bar of the whole run, and where the limit is.
-fn run(sheet: &mut Sheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
+fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
     let missing = limit.and_then(|l| memory.total_bytes.checked_sub(l.bytes));
     let missing = missing.filter(|bytes| *bytes > 0);
     sheet.heading(
@@ -155,7 +155,7 @@ fn run(sheet: &mut Sheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
     sheet.rect("edge", (MARGIN, y), (width, 30.0));
     sheet.y = y + 34.0;
     let free = limit.map(|l| l.bytes.saturating_sub(memory.total_bytes));
-    let mut keys: Vec<Key> = parts
+    let mut keys: Vec<LegendKey> = parts
         .into_iter()
         .map(|(class, bytes, words)| (class, format!("{words} {}", size(bytes))))
         .collect();
@@ -189,7 +189,13 @@ fn run(sheet: &mut Sheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
 }
 
 /// The run as a part of a limit that is much larger.
-fn against(sheet: &mut Sheet, memory: &RunMemory, limit: &MemoryLimit, words: &str, free: u64) {
+fn against(
+    sheet: &mut ChartSheet,
+    memory: &RunMemory,
+    limit: &MemoryLimit,
+    words: &str,
+    free: u64,
+) {
     let width = WIDTH - 2.0 * MARGIN;
     let y = sheet.y + 6.0;
     let used = width * memory.total_bytes as f64 / limit.bytes.max(1) as f64;

@@ -7,7 +7,7 @@ use featherload::options::cli;
 use featherload::{Error, LoaderBuilder, Position, Result, State};
 
 use crate::loader_args::LoaderArgs;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 use crate::short_text;
 use crate::worker_counts::{WorkerCounts, parse_counts};
 
@@ -59,7 +59,7 @@ impl RunArgs {
     }
 
     /// The loader that the arguments describe.
-    pub fn builder(&self, setup: &Setup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
+    pub fn builder(&self, setup: &RunSetup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
         let mut b = setup.builder(setup.options.data()?)?.epochs(self.epochs);
         if let Some(n) = setup.num_workers(workers) {
             b = b.num_workers(n);

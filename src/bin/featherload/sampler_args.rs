@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use featherload::options::cli;
-use featherload::plan::{IdentityProb, MultiScale, SampleWeights};
+use featherload::order::{IdentityProb, MultiScale, SampleWeights};
 use featherload::{Error, Result, Sampler};
 
 /// Which sample comes when.

@@ -9,20 +9,20 @@ use featherload::options::{self, SourceOptions};
 use featherload::{Error, LaunchMethod, LoaderBuilder, Result, Source};
 
 use crate::flags;
-use crate::loader_args::{How, LoaderArgs};
+use crate::loader_args::{LoaderArgs, RunPlace};
 use crate::output;
 
 /// Of rows that are levels.
 const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
                             not done. For normalized rows use --dtype f32, f16 or bf16";
 
-pub struct Setup<'a> {
+pub struct RunSetup<'a> {
     args: &'a LoaderArgs,
     /// What flags and config say, as the library takes it.
     pub options: options::LoaderSetup,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> RunSetup<'a> {
     /// Reads the config, if there is one.
     pub fn new(args: &'a LoaderArgs, source: &SourceOptions) -> Result<Self> {
         let mut options = options::LoaderSetup::new(source.clone(), args.options.clone())?;
@@ -90,8 +90,8 @@ impl<'a> Setup<'a> {
     /// The loader that all of it describes; workers and epochs are open.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let launch = match self.args.launch {
-            How::Exec => LaunchMethod::Exec,
-            How::Fork => LaunchMethod::Fork,
+            RunPlace::Exec => LaunchMethod::Exec,
+            RunPlace::Fork => LaunchMethod::Fork,
         };
         let mut b = self.options.builder(source)?.launch(launch);
         // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no

@@ -2,7 +2,7 @@
 //! those that train together. Read in the process that makes the loader, once.
 
 use crate::error::{Error, Result};
-use crate::plan::Rank;
+use crate::order::Rank;
 
 /// The variables, all of which the launcher sets.
 const TRAINER: &str = "PADDLE_TRAINER_ID";
@@ -77,7 +77,7 @@ impl LauncherEnvironment {
 #[cfg(test)]
 mod tests {
     use super::LauncherEnvironment;
-    use crate::plan::Rank;
+    use crate::order::Rank;
 
     fn of(trainer: &str, trainers: &str, gpus: &str) -> LauncherEnvironment {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());

@@ -3,7 +3,7 @@
 
 use crate::configs::paddle::note::NoteList;
 use crate::configs::paddle::params::{ConfigParams, ConfigResult};
-use crate::plan::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Sampler};
+use crate::order::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Sampler};
 use crate::recipe::file::{NodeValue, TreeNode, advice};
 
 /// What follows from a `sampler`.

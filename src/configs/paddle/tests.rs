@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::configs::paddle::{ConfigOptions, LauncherEnvironment, TrainingConfig};
 use crate::data::index::{CifarClasses, CifarOptions, ListDelimiter, ListLabels};
-use crate::plan::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler};
+use crate::order::{
+    EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Rank, Sampler,
+};
 use crate::recipe::{MixChoice, MixOp, Mixing, Op, OrientationMode, ReorderMode};
 
 const CONFIG: &str = "\

@@ -11,7 +11,7 @@ use super::{batch, dataset, ops, sampler, tree};
 use crate::data::index::{CifarOptions, ListOptions};
 use crate::error::{Error, Result};
 use crate::loader::{LoaderBuilder, OnError, Source};
-use crate::plan::{EpochLength, EpochTail, IdentityRatio, MultiScale, Rank, Sampler};
+use crate::order::{EpochLength, EpochTail, IdentityRatio, MultiScale, Rank, Sampler};
 use crate::recipe::file::{self, NodeValue, TreeNode};
 use crate::recipe::{Recipe, RecipeFormat, ReorderMode, SampleProgram};
 

@@ -75,7 +75,7 @@ pub(crate) use shard_sections::{SampleLocation, ShardExtent};
 use shard_sections::{SectionCounts, ShardSections};
 use words::{FieldReader, SectionCursor, WordArray};
 
-/// Where everything lies. Made by [`Layout::decode`] only, for the bytes that
+/// Where everything lies. Made by [`IndexLayout::decode`] only, for the bytes that
 /// it checked.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexLayout {

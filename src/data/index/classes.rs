@@ -102,7 +102,7 @@ impl ClassList {
         })
     }
 
-    /// Writes the file that [`Classes::read`] reads: whole, or not at all.
+    /// Writes the file that [`ClassList::read`] reads: whole, or not at all.
     pub fn write(&self, file: &Path) -> Result<()> {
         let mut text = Vec::new();
         for name in &self.names {

@@ -46,7 +46,7 @@ use crate::sys::threads;
 pub struct FolderOptions {
     pub labels: FolderLabels,
     /// Which class name has which number, as
-    /// [`Classes::read`] gives it; without it the class folders are numbered in
+    /// [`ClassList::read`] gives it; without it the class folders are numbered in
     /// the order of their names' bytes.
     pub classes: Option<ClassList>,
 }

@@ -17,7 +17,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HexHash64(pub(crate) u64);
 
-/// As [`Hash64`], of 128 bits.
+/// As [`HexHash64`], of 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HexHash128(pub(crate) u128);
 

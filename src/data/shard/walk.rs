@@ -222,7 +222,7 @@ impl<'a> HeaderWalk<'a> {
     /// The next member; `None` at the end, and from then on.
     ///
     /// # Errors
-    /// When the file cannot be read. Damage is no error: [`Walk::finish`] has it.
+    /// When the file cannot be read. Damage is no error: [`HeaderWalk::finish`] has it.
     pub(crate) fn next(&mut self) -> io::Result<Option<ShardMember>> {
         while !self.ended {
             if self.at >= self.len {

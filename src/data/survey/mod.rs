@@ -131,11 +131,11 @@ impl HeaderSurvey {
         Self::with(index, &SurveyOptions::default(), &|_| ())
     }
 
-    /// As [`Survey::of`], under other limits; tells how many more samples are
+    /// As [`HeaderSurvey::of`], under other limits; tells how many more samples are
     /// done, now and then and from several threads.
     ///
     /// # Errors
-    /// As [`Survey::of`].
+    /// As [`HeaderSurvey::of`].
     pub fn with(
         index: &Index,
         options: &SurveyOptions,

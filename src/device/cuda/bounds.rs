@@ -4,7 +4,7 @@
 //! In the consumer, before a batch is launched. The numbers came out of headers that
 //! workers wrote, and were checked once when those were read (`cut::crop`).
 
-use crate::cut::crop_row::{MAX_CROP_STEPS, TRANSPOSE};
+use crate::decode_plan::crop_row::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::device::crop_launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
 use crate::device::stage_shapes::RowPlaces;
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ fn pixels_end(row: &KernelRow, begin: u64, room: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cut::crop_row::FLIP_X;
+    use crate::decode_plan::crop_row::FLIP_X;
     use crate::recipe::{ColorOrder, DataType, MemoryLayout, OutputFormat};
 
     fn emission() -> KernelEmission {

@@ -155,7 +155,7 @@ impl CudaContext {
         if active == 0 {
             return Err(self.lost("cuDevicePrimaryCtxGetState"));
         }
-        // SAFETY: retained in `open`, released in `drop` only; popped by `Current`.
+        // SAFETY: retained in `open`, released in `drop` only; popped by `CurrentContext`.
         let pushed = code_of("cuCtxPushCurrent_v2", || unsafe {
             sys::cuCtxPushCurrent_v2(self.raw)
         });
@@ -382,7 +382,7 @@ impl CudaEvent {
     }
 
     /// # Safety
-    /// As for [`Event::record`].
+    /// As for [`CudaEvent::record`].
     unsafe fn put(context: &Arc<CudaContext>, stream: CUstream, flags: u32) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the pointer is to a live handle; destroyed once, in `drop`.

@@ -51,7 +51,7 @@ pub(crate) struct CropStage {
 }
 
 /// Where the rows of a batch go, whoever makes them, and what makes them. It is not written
-/// before [`Output::after_all`].
+/// before [`OutputBuffer::after_all`].
 #[derive(Debug, Clone)]
 pub(crate) struct BatchTarget {
     pub(super) output: Arc<OutputBuffer>,
@@ -127,7 +127,7 @@ impl CropStage {
     /// target go.
     ///
     /// # Errors
-    /// As [`Lane::finish`].
+    /// As [`StageQueue::finish`].
     pub(crate) fn finish(&mut self) -> Result<DeviceRows> {
         self.lane.finish()
     }
@@ -239,7 +239,7 @@ impl CropStage {
                 if part == 0
                     && let Some(written) = &kept.descriptors
                 {
-                    // SAFETY: `written` is kept by `Lane::begin`, unwritten, until the event
+                    // SAFETY: `written` is kept by `StageQueue::begin`, unwritten, until the event
                     // behind this; `descriptors` was read last by the kernels of the batch
                     // before the last one, which came before those that this stream has waited
                     // for, or has in front.
@@ -254,7 +254,7 @@ impl CropStage {
                 };
                 let to = (&*source, first * pitch);
                 // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
-                // (`on_device`) and kept by `Lane::begin`, unwritten, until the event behind
+                // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event behind
                 // this: the kernels' stream waits for these copies, and `drop` for both
                 // streams. This part of `source` is read by kernels that were waited for.
                 let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
@@ -272,7 +272,7 @@ impl CropStage {
                 };
                 // SAFETY: as above; `used` has checked each row against its part of the slot, of
                 // which as much lies in `source`, at the places that `copied` gives; `out` is the
-                // target's, large enough, and `Lane::begin` has let the stream wait for its earlier
+                // target's, large enough, and `StageQueue::begin` has let the stream wait for its earlier
                 // readers; others write other rows of it, which are `ELSEWHERE` here; a second pass
                 // comes behind the first in the stream.
                 let put = || unsafe {

@@ -92,7 +92,7 @@ impl JpegKernels {
 /// until the lane's next part is decoded: what reads them stands in the lane's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
-    /// Where the first pixel is, bytes behind [`JpegLane::pixels`].
+    /// Where the first pixel is, bytes behind [`GpuJpegDecoder::pixels`].
     pub(crate) at: usize,
     /// Bytes from row to row, a multiple of those of a pixel.
     pub(crate) pitch: usize,
@@ -155,7 +155,7 @@ impl GpuJpegDecoder {
     }
 
     /// Adds a picture to the part that is put together; its coded data are copied from `source` to
-    /// byte `at` of the part's ([`Part::add`]). False if it does not fit beside the others, or two
+    /// byte `at` of the part's ([`JpegPart::add`]). False if it does not fit beside the others, or two
     /// parts are under way.
     pub(crate) fn add(&mut self, picture: &CodedPicture, source: CUdeviceptr, at: usize) -> bool {
         let slot = &mut self.slots[self.filling];
@@ -163,7 +163,7 @@ impl GpuJpegDecoder {
     }
 
     /// Puts the part that is put together into the stream: where its pictures go, in the order in
-    /// which they were added. [`JpegLane::end_part`] follows, behind what reads them.
+    /// which they were added. [`GpuJpegDecoder::end_part`] follows, behind what reads them.
     ///
     /// # Safety
     /// The sources of all pictures that were added must be pinned memory of the host, with all
@@ -191,7 +191,7 @@ impl GpuJpegDecoder {
         self.clear(&launches)?;
         let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
-        // with each picture (`Part::add`), and the launches are those of the same part; sources are
+        // with each picture (`JpegPart::add`), and the launches are those of the same part; sources are
         // right by this function's contract.
         unsafe { self.launch(batch, &launches)? };
         let (to, from) = (slot.errors.as_ptr(), self.errors.address());
@@ -241,7 +241,7 @@ impl GpuJpegDecoder {
     fn clear(&self, launches: &PartLaunches) -> Result<()> {
         let (states, errors) = (self.work.address(), self.errors.address());
         let (bytes, pictures) = (launches.states, launches.pictures as usize);
-        // SAFETY: both lie inside of their buffers (`Part::add`).
+        // SAFETY: both lie inside of their buffers (`JpegPart::add`).
         self.context().work("cuMemsetD8Async", || unsafe {
             sys::cuMemsetD8Async(states, 0xFF, bytes, self.stream.raw())
         })?;
@@ -389,7 +389,7 @@ impl GpuJpegDecoder {
     }
 
     /// All memory of the part that was put into the stream last, once it is decoded: the part, and
-    /// what its stages wrote. [`JpegLane::end_part`] follows.
+    /// what its stages wrote. [`GpuJpegDecoder::end_part`] follows.
     pub(crate) fn read_stages(&self) -> Result<(&JpegPart, Vec<u8>)> {
         let mut work = vec![0; self.work.len()];
         self.stream.download(&mut work, &self.work)?;
@@ -421,7 +421,7 @@ impl GpuJpegDecoder {
             WidthInBytes: 3 * width,
             Height: height,
         };
-        // SAFETY: the pixels lie in their image, whose bytes `Part::add` has counted, and `rows`
+        // SAFETY: the pixels lie in their image, whose bytes `JpegPart::add` has counted, and `rows`
         // has as many; the copy is over when the call returns.
         self.context()
             .work("cuMemcpy2D_v2", || unsafe { sys::cuMemcpy2D_v2(&copy) })?;

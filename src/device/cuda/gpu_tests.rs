@@ -4,7 +4,7 @@
 use std::env;
 use std::sync::Arc;
 
-use crate::cut::crop_row::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
+use crate::decode_plan::crop_row::{CropStep, FLIP_X, FLIP_Y, TRANSPOSE};
 use crate::device::UploadMode;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::cuda::tests::ring::TestRing;

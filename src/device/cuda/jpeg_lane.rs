@@ -111,7 +111,7 @@ impl JpegRowLane {
         }
     }
 
-    /// As [`Lane::done`], once it has; none when no part is under way.
+    /// As [`JpegRowLane::done`], once it has; none when no part is under way.
     pub(super) fn wait(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
         let Some(errors) = self.decoder.wait()? else {
             return Ok(None);
@@ -245,7 +245,7 @@ impl JpegRowLane {
         })?;
         room.copy_from_slice(bytes);
         // SAFETY: `written` is the lane's, and is written again for the part after the next, once
-        // this one was waited for (`JpegLane::add` refuses a third); `descriptors` is used in this
+        // this one was waited for (`GpuJpegDecoder::add` refuses a third); `descriptors` is used in this
         // stream alone.
         unsafe {
             let (stream, from) = (self.decoder.stream(), self.written[self.turn].as_ptr());

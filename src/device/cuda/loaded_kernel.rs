@@ -30,9 +30,9 @@ pub(super) struct LoadedKernel {
 unsafe impl Send for PtxModule {}
 // SAFETY: as above; nothing of the value changes.
 unsafe impl Sync for PtxModule {}
-// SAFETY: as for `Loaded`, which lives as long.
+// SAFETY: as for `PtxModule`, which lives as long.
 unsafe impl Send for LoadedKernel {}
-// SAFETY: as for `Loaded`.
+// SAFETY: as for `PtxModule`.
 unsafe impl Sync for LoadedKernel {}
 
 /// How a launch is cut into threads.

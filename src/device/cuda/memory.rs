@@ -215,10 +215,10 @@ impl CudaStream {
         unsafe { self.upload_at(to, 0, from, len) }
     }
 
-    /// As [`Stream::upload`], to byte `at` of the buffer.
+    /// As [`CudaStream::upload`], to byte `at` of the buffer.
     ///
     /// # Safety
-    /// As for [`Stream::upload`].
+    /// As for [`CudaStream::upload`].
     pub(super) unsafe fn upload_at(
         &self,
         to: &DeviceBuffer,
@@ -234,12 +234,12 @@ impl CudaStream {
         })
     }
 
-    /// As [`Stream::upload`], of rows that begin `from_pitch` bytes apart, to rows
+    /// As [`CudaStream::upload`], of rows that begin `from_pitch` bytes apart, to rows
     /// that begin `to_pitch` bytes apart; `from` is where row 0 would begin, `at` where the
     /// first row goes.
     ///
     /// # Safety
-    /// As for [`Stream::upload`], of all bytes from the first row's first to the last
+    /// As for [`CudaStream::upload`], of all bytes from the first row's first to the last
     /// row's last.
     pub(super) unsafe fn upload_rows(
         &self,

@@ -108,14 +108,14 @@ impl OutputBuffer {
         self.idle.as_ref().map_or(&[], |idle| &idle.after)
     }
 
-    /// As [`Output::after`], for streams that are not the stage's own.
+    /// As [`OutputBuffer::after`], for streams that are not the stage's own.
     pub(super) fn after_all(&self) -> impl Iterator<Item = &Arc<CudaEvent>> {
         let written = self.idle.as_ref().and_then(|idle| idle.written.as_ref());
         written.into_iter().chain(self.after())
     }
 
     /// The stage's own stream has written it as far as this event; all who wrote it have waited
-    /// for [`Output::after`].
+    /// for [`OutputBuffer::after`].
     pub(super) fn was_written(&mut self, event: Arc<CudaEvent>) {
         if let Some(idle) = &mut self.idle {
             idle.after.clear();

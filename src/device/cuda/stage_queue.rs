@@ -178,7 +178,7 @@ impl StageQueue {
         self.under_way.len()
     }
 
-    /// A free output of so many bytes at least: written by nobody before [`Output::after`].
+    /// A free output of so many bytes at least: written by nobody before [`OutputBuffer::after`].
     pub(super) fn output(&self, bytes: usize) -> Result<OutputBuffer> {
         self.outputs.take_for(bytes)
     }
@@ -196,7 +196,7 @@ impl StageQueue {
         self.finish()
     }
 
-    /// As [`Lane::run`], of a part of a batch: who else has its memory writes the rest.
+    /// As [`StageQueue::run`], of a part of a batch: who else has its memory writes the rest.
     pub(super) fn begin(
         &mut self,
         kept: BatchInputs,
@@ -318,8 +318,8 @@ impl RowsStage {
         self.lane.submit(kept, output, bytes, |lane, kept, to| {
             let from = kept.slot.bytes().as_ptr();
             // SAFETY: inside of the slot by the check above, which is pinned
-            // (`on_device`); `Lane::run` keeps it, and nobody writes a held slot, until
-            // the event behind this; `to` is the output that `Lane::output` gave us alone,
+            // (`on_device`); `StageQueue::run` keeps it, and nobody writes a held slot, until
+            // the event behind this; `to` is the output that `StageQueue::output` gave us alone,
             // and the stream waits for its earlier readers.
             let copy = EventSpan::around(&lane.stream, || unsafe {
                 lane.stream.upload(to, from, bytes)

@@ -8,7 +8,7 @@ use std::thread;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
-use crate::cut::crop_row::CropStep;
+use crate::decode_plan::crop_row::CropStep;
 use crate::device::UploadMode;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::cuda::tests::ring::TestRing;

@@ -51,7 +51,7 @@ impl UploadStream {
     /// Puts `len` bytes to byte `at` of a buffer. `fill` writes those from a place on.
     ///
     /// # Safety
-    /// Nothing may read or write these bytes of `to` before [`Uploads::record`]'s event is
+    /// Nothing may read or write these bytes of `to` before [`UploadStream::record`]'s event is
     /// over, and `to` must live until then.
     pub(super) unsafe fn put(
         &mut self,

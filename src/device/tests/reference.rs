@@ -13,7 +13,7 @@ pub(in crate::device) mod cpu_resize;
 mod tests;
 pub(in crate::device) mod worker_rows;
 
-use crate::cut::crop_row::{CROP_HEADER, CropHeader};
+use crate::decode_plan::crop_row::{CROP_HEADER, CropHeader};
 use crate::pixels::canvas::{CanvasPixels, PictureCanvas};
 use crate::pixels::emit::RowEmitter;
 use crate::pixels::resample::ImageResampler;

@@ -8,7 +8,7 @@
 //! row    head: length u64, .. (64 bytes) | payload | unused
 //! ```
 
-use crate::plan::KeyedPermutation;
+use crate::order::KeyedPermutation;
 
 /// Bytes in front of a payload in its row.
 pub(crate) const HEAD: usize = 64;

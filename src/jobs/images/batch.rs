@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 use nix::unistd::{Pid, getpid};
 
-use crate::cut::row_descriptor::RowDescriptor;
+use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::device::DeviceRows;
 use crate::error::{Error, Result, SampleFault};
 pub use crate::jobs::images::pixel_views::{BatchPixels, DensePixels, PackedPixels, PixelElement};
 use crate::jobs::images::pixel_views::{cast, no_tensor};
-use crate::plan::{EpochMark, RowStatus};
+use crate::order::{EpochMark, RowStatus};
 use crate::pool::buffers::{BufferPool, PooledBuffer};
 use crate::pool::filled_batch::RowMemory;
 use crate::pool::ring::slots::HeldSlot;
@@ -49,7 +49,7 @@ pub struct RowFault {
 /// Most recipes end in one size. Their rows lie one behind the other and are one
 /// tensor, [`Pixels::Dense`]. A recipe without resize and crop, such as
 /// [`Recipe::full`](crate::Recipe::full), leaves each row its picture's own size:
-/// [`Pixels::Packed`]. [`Batch::pixels`] gives either, [`Batch::row`] one row of both.
+/// [`Pixels::PickleBytes`]. [`Batch::pixels`] gives either, [`Batch::row`] one row of both.
 ///
 /// A row without pixels is masked: a sample that failed under
 /// [`OnError::Skip`](crate::OnError::Skip), and the padding of
@@ -115,7 +115,7 @@ impl BatchStorage {
         }
     }
 
-    /// As [`Storage::bytes`], to be written; empty on a device.
+    /// As [`BatchStorage::bytes`], to be written; empty on a device.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Slot(slot) => slot.bytes_mut(),
@@ -270,7 +270,7 @@ impl Batch {
         &self.status
     }
 
-    /// Which rows are repeats that fill this rank up: those of status `Repeated`,
+    /// Which rows are repeats that fill this rank up: those of status `DuplicateImages`,
     /// and those whose sample gave no pixels, so that they failed or another
     /// sample stands there. The samples that they are for have rows elsewhere, so
     /// an evaluation leaves them out.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, RowsExtent};
 use crate::jobs::images::mix;
 use crate::jobs::images::mix::{BatchMixer, RowShape};
-use crate::plan::EpochPlan;
+use crate::order::EpochPlan;
 use crate::recipe::Mixing;
 
 /// Mixes the batches of a run.

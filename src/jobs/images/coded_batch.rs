@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cut::crop_row::{CropHeader, RowContents};
+use crate::decode_plan::crop_row::{CropHeader, RowContents};
 use crate::device::coded_rows::{
     CodedBatch, CodedRow, CodedRowState, CpuVerdict, RedecodedRow, RowAttempt,
 };
@@ -230,12 +230,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::cut::crop_row::CROP_HEADER;
+    use crate::decode_plan::crop_row::CROP_HEADER;
     use crate::device::jpeg_part::{JpegPart, THREADS};
     use crate::jobs::sample::{RowRequest, SampleDecoder};
+    use crate::order::PositionRandom;
     use crate::picture::PictureLimits;
     use crate::picture::jpeg::fixtures::{Random, Sampling, encode};
-    use crate::plan::PositionRandom;
     use crate::pool::ring::slots::RingSlots;
     use crate::pool::ring::ticket::Ticket;
     use crate::pool::ring::worker_side::{RowOutcome, WorkerStep};
@@ -417,7 +417,7 @@ mod tests {
         assert!(matches!(failed, CodedRowState::NotCoded));
         // Pixels are for another stage.
         let mut pixels = row;
-        pixels[crate::cut::crop_row::CROP_HEADER_CODED].fill(0);
+        pixels[crate::decode_plan::crop_row::CROP_HEADER_CODED].fill(0);
         let (_, pixels) = scene.look(&pixels, RowOutcome::Done);
         assert!(matches!(pixels, CodedRowState::NotCoded));
     }
@@ -464,7 +464,7 @@ mod tests {
         let rule = program.crops.unwrap();
         let mut row = coded_row(&program);
         // Of pixels, whatever they are.
-        row[crate::cut::crop_row::CROP_HEADER_CODED].fill(0);
+        row[crate::decode_plan::crop_row::CROP_HEADER_CODED].fill(0);
         // The attempt that was handed over, that which gives pixels, and what is counted.
         for (attempt, good, bytes, truncated) in [
             (0, 0, 0, 1),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cut::crop_row::RowContents;
+use crate::decode_plan::crop_row::RowContents;
 use crate::device::crop_launch::{KernelEmission, KernelRow, MASKED};
 use crate::device::cuda::{CropStage, CudaContext, JpegThread, RowsStage};
 use crate::device::jpeg_part::PartLimits;
@@ -21,7 +21,7 @@ use crate::jobs::images::coded_batch::{BatchOutline, BatchRows, CpuJob, OpenCode
 use crate::jobs::images::jpeg_batches::{
     self, ClosedBatch, DecodeOutcome, RowSplit, destroyed_row, header_of, kernel_row, split_rows,
 };
-use crate::plan::{EpochPlan, RowStatus};
+use crate::order::{EpochPlan, RowStatus};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::FilledBatch;
 use crate::pool::pool_report::PoolReport;

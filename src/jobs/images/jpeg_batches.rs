@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::cut::crop_row::{CROP_HEADER, CropHeader, RowContents};
+use crate::decode_plan::crop_row::{CROP_HEADER, CropHeader, RowContents};
 use crate::device::coded_rows::{CpuVerdict, DecodedBatch};
 use crate::device::crop_launch::{ELSEWHERE, KernelRow, MASKED};
 use crate::device::cuda::JpegThread;

@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::plan::EpochPlan;
+use crate::order::EpochPlan;
 
 /// What happens when a sample gives no pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use crate::cut::row_descriptor::RowDescriptor;
 use crate::data::sample_sizes::SampleSizes;
+use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{self, Error, FaultKind, Result, SampleFault};
+use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
-use crate::plan::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
 /// Rows of own sizes begin at multiples of this: a cache line, and enough for
@@ -325,7 +325,7 @@ impl SlotPacking {
     }
 }
 
-/// Most bytes of one row: keeps the sums of [`Packing::pack`] in range for the
+/// Most bytes of one row: keeps the sums of [`SlotPacking::pack`] in range for the
 /// most rows that a slot may have.
 const MAX_ROW: usize = 1 << 40;
 
@@ -363,7 +363,7 @@ fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{EpochTail, MultiScale, OrderOptions};
+    use crate::order::{EpochTail, MultiScale, OrderOptions};
     use crate::recipe::{DataType, Recipe};
     use proptest::prelude::*;
 

@@ -4,7 +4,7 @@
 
 use half::{bf16, f16};
 
-use crate::cut::row_descriptor::RowDescriptor;
+use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
 use crate::recipe::{DataType, MemoryLayout};
 
@@ -60,7 +60,7 @@ pub(crate) fn no_tensor() -> Error {
 
 /// The pixels of a batch, where the workers wrote them.
 ///
-/// [`Pixels::as_slice`] is enough for a recipe whose rows have one size. Code for any
+/// [`BatchPixels::as_slice`] is enough for a recipe whose rows have one size. Code for any
 /// recipe looks which it is:
 ///
 /// ```

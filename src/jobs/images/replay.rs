@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::jobs::images::device_batches::{SlotContents, slot_of};
 use crate::jobs::images::device_pool::DevicePool;
 use crate::jobs::images::run::ImageRun;
-use crate::plan::RowStatus;
+use crate::order::RowStatus;
 use crate::pool::ring::slots::HeldSlot;
 
 /// What a device does when nothing but itself, and the bus, is in its way.

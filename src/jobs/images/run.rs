@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getpid;
 
-use crate::cut::row_descriptor::RowDescriptor;
 use crate::data::index::{Index, Label, ScanReport};
+use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
 use crate::jobs::images::batch::{Batch, BatchLabels, BatchStorage, RowFault, RowsExtent};
 use crate::jobs::images::batch_mixing::BatchMixing;
 use crate::jobs::images::on_error::OnError;
 use crate::jobs::images::packing::{PackedBatch, SlotPacking};
-use crate::plan::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
+use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus, State};
 use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{RowExtent, SampleProgram};
@@ -70,13 +70,13 @@ impl ImageRun {
     /// The batch whose rows are filled.
     ///
     /// # Errors
-    /// The first bad sample, under [`OnError::Stop`].
+    /// The first bad sample, under [`OnError::SessionEnd`].
     pub(crate) fn make_batch(&mut self, filled: FilledBatch) -> Result<Batch> {
         let FilledBatch { place, rows, bad } = filled;
         self.make_batch_in(&place, BatchStorage::from(rows), bad)
     }
 
-    /// As [`Run::finished`], of rows that lie there.
+    /// As [`ImageRun::finished`], of rows that lie there.
     pub(crate) fn make_batch_in(
         &mut self,
         place: &BatchRequest,

@@ -16,7 +16,7 @@ use crate::jobs::open_shards::{AccessPattern, HomeShard};
 use crate::jobs::sample;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
-use crate::plan::{EpochMark, EpochPlan, RowStatus, SamplerTable};
+use crate::order::{EpochMark, EpochPlan, RowStatus, SamplerTable};
 use crate::pool::job::{Job, JobKind, JobParts};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;

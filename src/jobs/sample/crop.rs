@@ -6,8 +6,8 @@
 //! a sample, its coded crop is handed over. One that has no room as pixels comes with the tables
 //! of that resize, by which the device makes the same pixels.
 
-use crate::cut::crop_row::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
-use crate::cut::stored_picture::DecodePlan;
+use crate::decode_plan::crop_row::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
+use crate::decode_plan::stored_picture::DecodePlan;
 use crate::device::jpeg_part::PartLimits;
 use crate::error::{FaultKind, SampleFault};
 use crate::picture::jpeg::gpu_rows::{CodedPicture, ResizeAxis, write_resize};

@@ -10,14 +10,14 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 
-use crate::cut::stored_picture::SampleMemory;
+use crate::decode_plan::stored_picture::SampleMemory;
 use crate::jobs::sample::*;
+use crate::order::PositionRandom;
 use crate::picture::ExifOrientation;
 use crate::picture::jpeg::fixtures;
 use crate::picture::jpeg::fixtures::Sampling;
 use crate::picture::npy;
 use crate::picture::read_header::DecodeCost;
-use crate::plan::PositionRandom;
 use crate::recipe::{
     AspectDistribution, BoundedResizedCrop, Cast, CenterCrop, ColorJitter, ColorOrder, ColorSpace,
     ConvertColor, CropWithPadding, DataType, Decode, ElasticTransform, EraseFill, GaussianBlur,

@@ -4,7 +4,7 @@
 //!
 //! Runs where `sample` does.
 
-use crate::cut::stored_picture::DecodePlan;
+use crate::decode_plan::stored_picture::DecodePlan;
 use crate::jobs::sample::{PIXEL, SampleDecoder, SampleFault, emit_levels};
 use crate::jobs::stages;
 use crate::pixels::pixel_view::PixelView;

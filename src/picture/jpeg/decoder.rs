@@ -5,7 +5,7 @@
 //! each, never shared. Never opens files, never keeps the bytes it was given, and never lets
 //! anything of one sample reach the next.
 //!
-//! No heap allocation once [`Scratch`] has grown to what the data need.
+//! No heap allocation once [`JpegScratch`] has grown to what the data need.
 //!
 //! **Warnings.** libjpeg-turbo goes on after these (jerror.h, `JWRN_*`), and so
 //! does Pillow, without a word:
@@ -40,7 +40,7 @@ use super::header::{JpegHeader, has_end, has_more_scans};
 use super::region::{DecodeScale, DecodedRegion, PixelRegion, scaled_size};
 
 /// Buffers that a worker keeps between samples. They grow;
-/// what lies behind the rows that [`Decoded`] tells of is of earlier samples.
+/// what lies behind the rows that [`DecodedRegion`] tells of is of earlier samples.
 #[derive(Debug)]
 pub(crate) struct JpegScratch {
     pub(crate) rgb: Vec<u8>,

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::buffers::{BufferPair, PictureLayout, ensure_len, pixels_mut};
 use super::mix_buffers::MixBuffers;
-use crate::cut::folded_steps::FoldedSteps;
+use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::pixels::convert::ColorConverter;
 use crate::pixels::elastic::{self, DisplacementField};
 use crate::pixels::level::ChannelLevel;
@@ -78,7 +78,7 @@ impl PictureCanvas {
         &mut self.bytes.here[..bytes]
     }
 
-    /// As [`Canvas::begin`], in floats.
+    /// As [`PictureCanvas::begin`], in floats.
     #[cfg(test)]
     pub(crate) fn begin_floats(
         &mut self,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::cut::canvas_memory::{CanvasBufferBytes, CanvasMemory};
+use crate::decode_plan::canvas_memory::{CanvasBufferBytes, CanvasMemory};
 use crate::pixels::canvas::buffers::ensure_len;
 use crate::pixels::canvas::*;
 use crate::pixels::normalise::ChannelScaling;

@@ -151,7 +151,7 @@ impl FloatResampler {
         self.offsets.extend((start..start + weights.len()).map(at));
     }
 
-    /// Fills `dst`, tight, from the pixels at hand, as `Resampler::resample` does of
+    /// Fills `dst`, tight, from the pixels at hand, as `ImageResampler::resample` does of
     /// levels.
     pub(super) fn resample(
         &mut self,

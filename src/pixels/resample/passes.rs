@@ -17,10 +17,10 @@ pub(super) fn across(
 ) {
     match cpu {
         CpuLevel::Scalar => scalar::across(table, src, dst),
-        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        // SAFETY: `ImageResampler::new` has checked that this CPU has SSE4.1.
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Sse41 => unsafe { sse41::across(lanes, src, dst) },
-        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        // SAFETY: `ImageResampler::new` has checked that this CPU has AVX2.
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Avx2 => unsafe { avx2::across(lanes, src, dst) },
         #[cfg(not(target_arch = "x86_64"))]
@@ -41,10 +41,10 @@ pub(super) fn down(
     let precision = table.precision();
     match cpu {
         CpuLevel::Scalar => scalar::down(coeffs, precision, src, offsets, dst),
-        // SAFETY: `Resampler::new` has checked that this CPU has SSE4.1.
+        // SAFETY: `ImageResampler::new` has checked that this CPU has SSE4.1.
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Sse41 => unsafe { sse41::down(coeffs, precision, src, offsets, dst) },
-        // SAFETY: `Resampler::new` has checked that this CPU has AVX2.
+        // SAFETY: `ImageResampler::new` has checked that this CPU has AVX2.
         #[cfg(target_arch = "x86_64")]
         CpuLevel::Avx2 => unsafe { avx2::down(coeffs, precision, src, offsets, dst) },
         #[cfg(not(target_arch = "x86_64"))]

@@ -2,7 +2,7 @@
 //! never held as a whole: what PNG and the like are resampled from.
 //!
 //! A window of as many rows as the filter is high stands for the picture. Order
-//! of passes, weights and sums are those of [`Resampler::resample`], so the
+//! of passes, weights and sums are those of [`ImageResampler::resample`], so the
 //! pixels are.
 
 use super::axes::{PIXEL, ResizeAxes, grow, slack};
@@ -19,7 +19,7 @@ pub(crate) trait RowSource {
 
 impl ImageResampler {
     /// Fills `dst` from `size` (width, height) pixels at hand; see
-    /// [`Resampler::resample`].
+    /// [`ImageResampler::resample`].
     ///
     /// # Errors
     /// The first that `rows` gives; `dst` holds anything then.

@@ -59,7 +59,7 @@ fn across_n<const PAIRS: usize>(lanes: &LaneWeights, src: &[u8], dst: &mut [u8])
                 let mut j = 0;
                 while j + 2 <= pairs {
                     // SAFETY: `across` has asserted that `src` holds `reach`
-                    // bytes, and `Lanes::fill` made `reach` the end of the
+                    // bytes, and `LaneWeights::fill` made `reach` the end of the
                     // last such load.
                     let pixels = unsafe { load(src, start + j * 6) };
                     // SAFETY: `coeffs` is `pairs` steps long, and j + 1 < pairs.

@@ -3,7 +3,7 @@ mod reference;
 use fast_image_resize as fir;
 use proptest::prelude::*;
 
-use crate::cut::canvas_memory::window_bytes;
+use crate::decode_plan::canvas_memory::window_bytes;
 use crate::pixels::pixel_view::{PixelView, RgbPixel};
 use crate::pixels::resample::axes::PIXEL;
 use crate::pixels::resample::tests::reference::{resample_f32, resample_f64};

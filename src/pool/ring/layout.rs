@@ -1,7 +1,7 @@
 //! Which word and which byte of the ring lies where.
 //!
 //! Pure arithmetic, the same in every process: consumer and coordinator compare
-//! [`Layout::hash`] in the hand-shake before either trusts the other's memory.
+//! [`RingLayout::hash`] in the hand-shake before either trusts the other's memory.
 //!
 //! ```text
 //! header        magic, hash of the layout, one cache line for each hot word
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Each part begins on a page. A worker may write its own page of `workers`, and what
-//! lies behind them ([`Layout::read_only`]).
+//! lies behind them ([`RingLayout::read_only`]).
 
 use std::ops::Range;
 

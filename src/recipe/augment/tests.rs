@@ -14,7 +14,7 @@ mod timm;
 
 use std::collections::BTreeMap;
 
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::operation::Operation;
 use crate::recipe::pixel_state::PixelState;

@@ -3,7 +3,7 @@
 //! Pure, the same in every process. Operations that change values one pixel at a time
 //! sink behind the crops and resizes that follow, where fewer pixels are left to change;
 //! everything else keeps its place. Never in here: names of operations: what one may do
-//! is its [`Rights`](super::operation::Rights).
+//! is its [`MoveRights`](super::operation::Rights).
 //!
 //! - [`order`]: how far each unit sinks;
 //! - [`rules`]: which unit may pass which, one small function each.

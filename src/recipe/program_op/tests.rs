@@ -12,7 +12,7 @@ mod single;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 use crate::recipe::geometry::{PixelRect, UniformSource, bounded_box, rotated_size};
 use crate::recipe::pixel_state::{PixelState, ValueKind};
 use crate::recipe::random::RandomStreams;

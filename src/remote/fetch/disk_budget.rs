@@ -9,7 +9,7 @@ use std::path::Path;
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{size, size_rounded_down, size_rounded_up};
-use crate::plan::Sampler;
+use crate::order::Sampler;
 use crate::remote::fetch::checksums;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::RankDemand;

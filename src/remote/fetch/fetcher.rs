@@ -18,7 +18,7 @@ use crate::data::index::{
     Index, RemoteIndexBuilder, ScanReport, ShardLabels, ShardOptions, placeholder_index,
 };
 use crate::error::{Error, Result, size, size_rounded_down, size_rounded_up};
-use crate::plan::{EpochMark, EpochPlan, OrderOptions, Sampler};
+use crate::order::{EpochMark, EpochPlan, OrderOptions, Sampler};
 use crate::pool::coordinator::messages::FETCHER_COMMAND;
 use crate::remote::address::StoreAddress;
 use crate::remote::fetch::held_shards::HeldShards;

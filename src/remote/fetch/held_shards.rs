@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
-use crate::plan::{EpochMark, EpochPlan};
+use crate::order::{EpochMark, EpochPlan};
 use crate::remote::fetch::lease::Lease;
 use crate::remote::fetch::shard_space::total;
 

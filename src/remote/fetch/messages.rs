@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, Manifest};
 use crate::error::Result;
-use crate::plan::{EpochMark, OrderOptions};
+use crate::order::{EpochMark, OrderOptions};
 use crate::remote::address::StoreAddress;
 use crate::remote::fetch::options::FetchOptions;
 use crate::remote::fetch::tar_list::TarList;
@@ -17,7 +17,7 @@ use crate::remote::helper::messages::TransferCounts;
 /// To the fetcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FetchRequest {
-    /// Manifest and index into the folder. Answered by [`Reply::Opened`].
+    /// Manifest and index into the folder. Answered by [`Reply::DatasetInfo`].
     Open {
         address: StoreAddress,
         options: Box<FetchOptions>,
@@ -27,7 +27,7 @@ pub(super) enum FetchRequest {
         index: String,
     },
     /// What this rank needs from now on; with it come the index and, where the sampler has one,
-    /// its table. Answered by [`Reply::Planned`].
+    /// its table. Answered by [`Reply::PlannedOrder`].
     Plan {
         options: Box<OrderOptions>,
         at: EpochMark,

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::data::index::Index;
-use crate::plan::{EpochMark, EpochPlan};
+use crate::order::{EpochMark, EpochPlan};
 
 /// A shard is used by the batches from `first` to `last`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl NextUses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{OrderOptions, Sampler};
+    use crate::order::{OrderOptions, Sampler};
 
     fn uses(sampler: Sampler, epochs: Option<u64>) -> NextUses {
         let dir = std::path::Path::new("/cache");

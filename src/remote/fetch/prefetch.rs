@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::data::index::{Index, placeholder_subset};
 use crate::data::shard::manifest::HexHash128;
 use crate::error::{Error, Result};
-use crate::plan::{EpochMark, EpochPlan, OrderOptions, Sampler};
+use crate::order::{EpochMark, EpochPlan, OrderOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::remote::fetch::shard_space::{ShardSpace, on_disk};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, size_rounded_down};
-use crate::plan::{EpochMark, EpochPlan, OrderOptions, SamplerTable};
+use crate::order::{EpochMark, EpochPlan, OrderOptions, SamplerTable};
 use crate::remote::address::StoreAddress;
 use crate::remote::fetch::demand_file;
 use crate::remote::fetch::demand_file::{DemandFile, RankDemand};

@@ -42,7 +42,7 @@ pub(crate) enum UploadRequest {
         replace: bool,
     },
     /// The file `from`, of these bytes, becomes the object `name`, whatever is there. Answered by
-    /// [`Reply::Ended`].
+    /// [`Reply::EarlyEnd`].
     Put {
         name: String,
         from: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) enum UploadRequest {
     /// These shards go. Answered by [`Reply::Done`].
     Remove { shards: Vec<String> },
     /// Index and manifest of `folder`; the manifest takes the place of one of the hash `over`.
-    /// Answered by [`Reply::Ended`].
+    /// Answered by [`Reply::EarlyEnd`].
     End {
         folder: PathBuf,
         over: HexHash128,

@@ -227,10 +227,10 @@ impl CacheObjects {
         Ok(true)
     }
 
-    /// As [`Objects::put`], of a file of any length.
+    /// As [`CacheObjects::put`], of a file of any length.
     ///
     /// # Errors
-    /// As those of [`Objects::put`]; a file that is not what it should be.
+    /// As those of [`CacheObjects::put`]; a file that is not what it should be.
     pub(super) async fn put_file(
         &self,
         name: &str,

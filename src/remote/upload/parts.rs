@@ -1,6 +1,6 @@
 //! A large object, in parts: few in memory at a time, each tried again by itself.
 //!
-//! In the sender. What was begun and is not ended is known (`Open`), so that it can be aborted:
+//! In the sender. What was begun and is not ended is known (`OpenUpload`), so that it can be aborted:
 //! a store keeps the parts of an upload, and bills them, until it ends.
 
 use std::cell::{Cell, RefCell};

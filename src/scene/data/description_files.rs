@@ -1,6 +1,6 @@
 //! Which files describe the scene in a folder, and which of several descriptions is read.
 //!
-//! In the consumer. Each description is a [`Way`]. Where a folder has several, the first one
+//! In the consumer. Each description is a [`DescriptionFile`]. Where a folder has several, the first one
 //! is read, unless another one has more images that are there.
 
 use std::collections::HashSet;

@@ -44,7 +44,7 @@ pub(super) fn by_name(frames: &[FrameDescription]) -> HashMap<String, Vec<usize>
 }
 
 /// Gives frames, masks, depths and the point cloud the files that their names mean.
-/// `split`: a path below [`Found::base`] as a folder of images and the rest.
+/// `split`: a path below [`SceneDescription::base`] as a folder of images and the rest.
 ///
 /// # Errors
 /// A name that two files match; two names that one file matches.

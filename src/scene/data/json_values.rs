@@ -3,7 +3,7 @@
 //!
 //! In the consumer. Pure. [`quote_words`] turns the words that JSON does not have into
 //! marked strings of the same length, so that lines and columns stay. Keys that nobody reads
-//! step over them. [`Number`] and [`Text`] refuse them.
+//! step over them. [`JsonNumber`] and [`JsonText`] refuse them.
 
 use std::fmt;
 

@@ -58,7 +58,7 @@ fn and_behind(words: &mut [u64], by: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PositionRandom;
+    use crate::order::PositionRandom;
 
     fn brute(mask: MaskView<'_>, size: u32, dilation: u32) -> Vec<u8> {
         let (width, height) = mask.size();

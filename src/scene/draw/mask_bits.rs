@@ -248,7 +248,7 @@ fn select_in_word(word: u64, n: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PositionRandom;
+    use crate::order::PositionRandom;
 
     /// Random words, from sparse to dense.
     fn random_words(n: u64) -> Vec<u64> {

@@ -3,7 +3,7 @@
 //! In every process. A key for each step, a counter for each unit, one call of Philox for
 //! both words (`plan::random` has the generator).
 
-use crate::plan::random::philox4x32_10;
+use crate::order::random::philox4x32_10;
 
 /// What is drawn of a unit. Each has randomness of its own; the numbers are part of the
 /// draws and never change.

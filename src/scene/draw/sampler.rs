@@ -22,7 +22,7 @@ pub enum RaySampler {
     /// Patches of `size` x `size` pixels that are `dilation` apart, row by row. All
     /// places at which every pixel of the patch may be sampled are equally likely.
     Patches { size: u32, dilation: u32 },
-    /// Pairs of pixels of one image. The first is drawn as by [`RaySampler::Uniform`]. The
+    /// Pairs of pixels of one image. The first is drawn as by [`RaySampler::UniformSource`]. The
     /// second is at most `radius` rows and `radius` columns away, and any that may be
     /// sampled there is equally likely. It is the first once more only where there is
     /// no other.

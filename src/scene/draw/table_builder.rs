@@ -10,7 +10,7 @@ use super::sampler::RaySampler;
 use super::table::RayTable;
 use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, numbered};
 use crate::error::{Error, Result};
-use crate::plan::key::{DrawKind, OrderKey};
+use crate::order::key::{DrawKind, OrderKey};
 
 /// A table that is not finished: images are added in the order of their numbers.
 #[derive(Debug)]

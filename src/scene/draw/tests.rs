@@ -8,7 +8,7 @@ mod spread;
 mod stream;
 
 use super::*;
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 
 fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'_>)]) -> RayTable {
     let mut builder = RayTableBuilder::new(sampler, 11, joining).unwrap();

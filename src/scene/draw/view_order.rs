@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::plan::{KeyedPermutation, Rank};
+use crate::order::{KeyedPermutation, Rank};
 
 /// The images of a split, epoch by epoch and without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,13 +8,13 @@ use crate::data::index::Index;
 use crate::error::{Error, Result};
 use crate::pool::ring::RingShape;
 use crate::scene::draw::mask_words;
-use crate::scene::forecast::{ImageDecodeBytes, MaskDecodeBytes};
-use crate::scene::forecast::{MaskMemoryInputs, SceneLimit, SceneMemoryInputs};
-use crate::scene::forecast::{SceneDeviceMemory, SceneMemoryPlan};
+use crate::scene::image_store::{check_folder, default_folder};
 use crate::scene::jobs::device_images::device_bytes::SceneDeviceBytes;
+use crate::scene::memory_plan::{ImageDecodeBytes, MaskDecodeBytes};
+use crate::scene::memory_plan::{MaskMemoryInputs, SceneLimit, SceneMemoryInputs};
+use crate::scene::memory_plan::{SceneDeviceMemory, SceneMemoryPlan};
 use crate::scene::run::options::RunOptions;
 use crate::scene::run::split_frames::SplitFrames;
-use crate::scene::store::{check_folder, default_folder};
 
 /// What a run takes beside its store and what decoding takes; bytes.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //!
 //! In the consumer.
 
-use crate::scene::store::{ImageStore, StoreOffer};
+use crate::scene::image_store::{ImageStore, StoreOffer};
 
 /// The store, held so that other ranks find it here.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::scene::data::Scene;
+use crate::scene::image_store::StoreBacking;
 use crate::scene::jobs::shared::batch::SceneBatch;
 use crate::scene::jobs::shared::kernel_run::KernelRun;
 use crate::scene::jobs::shared::ticket_run::TicketRun;
@@ -14,7 +15,6 @@ use crate::scene::run::kind::SceneKind;
 use crate::scene::run::report::SceneReport;
 use crate::scene::run::run_store::RunStore;
 use crate::scene::run::state::{SceneState, check_first_step};
-use crate::scene::store::StoreBacking;
 
 /// A run over the images of a scene: [`Rays`](crate::rays::Rays) or
 /// [`Views`](crate::views::Views). Each step is a batch.

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::picture::{BackgroundColor, PictureLimits};
 use crate::recipe::{NumericProfile, Recipe, SampleProgram};
 use crate::scene::data::{Frame, Scene, SceneSplit};
+use crate::scene::image_store::StoreLayout;
 use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec};
 use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
 use crate::scene::jobs::shared::spec::StoreSpec;
-use crate::scene::store::StoreLayout;
 use crate::sys::regular_file::FileStamp;
 
 /// What is wanted of the images beside their colours.

@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::pool::worker_options::LaunchedWorkers;
 use crate::scene::data::Scene;
-use crate::scene::forecast::SceneMemoryPlan;
+use crate::scene::image_store;
+use crate::scene::image_store::{ImageStore, StoreBacking, default_folder};
 use crate::scene::jobs::kinds::KINDS;
 use crate::scene::jobs::masks;
 use crate::scene::jobs::shared::spec::StoreSpec;
+use crate::scene::memory_plan::SceneMemoryPlan;
 use crate::scene::run::options::RunOptions;
 use crate::scene::run::run_store::RunStore;
 use crate::scene::run::source::SceneSource;
 use crate::scene::run::split_frames::{ImageExtras, SplitFrames};
-use crate::scene::store;
-use crate::scene::store::{ImageStore, StoreBacking, default_folder};
 
 /// Coordinators that wait for their jobs.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl RunOptions {
             .is_some_and(|device| device.host_image_bytes > 0);
         let suits = |found: StoreBacking| found == holding || !(limited || reads);
         let (pictures, presence) = match self.shares {
-            true => store::open_or_create(key, places, suits, create)?,
+            true => image_store::open_or_create(key, places, suits, create)?,
             false => (create()?, None),
         };
         let spec = StoreSpec {

@@ -10,10 +10,10 @@ use featherload::{Loader, Recipe, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::args::{BenchArgs, Part};
-use crate::ceiling::Ceiling;
-use crate::outcome::Outcome;
-use crate::setup::Setup;
+use super::args::{BenchArgs, LoaderPart};
+use crate::ceiling::CeilingRates;
+use crate::outcome::CommandOutcome;
+use crate::setup::RunSetup;
 use crate::{consumer, index, interrupt, output};
 
 /// Halves of a run that differ by more make it void.
@@ -43,7 +43,7 @@ struct Pair {
     ratio: f64,
 }
 
-pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
+pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, part: LoaderPart) -> Result<CommandOutcome> {
     let workers = setup.worker_count(args.run.one_count()?);
     let mut loader = args
         .run
@@ -59,29 +59,29 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, part: Part) -> Result<Outcome> {
     let pairs = match pairs {
         Err(_) if interrupt::caught().is_some() => {
             output::complain("featherload: interrupted before all pairs were measured: no figures");
-            return Ok(Outcome::of_run());
+            return Ok(CommandOutcome::of_run());
         }
         pairs => pairs?,
     };
     let report = summarise(pairs, workers, loader.scan_report().cloned());
     output::report(&report, args.json, |report| print(report, part))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// All pairs. The measuring processes end with it.
 fn measure(
     args: &BenchArgs,
-    (part, recipe): (Part, &Recipe),
+    (part, recipe): (LoaderPart, &Recipe),
     loader: &mut Loader,
     workers: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Pair>> {
-    let mut ceiling = Ceiling::start(
+    let mut ceiling = CeilingRates::start(
         workers.max(1) as u64,
         match part {
-            Part::Full => CeilingPart::Full,
-            Part::Crop => CeilingPart::Crop,
-            Part::Copy => CeilingPart::Copy {
+            LoaderPart::Full => CeilingPart::Full,
+            LoaderPart::Crop => CeilingPart::Crop,
+            LoaderPart::Copy => CeilingPart::Copy {
                 room: loader.report()?.ring_bytes,
             },
         },
@@ -161,11 +161,11 @@ fn summarise(pairs: Vec<Pair>, workers: usize, scan: Option<ScanReport>) -> Ceil
     }
 }
 
-fn print(r: &CeilingReport, part: Part) -> Result<()> {
+fn print(r: &CeilingReport, part: LoaderPart) -> Result<()> {
     let what = match part {
-        Part::Full => "decoding whole pictures",
-        Part::Crop => "decoding the recipe's boxes",
-        Part::Copy => "copying raw pictures",
+        LoaderPart::Full => "decoding whole pictures",
+        LoaderPart::Crop => "decoding the recipe's boxes",
+        LoaderPart::Copy => "copying raw pictures",
     };
     for p in &r.pairs {
         output::line(&format!(

@@ -42,7 +42,7 @@ pub struct BenchArgs {
         long,
         value_enum,
         conflicts_with_all = ["digest", "limit", "save_state", "failures"], help_heading = cli::MEASURE)]
-    pub ceiling: Option<Part>,
+    pub ceiling: Option<LoaderPart>,
 
     /// Pairs of windows of `--ceiling`.
     #[arg(
@@ -100,7 +100,7 @@ pub struct BenchArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Part {
+pub enum LoaderPart {
     Full,
     Crop,
     Copy,

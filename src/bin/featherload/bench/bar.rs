@@ -6,14 +6,14 @@ use featherload::measure::TreeSample;
 use indicatif::ProgressBar;
 
 use super::text::rate;
-use crate::members;
 use crate::output::{self, grouped};
+use crate::pool_processes;
 
 /// Looks at memory take at most this part of the time: a look walks all pages.
 const LOOKS: u32 = 50;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-pub struct Bar {
+pub struct TerminalBar {
     bar: ProgressBar,
     images: u64,
     epochs: u64,
@@ -23,7 +23,7 @@ pub struct Bar {
     next_look: Instant,
 }
 
-impl Bar {
+impl TerminalBar {
     /// Of so many images; shown on a terminal alone.
     pub fn new(images: u64, epochs: u64, shown: bool) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Bar {
     }
 
     fn look(&mut self, now: Instant) {
-        let members = members::under(std::process::id() as i32);
+        let members = pool_processes::under(std::process::id() as i32);
         let total = TreeSample::read(&members).total();
         self.memory = Some(total.pss_bytes - total.pss_input_bytes.min(total.pss_bytes));
         let took = now.elapsed();

@@ -7,7 +7,7 @@ use featherload::measure::statistics::median;
 use featherload::{Batch, Epoch, LoaderReport, Result};
 
 use super::report::BenchReport;
-use crate::chart::{Anchor, MARGIN, Sheet, WIDTH, fitted, ticks};
+use crate::chart::{ChartSheet, MARGIN, TextAnchor, WIDTH, fitted, ticks};
 
 const LEFT: f64 = MARGIN + 64.0;
 const RIGHT: f64 = WIDTH - MARGIN;
@@ -30,7 +30,7 @@ const MOST_EVENTS: usize = 1000;
 const ASK_S: f64 = 0.05;
 
 /// What happened when, from the start of the process on.
-pub struct Timeline {
+pub struct RunTimeline {
     began: Instant,
     /// Arrival and images with pixels of each batch.
     batches: Vec<(f64, u64)>,
@@ -44,7 +44,7 @@ pub struct Timeline {
     lost: u64,
 }
 
-impl Timeline {
+impl RunTimeline {
     pub fn new(began: Instant) -> Self {
         Self {
             began,
@@ -103,7 +103,7 @@ impl Timeline {
         let subject = &report.subject;
         let title = format!("Throughput by time: {}, {}", subject.source, subject.recipe);
         let stalls = self.stalls();
-        let mut sheet = Sheet::new(&title, &[self.under(report, &stalls)]);
+        let mut sheet = ChartSheet::new(&title, &[self.under(report, &stalls)]);
         self.keys(&mut sheet, report, &stalls);
         self.plot(&mut sheet, report, &stalls);
         stages(&mut sheet, report);
@@ -131,7 +131,7 @@ impl Timeline {
         words
     }
 
-    fn keys(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
+    fn keys(&self, sheet: &mut ChartSheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let rate = match report.images_per_s {
             Some(rate) => format!("images/s; the broken line: {rate:.0} in the whole run"),
             None => "images/s; the run is too short for a rate of the whole".to_owned(),
@@ -150,7 +150,7 @@ impl Timeline {
         sheet.keys(&keys);
     }
 
-    fn plot(&self, sheet: &mut Sheet, report: &BenchReport, stalls: &[(f64, f64)]) {
+    fn plot(&self, sheet: &mut ChartSheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let end = self.batches.last().map_or(1e-3, |(at, _)| at.max(1e-3));
         let rates = self.rates(end);
         let whole = report.images_per_s;
@@ -186,12 +186,12 @@ impl Timeline {
                 ..10.0 => format!("{tick:.1}"),
                 _ => format!("{tick:.0}"),
             };
-            sheet.text("soft", Anchor::Middle, (x(tick), bottom + 18.0), &words);
+            sheet.text("soft", TextAnchor::Middle, (x(tick), bottom + 18.0), &words);
         }
         let at = (f64::midpoint(LEFT, RIGHT), bottom + 36.0);
         sheet.text(
             "soft",
-            Anchor::Middle,
+            TextAnchor::Middle,
             at,
             "seconds from the start of the process; upwards images/s",
         );
@@ -243,7 +243,7 @@ fn halved(marks: &[(f64, u64)]) -> Vec<(f64, u64)> {
 }
 
 /// Where the time of all workers went.
-fn stages(sheet: &mut Sheet, report: &BenchReport) {
+fn stages(sheet: &mut ChartSheet, report: &BenchReport) {
     let times = &report.loader.times;
     let parts = [
         ("three", "read", times.open_s),
@@ -283,8 +283,8 @@ fn stages(sheet: &mut Sheet, report: &BenchReport) {
 mod tests {
     use super::*;
 
-    fn timeline(arrivals: &[f64]) -> Timeline {
-        let mut timeline = Timeline::new(Instant::now());
+    fn timeline(arrivals: &[f64]) -> RunTimeline {
+        let mut timeline = RunTimeline::new(Instant::now());
         timeline.batches = arrivals.iter().map(|at| (*at, 10)).collect();
         timeline
     }

@@ -4,31 +4,31 @@ use std::time::Instant;
 
 use featherload::{Batch, RowStatus};
 
-use super::failures::{Failure, Failures};
-use super::pace::Pace;
+use super::failures::{FailedSample, FailureLog};
+use super::pace::RunPace;
 
 /// Counts of a run.
-pub struct Counts {
+pub struct RunCounts {
     limit: u64,
     pub batches: u64,
     /// Rows that hold samples, repeated ones included.
     pub samples: u64,
     /// Rows that fill a rank up.
     pub repeated: u64,
-    pub failures: Failures,
+    pub failures: FailureLog,
     /// Of whole batches, those included that the limit cuts: their time was taken.
-    pub pace: Pace,
+    pub pace: RunPace,
 }
 
-impl Counts {
-    pub fn new(limit: Option<u64>, failures: Failures) -> Self {
+impl RunCounts {
+    pub fn new(limit: Option<u64>, failures: FailureLog) -> Self {
         Self {
             limit: limit.unwrap_or(u64::MAX),
             batches: 0,
             samples: 0,
             repeated: 0,
             failures,
-            pace: Pace::default(),
+            pace: RunPace::default(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Counts {
         let repeated = batch.repeated().iter().take(rows).filter(|r| **r);
         self.repeated += repeated.count() as u64;
         let faults = batch.faults().iter().filter(|fault| fault.row < rows);
-        faults.for_each(|fault| self.failures.add(Failure::of(fault)));
+        faults.for_each(|fault| self.failures.add(FailedSample::of(fault)));
         let good = status.iter().filter(|s| !s.is_masked()).count() as u64;
         self.pace.add(batch.epoch(), good, arrived);
         rows

@@ -13,7 +13,7 @@ const EXAMPLES: usize = 5;
 
 /// One sample that gave no pixels; names are the contract of `--json` and `--failures`.
 #[derive(Serialize)]
-pub struct Failure {
+pub struct FailedSample {
     pub id: u64,
     pub path: String,
     pub kind: &'static str,
@@ -22,7 +22,7 @@ pub struct Failure {
     pub substitute: Option<u64>,
 }
 
-impl Failure {
+impl FailedSample {
     pub fn of(fault: &RowFault) -> Self {
         Self {
             id: fault.id,
@@ -39,9 +39,9 @@ const KEPT: usize = 1000;
 
 /// The failures of a run: counts of all of them, the first ones, and a file that has all.
 #[derive(Default)]
-pub struct Failures {
+pub struct FailureLog {
     /// The first ones, and of each kind at least [`EXAMPLES`].
-    pub kept: Vec<Failure>,
+    pub kept: Vec<FailedSample>,
     pub kinds: BTreeMap<&'static str, u64>,
     /// Rows whose own sample gave no pixels.
     pub rows: u64,
@@ -54,7 +54,7 @@ pub struct Failures {
     unwritten: Option<Error>,
 }
 
-impl Failures {
+impl FailureLog {
     /// `file` gets all of them, a JSON object a line, in the order in which they come.
     pub fn new(file: Option<&Path>) -> Result<Self> {
         Ok(Self {
@@ -67,7 +67,7 @@ impl Failures {
         self.rows == 0
     }
 
-    pub fn add(&mut self, failure: Failure) {
+    pub fn add(&mut self, failure: FailedSample) {
         if let Some(file) = &mut self.file
             && let Err(e) = write(file, &failure)
         {
@@ -99,20 +99,23 @@ impl Failures {
     }
 }
 
-fn write(file: &mut WholeFile, failure: &Failure) -> Result<()> {
+fn write(file: &mut WholeFile, failure: &FailedSample) -> Result<()> {
     file.add(format!("{}\n", output::json_text(failure)?).as_bytes())
 }
 
 /// Failures of one kind, and some of them to be named.
-pub struct Group<'a> {
+pub struct FailureGroup<'a> {
     pub kind: &'static str,
     pub count: u64,
-    pub examples: Vec<&'a Failure>,
+    pub examples: Vec<&'a FailedSample>,
 }
 
 /// By kind, the most frequent first. Five samples are named in all: as many kinds as
 /// possible have one before any has two.
-pub fn grouped<'a>(kept: &'a [Failure], kinds: &BTreeMap<&'static str, u64>) -> Vec<Group<'a>> {
+pub fn grouped<'a>(
+    kept: &'a [FailedSample],
+    kinds: &BTreeMap<&'static str, u64>,
+) -> Vec<FailureGroup<'a>> {
     let of_kind = |kind: &'static str| kept.iter().filter(move |f| f.kind == kind).take(EXAMPLES);
     let mut kinds: Vec<_> = kinds
         .iter()
@@ -135,7 +138,7 @@ pub fn grouped<'a>(kept: &'a [Failure], kinds: &BTreeMap<&'static str, u64>) -> 
         .map(|((kind, count, first), named)| {
             let named = named.min(left);
             left -= named;
-            Group {
+            FailureGroup {
                 kind,
                 count,
                 examples: first.into_iter().take(named).collect(),
@@ -148,13 +151,13 @@ pub fn grouped<'a>(kept: &'a [Failure], kinds: &BTreeMap<&'static str, u64>) -> 
 mod tests {
     use super::*;
 
-    fn failures(kinds: &[(&'static str, usize)]) -> Failures {
+    fn failures(kinds: &[(&'static str, usize)]) -> FailureLog {
         let each = kinds
             .iter()
             .flat_map(|&(kind, n)| (0..n).map(move |i| (kind, i)));
-        let mut failures = Failures::default();
+        let mut failures = FailureLog::default();
         for (kind, i) in each {
-            failures.add(Failure {
+            failures.add(FailedSample {
                 id: i as u64,
                 path: format!("{kind}/{i}"),
                 kind,
@@ -190,10 +193,10 @@ mod tests {
     fn a_run_of_any_length_keeps_the_first_failures_and_counts_all() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("bad.jsonl");
-        let mut all = Failures::new(Some(&file)).unwrap();
+        let mut all = FailureLog::new(Some(&file)).unwrap();
         for i in 0..100_000u64 {
             let kind = if i < 99_990 { "corrupt" } else { "truncated" };
-            all.add(Failure {
+            all.add(FailedSample {
                 id: i % 5000,
                 path: format!("{i}"),
                 kind,

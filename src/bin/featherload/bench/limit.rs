@@ -29,14 +29,14 @@ const IDLE: f64 = 0.5;
 const SMALL_FILE: f64 = 1.0;
 
 /// What people call a stage, and its share of the workers' time.
-pub type Stage = (&'static str, f64);
+pub type WorkerStage = (&'static str, f64);
 
 /// Where the time of a run went, in percent; names are the contract of `--json`.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Shares {
+pub struct StageShares {
     /// Of the time that workers spent on samples, the largest first.
     #[serde(rename = "stages_percent")]
-    pub stages: Vec<Stage>,
+    pub stages: Vec<WorkerStage>,
     /// Of the workers' time: waiting for the consumer.
     #[serde(rename = "idle_percent")]
     pub idle: f64,
@@ -65,7 +65,7 @@ pub struct Shares {
 
 /// Processors: used by all processes of the run, and those that it may use.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Processors {
+pub struct CpuCount {
     pub used: f64,
     pub usable: usize,
     /// Of these, used by nobody; none where the system does not tell.
@@ -76,7 +76,7 @@ pub struct Processors {
 
 /// What limits a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Limit {
+pub enum RateLimit {
     Device,
     GpuDecoder,
     Fetch,
@@ -99,7 +99,7 @@ pub enum GpuDecoding {
 }
 
 /// What is said of the run when it is asked what would be faster.
-pub struct Facts {
+pub struct RunFacts {
     pub workers: usize,
     pub depth: u32,
     /// Bytes of a sample's file, on average.
@@ -118,8 +118,8 @@ pub struct Facts {
     pub scaled_gain: Option<f64>,
 }
 
-impl Shares {
-    pub fn of(r: &LoaderReport, workers: &Workers, seconds: f64) -> Self {
+impl StageShares {
+    pub fn of(r: &LoaderReport, workers: &WorkerTimes, seconds: f64) -> Self {
         let t = &r.times;
         let busy = t.busy_s().max(1e-9);
         let percent = |s: f64, of: f64| 100.0 * (s / of.max(1e-9)).clamp(0.0, 1.0);
@@ -149,12 +149,12 @@ impl Shares {
 }
 
 /// What those that decode took of the system.
-pub struct Workers {
+pub struct WorkerTimes {
     pub cpu_s: f64,
     pub queued_s: Option<f64>,
 }
 
-impl Workers {
+impl WorkerTimes {
     /// Of the workers; of this process, since `before`, where it decodes itself.
     pub fn of(r: &LoaderReport, tree: &TreeUsage, before: Option<&ProcessUsage>) -> Self {
         let mut all = Self {
@@ -181,8 +181,8 @@ impl Workers {
     }
 }
 
-impl Limit {
-    pub fn of(shares: &Shares, processors: &Processors, workers: usize) -> Self {
+impl RateLimit {
+    pub fn of(shares: &StageShares, processors: &CpuCount, workers: usize) -> Self {
         let rests = workers > 0 && shares.idle > 100.0 * RESTING;
         let could_use = (workers.max(1)).min(processors.usable) as f64;
         let queued = shares.queued.unwrap_or(0.0);
@@ -228,7 +228,7 @@ impl Limit {
     }
 
     /// In a column of a table: `decode 82%`.
-    pub fn short(self, shares: &Shares) -> String {
+    pub fn short(self, shares: &StageShares) -> String {
         match self {
             Self::SlowRows => "slow images".into(),
             Self::OtherWork => "other work".into(),
@@ -242,7 +242,7 @@ impl Limit {
     }
 
     /// With its figures, for people.
-    pub fn text(self, shares: &Shares, processors: &Processors, workers: usize) -> String {
+    pub fn text(self, shares: &StageShares, processors: &CpuCount, workers: usize) -> String {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
             Self::GpuDecoder => format!(
@@ -290,7 +290,12 @@ impl Limit {
     }
 
     /// What to do, where something is known to help.
-    pub fn faster(self, facts: &Facts, shares: &Shares, processors: &Processors) -> Option<String> {
+    pub fn faster(
+        self,
+        facts: &RunFacts,
+        shares: &StageShares,
+        processors: &CpuCount,
+    ) -> Option<String> {
         // Less work is done sooner, whoever else has the processors.
         let stage = shares.stages.first().map(|stage| Self::Stage(stage.0));
         let is_disturbed = self == Self::OtherWork;
@@ -346,7 +351,7 @@ impl Limit {
 }
 
 /// `decode: 82% of worker time (resize 9, write 7, read 2)`.
-fn stages(shares: &Shares, workers: usize) -> String {
+fn stages(shares: &StageShares, workers: usize) -> String {
     let Some((largest, share)) = shares.stages.first() else {
         return String::new();
     };
@@ -365,7 +370,7 @@ fn stages(shares: &Shares, workers: usize) -> String {
     }
 }
 
-impl Processors {
+impl CpuCount {
     /// Whether there is a processor for one more worker; none where nobody knows.
     pub fn has_idle(&self) -> Option<bool> {
         self.idle.map(|idle| idle >= IDLE)
@@ -384,17 +389,17 @@ impl Processors {
     }
 
     /// `1.9 of 2 cores used: more workers will not help`.
-    pub fn text(&self, limit: Limit, shares: &Shares, workers: usize) -> String {
+    pub fn text(&self, limit: RateLimit, shares: &StageShares, workers: usize) -> String {
         let used = self.used_text();
         let is_full = self.used > 0.85 * self.usable as f64;
         match limit {
             _ if workers == 0 => format!("{used}: --num-workers 0 decodes in this process"),
-            Limit::OtherWork => match shares.stages.first() {
+            RateLimit::OtherWork => match shares.stages.first() {
                 Some((stage, share)) => format!("{used}, {share:.0}% of worker time in {stage}"),
                 None => used,
             },
             _ if is_full => format!("{used}: more workers will not help"),
-            Limit::Stage(_) if workers < self.usable => match self.idle {
+            RateLimit::Stage(_) if workers < self.usable => match self.idle {
                 Some(idle) if idle >= IDLE => {
                     format!("{used}, {idle:.1} idle: more workers will help")
                 }
@@ -410,17 +415,17 @@ impl Processors {
 mod tests {
     use super::*;
 
-    fn shares(stages: &[Stage]) -> Shares {
-        Shares {
+    fn shares(stages: &[WorkerStage]) -> StageShares {
+        StageShares {
             stages: stages.to_vec(),
             queued: Some(0.0),
             blocked: Some(0.0),
-            ..Shares::default()
+            ..StageShares::default()
         }
     }
 
-    fn cores(used: f64, usable: usize) -> Processors {
-        Processors {
+    fn cores(used: f64, usable: usize) -> CpuCount {
+        CpuCount {
             used,
             usable,
             idle: Some((usable as f64 - used).max(0.0)),
@@ -428,7 +433,7 @@ mod tests {
         }
     }
 
-    const DECODES: &[Stage] = &[
+    const DECODES: &[WorkerStage] = &[
         ("decode", 82.0),
         ("resize", 9.0),
         ("write", 7.0),
@@ -438,7 +443,7 @@ mod tests {
     #[test]
     fn the_largest_stage_limits_by_its_own_share() {
         let (s, p) = (shares(DECODES), cores(1.9, 2));
-        let limit = Limit::of(&s, &p, 2);
+        let limit = RateLimit::of(&s, &p, 2);
         assert_eq!(
             limit.text(&s, &p, 2),
             "decode: 82% of worker time (resize 9, write 7, read 2)"
@@ -448,62 +453,68 @@ mod tests {
             "1.9 of 2 cores used: more workers will not help"
         );
         let raw = shares(&[("resize", 60.0), ("write", 40.0), ("decode", 0.0)]);
-        assert_eq!(Limit::of(&raw, &p, 2).name(), "resize");
+        assert_eq!(RateLimit::of(&raw, &p, 2).name(), "resize");
         let colour = shares(&[("augment", 50.0), ("decode", 40.0), ("resize", 10.0)]);
-        assert_eq!(Limit::of(&colour, &p, 2).name(), "augment");
+        assert_eq!(RateLimit::of(&colour, &p, 2).name(), "augment");
     }
 
     #[test]
     fn who_takes_the_processors_is_told_apart_from_storage() {
-        let busy = Shares {
+        let busy = StageShares {
             queued: Some(55.0),
             ..shares(DECODES)
         };
-        let limit = Limit::of(&busy, &cores(0.8, 2), 2);
+        let limit = RateLimit::of(&busy, &cores(0.8, 2), 2);
         assert_eq!(
             limit.text(&busy, &cores(0.8, 2), 2),
             "other work on this machine: 0.8 of 2 cores received"
         );
         // Four workers on two cores are in each other's way, not in others'.
-        assert_eq!(Limit::of(&busy, &cores(1.9, 2), 4).name(), "decode");
-        let blocked = Shares {
+        assert_eq!(RateLimit::of(&busy, &cores(1.9, 2), 4).name(), "decode");
+        let blocked = StageShares {
             blocked: Some(62.0),
             ..shares(DECODES)
         };
-        let limit = Limit::of(&blocked, &cores(0.7, 2), 2);
+        let limit = RateLimit::of(&blocked, &cores(0.7, 2), 2);
         assert_eq!(
             limit.text(&blocked, &cores(0.7, 2), 2),
             "storage: workers waited for data 62% of their time"
         );
         // Where the kernel does not count, nobody is accused.
-        let unknown = Shares {
+        let unknown = StageShares {
             queued: None,
             blocked: None,
             ..shares(DECODES)
         };
-        assert_eq!(Limit::of(&unknown, &cores(0.7, 2), 2).name(), "decode");
+        assert_eq!(RateLimit::of(&unknown, &cores(0.7, 2), 2).name(), "decode");
     }
 
     #[test]
     fn who_waits_says_whether_the_consumer_or_slow_rows_limit() {
-        let rests = |consumer_waited| Shares {
+        let rests = |consumer_waited| StageShares {
             idle: 45.0,
             consumer_waited,
             ..shares(DECODES)
         };
-        assert_eq!(Limit::of(&rests(10.0), &cores(1.0, 2), 2), Limit::Consumer);
-        assert_eq!(Limit::of(&rests(60.0), &cores(1.0, 2), 2), Limit::SlowRows);
-        let device = Shares {
+        assert_eq!(
+            RateLimit::of(&rests(10.0), &cores(1.0, 2), 2),
+            RateLimit::Consumer
+        );
+        assert_eq!(
+            RateLimit::of(&rests(60.0), &cores(1.0, 2), 2),
+            RateLimit::SlowRows
+        );
+        let device = StageShares {
             device: 92.0,
             ..rests(10.0)
         };
-        assert_eq!(Limit::of(&device, &cores(1.0, 2), 2), Limit::Device);
+        assert_eq!(RateLimit::of(&device, &cores(1.0, 2), 2), RateLimit::Device);
     }
 
     #[test]
     fn more_workers_are_advised_for_idle_cores_alone() {
-        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
-        let with = |idle| Processors {
+        let (decode, s) = (RateLimit::Stage("decode"), shares(DECODES));
+        let with = |idle| CpuCount {
             idle,
             ..cores(2.1, 8)
         };
@@ -540,33 +551,33 @@ mod tests {
     #[test]
     fn mixing_is_named_where_it_is_most_of_what_the_consumer_does() {
         let p = cores(1.0, 2);
-        let mixes = |mixing, idle| Shares {
+        let mixes = |mixing, idle| StageShares {
             mixing,
             idle,
             consumer_waited: 10.0,
             ..shares(DECODES)
         };
         let (most, some) = (mixes(72.0, 45.0), mixes(20.0, 45.0));
-        let limit = Limit::of(&most, &p, 2);
-        assert_eq!((limit, limit.name()), (Limit::Mixing, "mixing"));
+        let limit = RateLimit::of(&most, &p, 2);
+        assert_eq!((limit, limit.name()), (RateLimit::Mixing, "mixing"));
         assert_eq!(
             limit.text(&most, &p, 2),
             "mixing: 80% of the consumer's time; workers waited for it 45% of theirs"
         );
         assert_eq!(limit.short(&most), "mixing 72%");
-        assert_eq!(Limit::of(&some, &p, 2), Limit::Consumer);
+        assert_eq!(RateLimit::of(&some, &p, 2), RateLimit::Consumer);
         // Nobody waits for it.
-        assert_eq!(Limit::of(&mixes(72.0, 5.0), &p, 2).name(), "decode");
+        assert_eq!(RateLimit::of(&mixes(72.0, 5.0), &p, 2).name(), "decode");
         // Who decodes is who mixes.
-        let alone = Shares {
+        let alone = StageShares {
             consumer_waited: 0.0,
             ..mixes(60.0, 0.0)
         };
-        let text = Limit::of(&alone, &p, 0).text(&alone, &p, 0);
+        let text = RateLimit::of(&alone, &p, 0).text(&alone, &p, 0);
         assert_eq!(text, "mixing: 60% of the consumer's time");
     }
 
-    const FACTS: Facts = Facts {
+    const FACTS: RunFacts = RunFacts {
         workers: 2,
         depth: 3,
         file_bytes: 90_000.0,
@@ -582,12 +593,12 @@ mod tests {
 
     #[test]
     fn scaled_decoding_is_offered_with_its_gain() {
-        let facts = Facts {
+        let facts = RunFacts {
             scaled_gain: Some(1.43),
             ..FACTS
         };
-        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
-        let faster = |p: &Processors| decode.faster(&facts, &s, p).unwrap();
+        let (decode, s) = (RateLimit::Stage("decode"), shares(DECODES));
+        let faster = |p: &CpuCount| decode.faster(&facts, &s, p).unwrap();
         assert_eq!(
             faster(&cores(1.9, 2)),
             "--decode scaled: about 1.4 times the images/s; levels differ from those of a full \
@@ -595,12 +606,12 @@ mod tests {
         );
         // More workers change no pixel.
         assert_eq!(faster(&cores(1.9, 8)), "--num-workers 8");
-        let resize = Limit::Stage("resize").faster(&facts, &s, &cores(1.9, 2));
+        let resize = RateLimit::Stage("resize").faster(&facts, &s, &cores(1.9, 2));
         assert_eq!(resize.as_deref(), Some(&*faster(&cores(1.9, 2))));
-        let write = Limit::Stage("write").faster(&facts, &s, &cores(1.9, 2));
+        let write = RateLimit::Stage("write").faster(&facts, &s, &cores(1.9, 2));
         assert_eq!(
             write,
-            Limit::Stage("write").faster(&FACTS, &s, &cores(1.9, 2))
+            RateLimit::Stage("write").faster(&FACTS, &s, &cores(1.9, 2))
         );
     }
 
@@ -608,11 +619,11 @@ mod tests {
     fn a_gpu_that_could_decode_is_named_and_one_that_limits_too() {
         let s = shares(&[("decode", 82.0)]);
         let two = cores(1.9, 2);
-        let with = |gpu_decoding| Facts {
+        let with = |gpu_decoding| RunFacts {
             gpu_decoding,
             ..FACTS
         };
-        let decode = Limit::Stage("decode");
+        let decode = RateLimit::Stage("decode");
         let unused = with(GpuDecoding::Unused);
         let faster = decode.faster(&unused, &s, &two).unwrap();
         assert!(faster.starts_with("--decode-on auto: "), "{faster}");
@@ -620,20 +631,20 @@ mod tests {
         let used = with(GpuDecoding::Used);
         let faster = decode.faster(&used, &s, &two).unwrap();
         assert!(faster.contains("--encode jpeg:90"), "{faster}");
-        let small = Facts {
+        let small = RunFacts {
             file_bytes: 20_000.0,
             ..used
         };
         assert_eq!(decode.faster(&small, &s, &two), None);
 
-        let busy = Shares {
+        let busy = StageShares {
             gpu_decoder: 92.0,
             ..s
         };
-        assert_eq!(Limit::of(&busy, &two, 2), decode);
-        let busy = Shares { idle: 46.0, ..busy };
-        let limit = Limit::of(&busy, &two, 2);
-        assert_eq!(limit, Limit::GpuDecoder);
+        assert_eq!(RateLimit::of(&busy, &two, 2), decode);
+        let busy = StageShares { idle: 46.0, ..busy };
+        let limit = RateLimit::of(&busy, &two, 2);
+        assert_eq!(limit, RateLimit::GpuDecoder);
         let text = limit.text(&busy, &two, 2);
         assert_eq!(
             text,
@@ -645,7 +656,7 @@ mod tests {
     #[test]
     fn what_would_be_faster_follows_from_what_limits() {
         let facts = FACTS;
-        let (decode, s) = (Limit::Stage("decode"), shares(DECODES));
+        let (decode, s) = (RateLimit::Stage("decode"), shares(DECODES));
         let two = cores(1.9, 2);
         assert_eq!(
             decode.faster(&facts, &s, &two).unwrap(),
@@ -656,7 +667,7 @@ mod tests {
             "--num-workers 8"
         );
         // Made smaller already, and wide.
-        let wide = Facts {
+        let wide = RunFacts {
             file_bytes: 45_000.0,
             ..facts
         };
@@ -665,9 +676,9 @@ mod tests {
             "cache build SRC DST --encode raw --resize shorter:256"
         );
         // Not more workers, where others have the processors.
-        let disturbed = Limit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
+        let disturbed = RateLimit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
         assert!(disturbed.unwrap().contains("--encode jpeg:90"));
-        let small = Facts {
+        let small = RunFacts {
             file_bytes: 20_000.0,
             side: None,
             ..wide
@@ -676,11 +687,14 @@ mod tests {
             decode.faster(&small, &s, &two).unwrap(),
             "cache build SRC DST --encode raw"
         );
-        let raw = Facts {
+        let raw = RunFacts {
             is_raw: true,
             ..small
         };
-        assert_eq!(Limit::Stage("resize").faster(&raw, &s, &two), None);
-        assert_eq!(Limit::SlowRows.faster(&raw, &s, &two).unwrap(), "--depth 5");
+        assert_eq!(RateLimit::Stage("resize").faster(&raw, &s, &two), None);
+        assert_eq!(
+            RateLimit::SlowRows.faster(&raw, &s, &two).unwrap(),
+            "--depth 5"
+        );
     }
 }

@@ -24,9 +24,9 @@ mod replay;
 mod report;
 mod run;
 mod scaled_gain;
-mod several;
 mod subject;
 mod text;
+mod worker_scaling;
 
 use std::time::Instant;
 
@@ -35,15 +35,15 @@ use featherload::{DecodeOn, Error, Result};
 
 pub use self::args::BenchArgs;
 use crate::cache::{print_verified, verified};
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 
-pub fn run(args: BenchArgs) -> Result<Outcome> {
-    Outcome::or_interrupted(measure(&args, Instant::now()))
+pub fn run(args: BenchArgs) -> Result<CommandOutcome> {
+    CommandOutcome::or_interrupted(measure(&args, Instant::now()))
 }
 
-fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
+fn measure(args: &BenchArgs, began: Instant) -> Result<CommandOutcome> {
     for (option, file) in [
         ("--save-state", &args.save_state),
         ("--failures", &args.failures),
@@ -56,10 +56,10 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     if args.limit == Some(0) {
         return Err(Error::config("--limit is 0, it must be at least 1"));
     }
-    let mut setup = Setup::new(&args.run.loader, &args.source)?;
+    let mut setup = RunSetup::new(&args.run.loader, &args.source)?;
     setup.warn();
     if args.verify && !is_good(args)? {
-        return Ok(Outcome::CheckFailed);
+        return Ok(CommandOutcome::CheckFailed);
     }
     if args.replay.is_some() && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Auto
     {
@@ -68,7 +68,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<Outcome> {
     match (args.ceiling, args.replay) {
         (Some(part), _) => against_ceiling::run(args, &setup, part),
         (None, Some(rounds)) => replay::run(args, &setup, rounds),
-        (None, None) if args.run.counts().len() > 1 => several::run(args, &setup),
+        (None, None) if args.run.counts().len() > 1 => worker_scaling::run(args, &setup),
         (None, None) => run::run(args, &setup, began),
     }
 }

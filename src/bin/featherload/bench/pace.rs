@@ -27,7 +27,7 @@ struct Mark {
 }
 
 /// Arrivals of batches.
-pub struct Pace {
+pub struct RunPace {
     /// When the first batch came; seconds count from there.
     first: Option<Instant>,
     last: Mark,
@@ -35,12 +35,12 @@ pub struct Pace {
     every: u64,
     marks: Vec<Mark>,
     epoch: Option<(u64, Mark)>,
-    epochs: Option<Spread>,
+    epochs: Option<RateSpread>,
 }
 
 /// Rates of a run's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
+pub struct RateSpread {
     /// `epoch` or `part`: parts of equal numbers of batches.
     pub by: &'static str,
     pub count: u64,
@@ -48,7 +48,7 @@ pub struct Spread {
     pub max_images_per_s: f64,
 }
 
-impl Default for Pace {
+impl Default for RunPace {
     fn default() -> Self {
         Self {
             first: None,
@@ -65,7 +65,7 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl RunPace {
     /// A batch of `epoch` with so many images has come.
     pub fn add(&mut self, epoch: u64, images: u64, at: Instant) {
         let first = *self.first.get_or_insert(at);
@@ -99,7 +99,7 @@ impl Pace {
         let Some(rate) = rate_of_epoch(began, ended) else {
             return;
         };
-        let spread = self.epochs.get_or_insert(Spread::new("epoch"));
+        let spread = self.epochs.get_or_insert(RateSpread::new("epoch"));
         spread.add(rate);
     }
 
@@ -119,7 +119,7 @@ impl Pace {
 
     /// The rates of epochs; of parts where there are not two epochs. None of a run that
     /// is too short for parts.
-    pub fn spread(&self) -> Option<Spread> {
+    pub fn spread(&self) -> Option<RateSpread> {
         let mut epochs = self.epochs;
         if let (Some(spread), Some((_, began))) = (&mut epochs, self.epoch)
             && let Some(rate) = rate_of_epoch(began, self.last)
@@ -131,13 +131,13 @@ impl Pace {
             .or_else(|| self.parts())
     }
 
-    fn parts(&self) -> Option<Spread> {
+    fn parts(&self) -> Option<RateSpread> {
         let first = self.marks.first()?;
         let part = (self.last.batches - first.batches) / PARTS as u64;
         if part < PART_BATCHES.max(self.every) {
             return None;
         }
-        let mut spread = Spread::new("part");
+        let mut spread = RateSpread::new("part");
         let mut began = *first;
         for mark in &self.marks {
             if mark.batches >= began.batches + part
@@ -164,7 +164,7 @@ fn rate(from: Mark, to: Mark) -> Option<f64> {
     (seconds > 0.0 && to.batches > from.batches).then(|| images as f64 / seconds)
 }
 
-impl Spread {
+impl RateSpread {
     fn new(by: &'static str) -> Self {
         Self {
             by,
@@ -188,9 +188,9 @@ mod tests {
     use super::*;
 
     /// Batches of 10 images, each so many milliseconds behind the last.
-    fn run(epochs: &[(u64, u64, u64)]) -> (Pace, Instant) {
+    fn run(epochs: &[(u64, u64, u64)]) -> (RunPace, Instant) {
         let mut at = Instant::now() + Duration::from_secs(1);
-        let mut pace = Pace::default();
+        let mut pace = RunPace::default();
         for &(epoch, batches, ms) in epochs {
             for _ in 0..batches {
                 pace.add(epoch, 10, at);
@@ -224,7 +224,7 @@ mod tests {
             let rate = pace.images_per_s(ended, ahead);
             assert_eq!(rate.is_some(), is_measured, "{batches} {ms} {ahead}");
         }
-        assert_eq!(Pace::default().images_per_s(Instant::now(), 3), None);
+        assert_eq!(RunPace::default().images_per_s(Instant::now(), 3), None);
     }
 
     #[test]

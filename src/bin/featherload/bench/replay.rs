@@ -5,8 +5,8 @@ use featherload::{DeviceReplay, Result};
 use serde::Serialize;
 
 use super::args::BenchArgs;
-use crate::outcome::Outcome;
-use crate::setup::Setup;
+use crate::outcome::CommandOutcome;
+use crate::setup::RunSetup;
 use crate::{index, interrupt, output};
 
 /// Names are the contract of `--json`.
@@ -23,7 +23,7 @@ struct ReplayReport {
     replay: DeviceReplay,
 }
 
-pub fn run(args: &BenchArgs, setup: &Setup<'_>, rounds: u32) -> Result<Outcome> {
+pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, rounds: u32) -> Result<CommandOutcome> {
     let workers = args.run.one_count()?;
     let mut loader = args.run.builder(setup, workers)?.build()?;
     interrupt::end_the_run()?;
@@ -41,7 +41,7 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, rounds: u32) -> Result<Outcome> 
         replay,
     };
     output::report(&report, args.json, print)?;
-    Ok(Outcome::of_run())
+    Ok(CommandOutcome::of_run())
 }
 
 fn print(r: &ReplayReport) -> Result<()> {

@@ -9,10 +9,10 @@ use featherload::{Error, LoaderReport, NumericProfile};
 use serde::Serialize;
 
 use super::device::DeviceUse;
-use super::failures::Failure;
-use super::limit::{Limit, Processors, Shares};
-use super::pace::Spread;
-use super::subject::Subject;
+use super::failures::FailedSample;
+use super::limit::{CpuCount, RateLimit, StageShares};
+use super::pace::RateSpread;
+use super::subject::BenchSubject;
 
 /// Everything that `bench` reports; the names are the contract of `--json`.
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ pub struct BenchReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_short: Option<String>,
     /// How far epochs, or parts of a run of one epoch, differ; none of a short run.
-    pub spread: Option<Spread>,
+    pub spread: Option<RateSpread>,
     /// From the start of the process to the first batch in hand.
     pub first_batch_ms: f64,
     /// From the start of the process to workers that run.
@@ -59,7 +59,7 @@ pub struct BenchReport {
     pub interrupted: bool,
     pub worker_deaths: u64,
     /// The first 1,000, and the first of each kind; `--failures` has all.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<FailedSample>,
     #[serde(skip)]
     pub failure_kinds: BTreeMap<&'static str, u64>,
     /// A file that was asked for could not be written.
@@ -72,11 +72,11 @@ pub struct BenchReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     pub profile: NumericProfile,
-    pub subject: Subject,
+    pub subject: BenchSubject,
     /// None of a run that is too short to measure.
     pub bound_by: Option<&'static str>,
     pub limited_by: LimitedBy,
-    pub processors: Processors,
+    pub processors: CpuCount,
     pub seconds: f64,
     pub workers: usize,
     /// The ring's size, all of it allocated; what is mapped of it is
@@ -90,12 +90,12 @@ pub struct BenchReport {
 #[derive(Serialize)]
 pub struct LimitedBy {
     #[serde(skip)]
-    pub limit: Limit,
+    pub limit: RateLimit,
     pub text: String,
     /// What to do, where something is known to help.
     pub faster: Option<String>,
     /// The line on processors.
     pub processors: String,
     #[serde(flatten)]
-    pub shares: Shares,
+    pub shares: StageShares,
 }

@@ -3,34 +3,34 @@
 use std::path::Path;
 use std::time::Instant;
 
-use featherload::forecast::RecipeOutline;
 use featherload::measure::system::{CgroupLimits, default_workers};
 use featherload::measure::{CpuClocks, ProcessUsage, TreeUsage};
+use featherload::memory_plan::RecipeOutline;
 use featherload::{Batch, DataType, DecodeOn, Device, Error, Loader, LoaderReport, Result, State};
 
 use super::args::BenchArgs;
-use super::bar::Bar;
-use super::chart::Timeline;
-use super::counts::Counts;
+use super::bar::TerminalBar;
+use super::chart::RunTimeline;
+use super::counts::RunCounts;
 use super::device::{DeviceUse, DeviceWatch};
-use super::failures::Failures;
-use super::limit::{Facts, GpuDecoding, Limit, Processors, Shares, Workers};
+use super::failures::FailureLog;
+use super::limit::{CpuCount, GpuDecoding, RateLimit, RunFacts, StageShares, WorkerTimes};
 use super::report::{BenchReport, LimitedBy};
 use super::scaled_gain;
-use super::subject::{JPEG, Subject};
+use super::subject::{BenchSubject, JPEG};
 use crate::digest::StreamDigest;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::run_length::too_short;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 use crate::{consumer, flags, index, interrupt, output};
 
 /// What is gathered while batches come.
 struct Seen {
-    counts: Counts,
+    counts: RunCounts,
     digest: Option<StreamDigest>,
     watch: DeviceWatch,
     /// What a chart shows, where one is asked for.
-    timeline: Option<Timeline>,
+    timeline: Option<RunTimeline>,
     /// Height and width of a row; none where rows have sizes of their own.
     row: Option<(usize, usize)>,
 }
@@ -55,7 +55,7 @@ impl Started {
     }
 }
 
-pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcome> {
+pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<CommandOutcome> {
     let workers = setup.worker_count(args.run.one_count()?);
     let mut report = one(args, setup, workers, began)?;
     let file = args.failures.as_deref();
@@ -64,14 +64,14 @@ pub fn run(args: &BenchArgs, setup: &Setup<'_>, began: Instant) -> Result<Outcom
     })?;
     match report.unwritten.take() {
         Some(e) => Err(e),
-        None => Ok(Outcome::of_run()),
+        None => Ok(CommandOutcome::of_run()),
     }
 }
 
 /// A run of a fresh pool. A file that cannot be written at its end loses no report.
 pub fn one(
     args: &BenchArgs,
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     workers: usize,
     began: Instant,
 ) -> Result<BenchReport> {
@@ -103,12 +103,12 @@ pub fn one(
         .saturating_mul(epochs)
         .min(args.limit.unwrap_or(u64::MAX));
     let batches_planned = planned(args, &loader, &first);
-    let mut bar = Bar::new(rows, args.run.epochs, !args.json);
+    let mut bar = TerminalBar::new(rows, args.run.epochs, !args.json);
     let mut seen = Seen {
-        counts: Counts::new(args.limit, Failures::new(args.failures.as_deref())?),
+        counts: RunCounts::new(args.limit, FailureLog::new(args.failures.as_deref())?),
         digest: args.digest.then(StreamDigest::default),
         watch: DeviceWatch::default(),
-        timeline: args.svg.is_some().then(|| Timeline::new(began)),
+        timeline: args.svg.is_some().then(|| RunTimeline::new(began)),
         row: None,
     };
     let ended = consume(args, &mut loader, &mut seen, &mut bar);
@@ -125,7 +125,7 @@ pub fn one(
         }
         return Err(consumer::suggest_policy(e));
     }
-    let subject = Subject::of(setup, loader.index())?;
+    let subject = BenchSubject::of(setup, loader.index())?;
     let timeline = seen.timeline.take();
     let length = (args.run.epochs, args.limit);
     let mut report = report(
@@ -164,7 +164,7 @@ fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
     seen: &mut Seen,
-    bar: &mut Bar,
+    bar: &mut TerminalBar,
 ) -> Result<Option<State>> {
     // A device makes one batch while the next is awaited, as for a trainer.
     let mut last: Option<Batch> = None;
@@ -219,10 +219,10 @@ fn consume(
 }
 
 fn report(
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     loader: &Loader,
     seen: Seen,
-    subject: Subject,
+    subject: BenchSubject,
     workers: usize,
     (started, end): (Started, Instant),
     (epochs, limit_of_run): (u64, Option<u64>),
@@ -238,16 +238,16 @@ fn report(
     let memory = TreeUsage::read(pids);
     let running_s = (end - started.at).as_secs_f64().max(1e-9);
     let usage = started.usage.as_ref();
-    let of_workers = Workers::of(&r, &memory, usage);
+    let of_workers = WorkerTimes::of(&r, &memory, usage);
     let used = (memory.cpu_s - usage.map_or(0.0, |u| u.cpu_s)) / running_s;
-    let processors = Processors {
+    let processors = CpuCount {
         used,
         usable: default_workers(),
         idle: started.idle(clocks.as_ref(), used),
         workers_used: of_workers.cpu_s / running_s,
     };
-    let shares = Shares::of(&r, &of_workers, running_s);
-    let limit = Limit::of(&shares, &processors, workers);
+    let shares = StageShares::of(&r, &of_workers, running_s);
+    let limit = RateLimit::of(&shares, &processors, workers);
     let mut facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
     // Slots that may be full when the first batch comes.
     let ahead = u64::from(loader.depth().unwrap_or_default());
@@ -269,12 +269,12 @@ fn report(
     let decode = shares.stages.iter().find(|stage| stage.0 == "decode");
     let decode = decode.map_or(0.0, |stage| stage.1 / 100.0);
     facts.scaled_gain = match limit {
-        Limit::Stage("decode" | "resize") | Limit::OtherWork
+        RateLimit::Stage("decode" | "resize") | RateLimit::OtherWork
             if is_measured
                 && subject.kind == JPEG
                 && facts.side.is_some()
                 && facts.gpu_decoding == GpuDecoding::Impossible
-                && (limit == Limit::OtherWork || processors.room(workers).is_none())
+                && (limit == RateLimit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
         {
@@ -357,14 +357,14 @@ fn report(
 }
 
 fn facts(
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     loader: &Loader,
     r: &LoaderReport,
-    subject: &Subject,
+    subject: &BenchSubject,
     workers: usize,
     row: Option<(usize, usize)>,
     digest: &Option<StreamDigest>,
-) -> Result<Facts> {
+) -> Result<RunFacts> {
     // Moves do not depend on the picture's size; one of a photo's.
     let outline = RecipeOutline::of(&setup.options.recipe()?, (480, 640))?;
     // The first row has the size of one scale: a cache must be large enough for all.
@@ -376,7 +376,7 @@ fn facts(
             .map(|(height, width)| *height.min(width))
     });
     let largest = sides.and_then(Iterator::max);
-    Ok(Facts {
+    Ok(RunFacts {
         workers,
         depth: loader.depth().unwrap_or_default(),
         file_bytes: r.times.input_bytes as f64 / r.times.rows.max(1) as f64,
@@ -392,10 +392,10 @@ fn facts(
 }
 
 fn gpu_decoding(
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     loader: &Loader,
     r: &LoaderReport,
-    subject: &Subject,
+    subject: &BenchSubject,
 ) -> GpuDecoding {
     let is_used = r.device.is_some_and(|d| d.jpegs.pictures > 0);
     let is_possible = setup.options.loader.device != Device::Cpu

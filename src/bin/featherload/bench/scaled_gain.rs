@@ -7,8 +7,8 @@ use std::time::Duration;
 use featherload::measure::ceiling::CeilingPart;
 use featherload::{DecodeMode, Loader, Result};
 
-use crate::ceiling::Ceiling;
-use crate::setup::Setup;
+use crate::ceiling::CeilingRates;
+use crate::setup::RunSetup;
 
 const WINDOW: Duration = Duration::from_millis(250);
 
@@ -22,7 +22,7 @@ const LEAST: f64 = 1.05;
 /// # Errors
 /// A file that does not decode, or a signal.
 pub fn measure(
-    setup: &Setup<'_>,
+    setup: &RunSetup<'_>,
     loader: &Loader,
     workers: usize,
     decode: f64,
@@ -36,7 +36,7 @@ pub fn measure(
         let recipe = recipe.clone().with_decode(mode);
         let part = CeilingPart::Crop;
         let workers = workers.max(1) as u64;
-        let mut bare = Ceiling::start(workers, part, loader.index(), &recipe, plan)?;
+        let mut bare = CeilingRates::start(workers, part, loader.index(), &recipe, plan)?;
         // The first window warms up.
         bare.window(WINDOW / 2)?;
         bare.window(WINDOW)

@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::output::fields::head;
 use crate::output::grouped;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 
 /// What ran; names are the contract of `--json`.
 #[derive(Clone, Serialize)]
-pub struct Subject {
+pub struct BenchSubject {
     /// As it was typed, or the config's data set.
     pub source: String,
     pub samples: u64,
@@ -30,8 +30,8 @@ const RAW: &str = "raw images";
 /// Names that are looked at to say what kind of images there are.
 const NAMES: u64 = 1000;
 
-impl Subject {
-    pub fn of(setup: &Setup<'_>, index: &Index) -> Result<Self> {
+impl BenchSubject {
+    pub fn of(setup: &RunSetup<'_>, index: &Index) -> Result<Self> {
         Ok(Self {
             source: setup.source_text(),
             samples: index.len(),

@@ -14,10 +14,10 @@ use featherload::options::{SourceOptions, cli, units};
 use featherload::{LaunchMethod, Result, Sandbox, error};
 use serde_json::json;
 
-use super::told::{self, Form, Told};
+use super::progress::{self, ProgressForm, ProgressPrinter};
 use crate::index::print_skipped;
 use crate::interrupt;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 
 /// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
@@ -95,8 +95,8 @@ pub struct BuildArgs {
 
     /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
     /// each 30 s), or `json` (an object a line, each 0.2 s at most).
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Form::Text, help_heading = cli::OUTPUT)]
-    progress: Form,
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = ProgressForm::Text, help_heading = cli::OUTPUT)]
+    progress: ProgressForm,
 
     /// One JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
@@ -142,14 +142,14 @@ impl BuildArgs {
     }
 }
 
-pub fn run(args: BuildArgs) -> Result<Outcome> {
+pub fn run(args: BuildArgs) -> Result<CommandOutcome> {
     // A signal to the whole group ends the workers first.
-    Outcome::or_interrupted(build(&args))
+    CommandOutcome::or_interrupted(build(&args))
 }
 
-fn build(args: &BuildArgs) -> Result<Outcome> {
+fn build(args: &BuildArgs) -> Result<CommandOutcome> {
     let builder = args.builder()?;
-    let mut told = Told::new(!args.json, args.progress);
+    let mut told = ProgressPrinter::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, None, None);
     let built = builder.build_watched(&mut |progress| {
         if !begun {
@@ -161,7 +161,7 @@ fn build(args: &BuildArgs) -> Result<Outcome> {
         }
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
-            if args.progress == Form::Text {
+            if args.progress == ProgressForm::Text {
                 told.beside(|| announce(args, progress));
             }
         }
@@ -190,8 +190,8 @@ fn build(args: &BuildArgs) -> Result<Outcome> {
         }
     }
     match (report.complete, interrupt::caught()) {
-        (false, Some(signal)) => Ok(Outcome::Interrupted(signal)),
-        _ => Ok(Outcome::Done),
+        (false, Some(signal)) => Ok(CommandOutcome::Interrupted(signal)),
+        _ => Ok(CommandOutcome::Done),
     }
 }
 
@@ -204,7 +204,7 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 
 /// What samples have that a cache has not, before anything is written.
 fn print_fields(scan: Option<&ScanReport>) {
-    if let Some(fields) = scan.and_then(|scan| told::fields(&scan.other_fields)) {
+    if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
         output::complain(&format!(
             "left out: {fields}: a cache has picture and label, other fields are not copied"
         ));
@@ -221,7 +221,7 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     output::complain(&format!(
         "{}: {}{about}{} will be written, for {} of {} samples",
         args.dst.display(),
-        told::part(progress),
+        progress::part(progress),
         error::size_rounded_up(progress.needed_bytes),
         progress.samples - progress.done,
         progress.samples

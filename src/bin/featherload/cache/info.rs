@@ -7,8 +7,8 @@ use featherload::cache::{self, CacheInfo, SourceLosses};
 use featherload::{Result, error};
 use serde_json::json;
 
-use super::told;
-use crate::outcome::Outcome;
+use super::progress;
+use crate::outcome::CommandOutcome;
 use crate::output::{self, grouped, line};
 
 /// Say what a cache holds and by what it was built, and read samples for a second
@@ -24,11 +24,11 @@ pub struct InfoArgs {
     json: bool,
 }
 
-pub fn run(args: InfoArgs) -> Result<Outcome> {
+pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
     let info = cache::info(&args.dst)?;
     if args.json {
         output::json(&json!({ "folder": args.dst.to_string_lossy(), "info": info }))?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let state = match info.complete {
         true => String::new(),
@@ -81,7 +81,7 @@ pub fn run(args: InfoArgs) -> Result<Outcome> {
         ))?;
         line(&format!("           {}", r.what))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// What of the source was no sample when the cache was built.
@@ -97,7 +97,7 @@ fn print_lost(lost: &SourceLosses) -> Result<()> {
     for (reason, count) in left_out {
         line(&format!("left out   {} x {reason}", grouped(*count)))?;
     }
-    if let Some(fields) = told::fields(&lost.other_fields) {
+    if let Some(fields) = progress::fields(&lost.other_fields) {
         line(&format!("not copied {fields}"))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 mod build;
 mod info;
-mod told;
+mod progress;
 mod verify;
 
 pub use self::verify::{print as print_verified, verified};
@@ -11,7 +11,7 @@ pub use self::verify::{print as print_verified, verified};
 use clap::{Args, Subcommand};
 use featherload::Result;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 
 /// Turn a data set into shards (tars with DALI's index and checksums) that later
 /// runs map and read at the speed of the link.
@@ -28,7 +28,7 @@ enum Command {
     Info(info::InfoArgs),
 }
 
-pub fn run(args: CacheArgs) -> Result<Outcome> {
+pub fn run(args: CacheArgs) -> Result<CommandOutcome> {
     match args.command {
         Command::Build(args) => build::run(*args),
         Command::Verify(args) => verify::run(args),

@@ -7,7 +7,7 @@ use featherload::cache::{self, VerifyFinding, VerifyOptions, VerifyReport};
 use featherload::{Result, error};
 use serde_json::json;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 
 /// Compare every byte of a cache with its checksums, and name what is damaged.
@@ -35,7 +35,7 @@ pub struct VerifyArgs {
 /// Findings that are printed to people; `--json` has more.
 const NAMED: usize = 100;
 
-pub fn run(args: VerifyArgs) -> Result<Outcome> {
+pub fn run(args: VerifyArgs) -> Result<CommandOutcome> {
     let mut options = VerifyOptions::default();
     options.num_workers = args.num_workers;
     let report = verified(&args.dst, &options, args.json)?;
@@ -49,7 +49,7 @@ pub fn run(args: VerifyArgs) -> Result<Outcome> {
     } else {
         print(&args.dst, &report)?;
     }
-    Ok(Outcome::of_check(passed))
+    Ok(CommandOutcome::of_check(passed))
 }
 
 /// What is damaged in `folder`. A bar shows how far it is, but where JSON is printed.

@@ -17,23 +17,23 @@ pub const MARGIN: f64 = 24.0;
 
 /// Which end of a text its place is.
 #[derive(Clone, Copy)]
-pub enum Anchor {
+pub enum TextAnchor {
     Start,
     Middle,
     End,
 }
 
 /// The class of a colour, and its meaning.
-pub type Key = (&'static str, String);
+pub type LegendKey = (&'static str, String);
 
-pub struct Sheet {
+pub struct ChartSheet {
     title: String,
     nodes: Vec<Element>,
     /// Where the next thing may stand.
     pub y: f64,
 }
 
-impl Sheet {
+impl ChartSheet {
     /// A chart of this title, with lines of small text under it.
     pub fn new(title: &str, under: &[String]) -> Self {
         let mut sheet = Self {
@@ -43,14 +43,14 @@ impl Sheet {
         };
         sheet.text(
             "title",
-            Anchor::Start,
+            TextAnchor::Start,
             (MARGIN, 34.0),
             &fitted(&printable(title), 84),
         );
         for line in under.iter().flat_map(|words| wrapped(words, 124)) {
             sheet.y += 20.0;
             let at = (MARGIN, sheet.y);
-            sheet.text("soft", Anchor::Start, at, &line);
+            sheet.text("soft", TextAnchor::Start, at, &line);
         }
         sheet.y += 12.0;
         sheet
@@ -60,8 +60,8 @@ impl Sheet {
     pub fn heading(&mut self, words: &str, number: &str) {
         self.y += 26.0;
         let y = self.y;
-        self.text("head", Anchor::Start, (MARGIN, y), words);
-        self.text("head", Anchor::End, (WIDTH - MARGIN, y), number);
+        self.text("head", TextAnchor::Start, (MARGIN, y), words);
+        self.text("head", TextAnchor::End, (WIDTH - MARGIN, y), number);
         self.y += 10.0;
     }
 
@@ -70,7 +70,7 @@ impl Sheet {
         for line in wrapped(words, 124) {
             self.y += 19.0;
             let at = (MARGIN, self.y);
-            self.text("soft", Anchor::Start, at, &line);
+            self.text("soft", TextAnchor::Start, at, &line);
         }
     }
 
@@ -92,11 +92,11 @@ impl Sheet {
         }
     }
 
-    pub fn text(&mut self, class: &str, anchor: Anchor, (x, y): (f64, f64), words: &str) {
+    pub fn text(&mut self, class: &str, anchor: TextAnchor, (x, y): (f64, f64), words: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            TextAnchor::Start => "start",
+            TextAnchor::Middle => "middle",
+            TextAnchor::End => "end",
         };
         // XML has no control characters.
         let text = Text::new(printable(words))
@@ -118,7 +118,7 @@ impl Sheet {
     }
 
     /// Colours and what they are, in as many lines as they take.
-    pub fn keys(&mut self, keys: &[Key]) {
+    pub fn keys(&mut self, keys: &[LegendKey]) {
         let mut x = MARGIN;
         self.y += 12.0;
         for (class, words) in keys {
@@ -129,7 +129,7 @@ impl Sheet {
             }
             let y = self.y;
             self.swatch(class, (x, y));
-            self.text("", Anchor::Start, (x + 20.0, y + 11.0), words);
+            self.text("", TextAnchor::Start, (x + 20.0, y + 11.0), words);
             x += width + 14.0;
         }
         self.y += 20.0;
@@ -159,7 +159,7 @@ impl Sheet {
             } else {
                 grouped(tick)
             };
-            self.text("soft", Anchor::End, (left - 8.0, y(tick) + 4.0), &words);
+            self.text("soft", TextAnchor::End, (left - 8.0, y(tick) + 4.0), &words);
         }
         y
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn words_of_a_chart_are_escaped() {
-        let mut sheet = Sheet::new("a < b & c\u{1b}", &[]);
+        let mut sheet = ChartSheet::new("a < b & c\u{1b}", &[]);
         sheet.hatched("hatch", (0.0, 0.0), (1.0, 1.0));
         let svg = sheet.finish();
         assert!(svg.contains("a &lt; b &amp; c\\u{1b}"), "{svg}");

@@ -13,7 +13,7 @@ pub struct DemoArgs {
     pub dir: PathBuf,
     /// What the pictures are
     #[arg(long, value_enum, default_value_t)]
-    pub kind: Kind,
+    pub kind: DemoKind,
     /// Number of pictures, about 90 kB each (large: 2.5 MB, mixed: 350 kB)
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub images: u32,
@@ -43,7 +43,7 @@ pub struct DemoArgs {
 /// What a set consists of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DemoKind {
     /// JPEGs with the sizes and statistics of ImageNet's photos
     #[default]
     Photos,
@@ -53,13 +53,13 @@ pub enum Kind {
     Mixed,
 }
 
-impl Kind {
+impl DemoKind {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for DemoKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Photos => "photos",

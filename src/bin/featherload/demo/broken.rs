@@ -12,7 +12,7 @@ use featherload::{Error, FaultKind, Result};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use super::encode::{Chroma, Coding, Jpeg, Lossless, Png};
+use super::encode::{ChromaSampling, JpegCoding, JpegOptions, LosslessForm, PngOptions};
 use super::files::{class_name, regular_file, write_whole};
 use super::manifest::BrokenFile;
 use super::random::hash;
@@ -44,7 +44,7 @@ enum Damage {
 }
 
 /// One broken file of a set.
-pub(super) struct Broken {
+pub(super) struct BrokenSpec {
     damage: Damage,
     /// As the manifest has it.
     pub(super) listed: BrokenFile,
@@ -69,8 +69,8 @@ const OTHERS: [(Damage, &str, &[FaultKind], &str); 11] = [
 const CUT: &[FaultKind] = &[FaultKind::Truncated, FaultKind::Corrupt];
 
 /// Those of a set with `classes` class folders.
-pub(super) fn files(classes: u32) -> Vec<Broken> {
-    let broken = |class, damage, name: &str, faults: &[FaultKind], what: &str| Broken {
+pub(super) fn files(classes: u32) -> Vec<BrokenSpec> {
+    let broken = |class, damage, name: &str, faults: &[FaultKind], what: &str| BrokenSpec {
         damage,
         listed: BrokenFile {
             path: format!("{}/broken_{name}", class_name(class % classes)),
@@ -96,7 +96,7 @@ pub(super) fn files(classes: u32) -> Vec<Broken> {
     cut.chain(others).collect()
 }
 
-impl Broken {
+impl BrokenSpec {
     /// Makes it in the set at `root`, unless it is there.
     pub(super) fn make(&self, root: &Path, seed: u64) -> Result<()> {
         let path = root.join(&self.listed.path);
@@ -140,8 +140,13 @@ impl Damage {
     /// The content of those that are regular files.
     fn bytes(self, seed: u64) -> io::Result<Vec<u8>> {
         const TEXT: &[u8] = b"This is not a picture, whatever its name says.\n";
-        let jpeg = || picture(seed, Coding::Jpeg(Jpeg::Baseline(Chroma::Quarter)));
-        let png = || picture(seed, Coding::Png(Png::Rgb));
+        let jpeg = || {
+            picture(
+                seed,
+                JpegCoding::Jpeg(JpegOptions::Baseline(ChromaSampling::Quarter)),
+            )
+        };
+        let png = || picture(seed, JpegCoding::Png(PngOptions::Rgb));
         Ok(match self {
             Self::CutJpeg(tenths) => {
                 let mut jpeg = jpeg()?;
@@ -163,7 +168,7 @@ impl Damage {
             }
             Self::HugePng => chunks::far_too_large((HUGE.into(), HUGE.into()))?,
             Self::CutPng => half(png()?),
-            Self::CutWebP => half(picture(seed, Coding::Lossless(Lossless::WebP))?),
+            Self::CutWebP => half(picture(seed, JpegCoding::Lossless(LosslessForm::WebP))?),
             Self::WrongPng => {
                 let mut png = png()?;
                 let data = chunks::first_data(&png)
@@ -184,7 +189,7 @@ fn half(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn picture(seed: u64, coding: Coding) -> io::Result<Vec<u8>> {
+fn picture(seed: u64, coding: JpegCoding) -> io::Result<Vec<u8>> {
     let key = hash(seed, 3);
     let pixels = scene::paint(WIDTH.into(), HEIGHT.into(), key, key);
     coding.encode(WIDTH, HEIGHT, pixels, 90)

@@ -13,17 +13,17 @@ use super::random::hash;
 
 /// How a picture is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
-    Jpeg(Jpeg),
-    Png(Png),
-    Lossless(Lossless),
+pub(super) enum JpegCoding {
+    Jpeg(JpegOptions),
+    Png(PngOptions),
+    Lossless(LosslessForm),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Jpeg {
+pub(super) enum JpegOptions {
     Grey,
-    Baseline(Chroma),
-    Progressive(Chroma),
+    Baseline(ChromaSampling),
+    Progressive(ChromaSampling),
     /// Stored so that this EXIF orientation, 2 to 8, sets it upright.
     Turned(u8),
     /// Four inks, as Adobe writes them: inverted.
@@ -33,7 +33,7 @@ pub(super) enum Jpeg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chroma {
+pub(super) enum ChromaSampling {
     /// Every pixel has its own colour (4:4:4).
     Full,
     /// Two by two pixels share one (4:2:0).
@@ -41,7 +41,7 @@ pub(super) enum Chroma {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Png {
+pub(super) enum PngOptions {
     Rgb,
     Rgb16,
     Rgba,
@@ -57,7 +57,7 @@ pub(super) enum Png {
 
 /// Formats with one form, or with one and alpha.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lossless {
+pub(super) enum LosslessForm {
     WebP,
     WebPAlpha,
     Gif,
@@ -67,7 +67,7 @@ pub(super) enum Lossless {
     Qoi,
 }
 
-impl Coding {
+impl JpegCoding {
     /// A file of `width` x `height` pixels of RGB; `quality`, 1 to 100, is that
     /// of JPEG.
     pub(super) fn encode(
@@ -87,7 +87,7 @@ impl Coding {
 }
 
 fn jpeg(
-    form: Jpeg,
+    form: JpegOptions,
     width: u16,
     height: u16,
     rgb: Vec<u8>,
@@ -99,30 +99,30 @@ fn jpeg(
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, quality);
     match form {
-        Jpeg::Grey => (pixels, colour) = (grey(&pixels), ColorType::Luma),
-        Jpeg::Baseline(chroma) => sample(&mut encoder, chroma),
-        Jpeg::Progressive(chroma) => {
+        JpegOptions::Grey => (pixels, colour) = (grey(&pixels), ColorType::Luma),
+        JpegOptions::Baseline(chroma) => sample(&mut encoder, chroma),
+        JpegOptions::Progressive(chroma) => {
             sample(&mut encoder, chroma);
             encoder.set_progressive(true);
             encoder.set_optimized_huffman_tables(true);
         }
-        Jpeg::Turned(orientation) => {
-            sample(&mut encoder, Chroma::Quarter);
+        JpegOptions::Turned(orientation) => {
+            sample(&mut encoder, ChromaSampling::Quarter);
             encoder.add_exif_metadata(&exif(orientation))?;
             (size, pixels) = turned(orientation, size, pixels);
         }
-        Jpeg::Cmyk => (pixels, colour) = (inks(&pixels), ColorType::Cmyk),
-        Jpeg::Ycck => (pixels, colour) = (inks(&pixels), ColorType::CmykAsYcck),
+        JpegOptions::Cmyk => (pixels, colour) = (inks(&pixels), ColorType::Cmyk),
+        JpegOptions::Ycck => (pixels, colour) = (inks(&pixels), ColorType::CmykAsYcck),
     }
     encoder.encode(&pixels, size.0, size.1, colour)?;
     Ok(bytes)
 }
 
-fn sample<W: jpeg_encoder::JfifWrite>(encoder: &mut Encoder<W>, chroma: Chroma) {
+fn sample<W: jpeg_encoder::JfifWrite>(encoder: &mut Encoder<W>, chroma: ChromaSampling) {
     encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
     encoder.set_sampling_factor(match chroma {
-        Chroma::Full => SamplingFactor::F_1_1,
-        Chroma::Quarter => SamplingFactor::F_2_2,
+        ChromaSampling::Full => SamplingFactor::F_1_1,
+        ChromaSampling::Quarter => SamplingFactor::F_2_2,
     });
 }
 
@@ -213,17 +213,17 @@ pub(super) fn png_of(
     Ok(bytes)
 }
 
-fn png(form: Png, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
+fn png(form: PngOptions, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
     let by_image = |pixels: &[u8], colour| png_of(size, pixels, colour);
     match form {
-        Png::Rgb => by_image(rgb, ExtendedColorType::Rgb8),
-        Png::Rgb16 => by_image(&deep(rgb), ExtendedColorType::Rgb16),
-        Png::Rgba => by_image(&with_alpha(size, rgb, 3), ExtendedColorType::Rgba8),
-        Png::Grey => by_image(&grey(rgb), ExtendedColorType::L8),
-        Png::Grey16 => by_image(&deep(&grey(rgb)), ExtendedColorType::L16),
-        Png::GreyAlpha => by_image(&with_alpha(size, &grey(rgb), 1), ExtendedColorType::La8),
-        Png::Palette => palette_png(size, &cube_indices(size, rgb), false),
-        Png::PaletteAlpha => {
+        PngOptions::Rgb => by_image(rgb, ExtendedColorType::Rgb8),
+        PngOptions::Rgb16 => by_image(&deep(rgb), ExtendedColorType::Rgb16),
+        PngOptions::Rgba => by_image(&with_alpha(size, rgb, 3), ExtendedColorType::Rgba8),
+        PngOptions::Grey => by_image(&grey(rgb), ExtendedColorType::L8),
+        PngOptions::Grey16 => by_image(&deep(&grey(rgb)), ExtendedColorType::L16),
+        PngOptions::GreyAlpha => by_image(&with_alpha(size, &grey(rgb), 1), ExtendedColorType::La8),
+        PngOptions::Palette => palette_png(size, &cube_indices(size, rgb), false),
+        PngOptions::PaletteAlpha => {
             let mut indices = cube_indices(size, rgb);
             for (index, alpha) in indices.iter_mut().zip(alpha(size)) {
                 if alpha < 128 {
@@ -232,7 +232,7 @@ fn png(form: Png, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
             }
             palette_png(size, &indices, true)
         }
-        Png::Interlaced => chunks::interlaced(size, rgb),
+        PngOptions::Interlaced => chunks::interlaced(size, rgb),
     }
 }
 
@@ -310,19 +310,19 @@ fn palette_png(size: (u32, u32), indices: &[u8], clear: bool) -> io::Result<Vec<
     Ok(bytes)
 }
 
-fn lossless(form: Lossless, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
+fn lossless(form: LosslessForm, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Cursor::new(Vec::new());
     let mut write = |format, pixels: &[u8], colour| {
         image::write_buffer_with_format(&mut bytes, pixels, size.0, size.1, colour, format)
     };
     match form {
-        Lossless::WebP => write(ImageFormat::WebP, rgb, ExtendedColorType::Rgb8),
-        Lossless::WebPAlpha => write(
+        LosslessForm::WebP => write(ImageFormat::WebP, rgb, ExtendedColorType::Rgb8),
+        LosslessForm::WebPAlpha => write(
             ImageFormat::WebP,
             &with_alpha(size, rgb, 3),
             ExtendedColorType::Rgba8,
         ),
-        Lossless::Gif => {
+        LosslessForm::Gif => {
             // With 216 colours at most its encoder has none to choose.
             let colours: Vec<[u8; 3]> = cube_colours().collect();
             let indices = cube_indices(size, rgb).into_iter();
@@ -330,12 +330,12 @@ fn lossless(form: Lossless, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>>
             let rgba: Vec<u8> = rgb.flat_map(|[r, g, b]| [r, g, b, 255]).collect();
             write(ImageFormat::Gif, &rgba, ExtendedColorType::Rgba8)
         }
-        Lossless::Bmp => write(ImageFormat::Bmp, rgb, ExtendedColorType::Rgb8),
-        Lossless::Tiff => write(ImageFormat::Tiff, rgb, ExtendedColorType::Rgb8),
-        Lossless::Ppm => PnmEncoder::new(&mut bytes)
+        LosslessForm::Bmp => write(ImageFormat::Bmp, rgb, ExtendedColorType::Rgb8),
+        LosslessForm::Tiff => write(ImageFormat::Tiff, rgb, ExtendedColorType::Rgb8),
+        LosslessForm::Ppm => PnmEncoder::new(&mut bytes)
             .with_subtype(PnmSubtype::Pixmap(SampleEncoding::Binary))
             .write_image(rgb, size.0, size.1, ExtendedColorType::Rgb8),
-        Lossless::Qoi => write(ImageFormat::Qoi, rgb, ExtendedColorType::Rgb8),
+        LosslessForm::Qoi => write(ImageFormat::Qoi, rgb, ExtendedColorType::Rgb8),
     }
     .map_err(io::Error::other)?;
     Ok(bytes.into_inner())

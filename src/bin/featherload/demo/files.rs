@@ -10,18 +10,18 @@ use std::thread;
 use featherload::{Error, Result};
 
 use super::args::DemoArgs;
-use super::picture::Picture;
+use super::picture::DemoPicture;
 
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct DemoFile {
     /// Files written; the others were there.
     pub(super) written: u32,
     pub(super) bytes: u64,
     pub(super) pixels: u64,
 }
 
-impl Made {
-    pub(super) fn add(&mut self, other: &Made) {
+impl DemoFile {
+    pub(super) fn add(&mut self, other: &DemoFile) {
         self.written += other.written;
         self.bytes += other.bytes;
         self.pixels += other.pixels;
@@ -32,14 +32,14 @@ impl Made {
 /// error ends the work of all.
 pub(super) fn in_threads(
     count: usize,
-    make: impl Fn(usize) -> Result<Made> + Sync,
-) -> Result<Made> {
+    make: impl Fn(usize) -> Result<DemoFile> + Sync,
+) -> Result<DemoFile> {
     let threads = thread::available_parallelism()
         .map_err(|e| Error::io("count the processors", e))?
         .get();
     let next = AtomicUsize::new(0);
-    let work = || -> Result<Made> {
-        let mut sum = Made::default();
+    let work = || -> Result<DemoFile> {
+        let mut sum = DemoFile::default();
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             if i >= count {
@@ -56,7 +56,7 @@ pub(super) fn in_threads(
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut sum = Made::default();
+        let mut sum = DemoFile::default();
         for thread in threads {
             let made = thread
                 .join()
@@ -68,34 +68,37 @@ pub(super) fn in_threads(
 }
 
 /// Picture `i` of a set of classes, unless it is there.
-pub(super) fn make(args: &DemoArgs, i: u32) -> Result<Made> {
+pub(super) fn make(args: &DemoArgs, i: u32) -> Result<DemoFile> {
     let (class, number) = (i % args.classes, i / args.classes);
-    let picture = Picture::new(args.kind, args.seed, i.into(), class.into());
+    let picture = DemoPicture::new(args.kind, args.seed, i.into(), class.into());
     let path = args
         .dir
         .join(class_name(class))
         .join(picture.file_name(number));
     let made = make_file(&path, || picture.encode())?;
-    Ok(Made {
+    Ok(DemoFile {
         pixels: picture.pixels(),
         ..made
     })
 }
 
 /// The file at `path`, which `encode` gives the bytes of, unless it is there.
-pub(super) fn make_file(path: &Path, encode: impl FnOnce() -> io::Result<Vec<u8>>) -> Result<Made> {
+pub(super) fn make_file(
+    path: &Path,
+    encode: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Result<DemoFile> {
     if let Some(bytes) = regular_file(path)?
         // An empty file is what a power cut may leave of a rename.
         && bytes > 0
     {
-        return Ok(Made {
+        return Ok(DemoFile {
             bytes,
-            ..Made::default()
+            ..DemoFile::default()
         });
     }
     let file = encode().map_err(|e| Error::io_at("encode", path, e))?;
     write_whole(path, &file)?;
-    Ok(Made {
+    Ok(DemoFile {
         written: 1,
         bytes: file.len() as u64,
         pixels: 0,

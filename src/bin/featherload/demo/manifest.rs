@@ -9,7 +9,7 @@ use featherload::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::args::Kind;
+use super::args::DemoKind;
 use crate::short_text;
 
 /// A name of featherload's own, which a scan does not report as left out.
@@ -19,10 +19,10 @@ const FORMER: &str = "featherload-demo.json";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
+pub(super) struct DemoManifest {
     pub(super) format: u32,
-    #[serde(default, skip_serializing_if = "Kind::is_default")]
-    pub(super) kind: Kind,
+    #[serde(default, skip_serializing_if = "DemoKind::is_default")]
+    pub(super) kind: DemoKind,
     pub(super) images: u32,
     pub(super) classes: u32,
     pub(super) seed: u64,
@@ -43,7 +43,7 @@ pub(super) struct BrokenFile {
     pub(super) what: String,
 }
 
-impl fmt::Display for Manifest {
+impl fmt::Display for DemoManifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,8 +1,8 @@
 //! The forms in which images of the mixed set come.
 
-use super::encode::{Chroma, Coding, Jpeg, Lossless, Png};
+use super::encode::{ChromaSampling, JpegCoding, JpegOptions, LosslessForm, PngOptions};
 use super::photo;
-use super::random::{Stream, hash};
+use super::random::{RandomStream, hash};
 
 /// How large a picture is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,33 +21,33 @@ enum Size {
 
 /// A way to keep a picture, and the end of its file's name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct FileEncoding {
     pub(super) name: &'static str,
-    pub(super) coding: Coding,
+    pub(super) coding: JpegCoding,
     size: Size,
 }
 
-const fn form(name: &'static str, size: Size, coding: Coding) -> Form {
-    Form { name, coding, size }
+const fn form(name: &'static str, size: Size, coding: JpegCoding) -> FileEncoding {
+    FileEncoding { name, coding, size }
 }
 
-const fn jpeg(name: &'static str, size: Size, jpeg: Jpeg) -> Form {
-    form(name, size, Coding::Jpeg(jpeg))
+const fn jpeg(name: &'static str, size: Size, jpeg: JpegOptions) -> FileEncoding {
+    form(name, size, JpegCoding::Jpeg(jpeg))
 }
 
-const fn png(name: &'static str, png: Png) -> Form {
-    form(name, Size::Small, Coding::Png(png))
+const fn png(name: &'static str, png: PngOptions) -> FileEncoding {
+    form(name, Size::Small, JpegCoding::Png(png))
 }
 
-const fn lossless(name: &'static str, lossless: Lossless) -> Form {
-    form(name, Size::Small, Coding::Lossless(lossless))
+const fn lossless(name: &'static str, lossless: LosslessForm) -> FileEncoding {
+    form(name, Size::Small, JpegCoding::Lossless(lossless))
 }
 
-const QUARTER: Jpeg = Jpeg::Baseline(Chroma::Quarter);
-const FULL: Jpeg = Jpeg::Baseline(Chroma::Full);
+const QUARTER: JpegOptions = JpegOptions::Baseline(ChromaSampling::Quarter);
+const FULL: JpegOptions = JpegOptions::Baseline(ChromaSampling::Full);
 
 /// One picture of each in every 37, in an order that changes each time.
-pub(super) const FORMS: [Form; 37] = [
+pub(super) const FORMS: [FileEncoding; 37] = [
     jpeg("420.jpg", Size::Photo, QUARTER),
     jpeg("444.jpg", Size::Photo, FULL),
     jpeg("420-tiny.jpg", Size::Tiny, QUARTER),
@@ -56,56 +56,56 @@ pub(super) const FORMS: [Form; 37] = [
     jpeg(
         "progressive-420.jpg",
         Size::Hd,
-        Jpeg::Progressive(Chroma::Quarter),
+        JpegOptions::Progressive(ChromaSampling::Quarter),
     ),
     jpeg(
         "progressive-444.jpg",
         Size::Photo,
-        Jpeg::Progressive(Chroma::Full),
+        JpegOptions::Progressive(ChromaSampling::Full),
     ),
-    jpeg("grey.jpg", Size::Photo, Jpeg::Grey),
-    jpeg("cmyk.jpg", Size::Photo, Jpeg::Cmyk),
-    jpeg("ycck.jpg", Size::Photo, Jpeg::Ycck),
-    jpeg("exif2.jpg", Size::Photo, Jpeg::Turned(2)),
-    jpeg("exif3.jpg", Size::Photo, Jpeg::Turned(3)),
-    jpeg("exif4.jpg", Size::Photo, Jpeg::Turned(4)),
-    jpeg("exif5.jpg", Size::Photo, Jpeg::Turned(5)),
-    jpeg("exif6.jpg", Size::Photo, Jpeg::Turned(6)),
-    jpeg("exif7.jpg", Size::Photo, Jpeg::Turned(7)),
-    jpeg("exif8.jpg", Size::Photo, Jpeg::Turned(8)),
+    jpeg("grey.jpg", Size::Photo, JpegOptions::Grey),
+    jpeg("cmyk.jpg", Size::Photo, JpegOptions::Cmyk),
+    jpeg("ycck.jpg", Size::Photo, JpegOptions::Ycck),
+    jpeg("exif2.jpg", Size::Photo, JpegOptions::Turned(2)),
+    jpeg("exif3.jpg", Size::Photo, JpegOptions::Turned(3)),
+    jpeg("exif4.jpg", Size::Photo, JpegOptions::Turned(4)),
+    jpeg("exif5.jpg", Size::Photo, JpegOptions::Turned(5)),
+    jpeg("exif6.jpg", Size::Photo, JpegOptions::Turned(6)),
+    jpeg("exif7.jpg", Size::Photo, JpegOptions::Turned(7)),
+    jpeg("exif8.jpg", Size::Photo, JpegOptions::Turned(8)),
     // What decides is the content, not the name.
     jpeg("jpeg-inside.png", Size::Photo, QUARTER),
-    png("png-inside.jpg", Png::Rgb),
-    png("rgb.png", Png::Rgb),
-    form("rgb-tiny.png", Size::Tiny, Coding::Png(Png::Rgb)),
-    form("rgb-hd.png", Size::Hd, Coding::Png(Png::Rgb)),
-    png("rgb16.png", Png::Rgb16),
-    png("rgba.png", Png::Rgba),
-    png("grey.png", Png::Grey),
-    png("grey16.png", Png::Grey16),
-    png("grey-alpha.png", Png::GreyAlpha),
-    png("palette.png", Png::Palette),
-    png("palette-alpha.png", Png::PaletteAlpha),
-    png("interlaced.png", Png::Interlaced),
-    lossless("rgb.webp", Lossless::WebP),
-    lossless("rgba.webp", Lossless::WebPAlpha),
-    lossless("palette.gif", Lossless::Gif),
-    lossless("rgb.bmp", Lossless::Bmp),
-    lossless("rgb.tiff", Lossless::Tiff),
-    lossless("rgb.ppm", Lossless::Ppm),
-    lossless("rgb.qoi", Lossless::Qoi),
+    png("png-inside.jpg", PngOptions::Rgb),
+    png("rgb.png", PngOptions::Rgb),
+    form("rgb-tiny.png", Size::Tiny, JpegCoding::Png(PngOptions::Rgb)),
+    form("rgb-hd.png", Size::Hd, JpegCoding::Png(PngOptions::Rgb)),
+    png("rgb16.png", PngOptions::Rgb16),
+    png("rgba.png", PngOptions::Rgba),
+    png("grey.png", PngOptions::Grey),
+    png("grey16.png", PngOptions::Grey16),
+    png("grey-alpha.png", PngOptions::GreyAlpha),
+    png("palette.png", PngOptions::Palette),
+    png("palette-alpha.png", PngOptions::PaletteAlpha),
+    png("interlaced.png", PngOptions::Interlaced),
+    lossless("rgb.webp", LosslessForm::WebP),
+    lossless("rgba.webp", LosslessForm::WebPAlpha),
+    lossless("palette.gif", LosslessForm::Gif),
+    lossless("rgb.bmp", LosslessForm::Bmp),
+    lossless("rgb.tiff", LosslessForm::Tiff),
+    lossless("rgb.ppm", LosslessForm::Ppm),
+    lossless("rgb.qoi", LosslessForm::Qoi),
 ];
 
 /// The form of picture `i` of the set.
-pub(super) fn form_of(seed: u64, i: u64) -> &'static Form {
+pub(super) fn form_of(seed: u64, i: u64) -> &'static FileEncoding {
     // The number of forms is a prime, so each comes once in a cycle.
     let cycle = FORMS.len() as u64;
     let turn = hash(hash(seed, 1), i / cycle) % cycle;
     &FORMS[((i % cycle * 13 + turn) % cycle) as usize]
 }
 
-impl Form {
-    pub(super) fn size(&self, s: &mut Stream) -> (u16, u16) {
+impl FileEncoding {
+    pub(super) fn size(&self, s: &mut RandomStream) -> (u16, u16) {
         let mut side = |low: u16, spread: u32| low + s.below(spread) as u16;
         let (long, short) = match self.size {
             Size::Tiny => return (side(8, 64), side(8, 64)),

@@ -36,12 +36,12 @@ use std::path::PathBuf;
 use featherload::{Error, Result};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
-pub use args::{DemoArgs, Kind};
+pub use args::{DemoArgs, DemoKind};
 use files::class_name;
-use manifest::Manifest;
-use picture::Picture;
+use manifest::DemoManifest;
+use picture::DemoPicture;
 
 /// Rises when any file's bytes change.
 const FORMAT: u32 = 1;
@@ -51,7 +51,7 @@ const FORMAT: u32 = 1;
 struct Summary {
     #[serde(serialize_with = "crate::output::lossy")]
     dir: PathBuf,
-    kind: Kind,
+    kind: DemoKind,
     images: u32,
     classes: u32,
     seed: u64,
@@ -88,16 +88,16 @@ impl fmt::Display for Summary {
     }
 }
 
-pub fn run(args: DemoArgs) -> Result<Outcome> {
+pub fn run(args: DemoArgs) -> Result<CommandOutcome> {
     if args.scene {
         return print(&lenses::write(&args.dir, args.seed)?, args.json);
     }
     print(&write(&args)?, args.json)
 }
 
-fn print(summary: &(impl Serialize + fmt::Display), json: bool) -> Result<Outcome> {
+fn print(summary: &(impl Serialize + fmt::Display), json: bool) -> Result<CommandOutcome> {
     output::report(summary, json, |summary| output::line(&summary.to_string()))?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Makes the set, or what is missing of it.
@@ -112,7 +112,7 @@ fn write(args: &DemoArgs) -> Result<Summary> {
         true => broken::files(args.classes),
         false => Vec::new(),
     };
-    let wanted = Manifest {
+    let wanted = DemoManifest {
         format: FORMAT,
         kind: args.kind,
         images: args.images,
@@ -145,7 +145,7 @@ fn write(args: &DemoArgs) -> Result<Summary> {
 
 /// The first photo of the default set.
 pub fn one_photo() -> io::Result<Vec<u8>> {
-    Picture::new(Kind::Photos, 0, 0, 0).encode()
+    DemoPicture::new(DemoKind::Photos, 0, 0, 0).encode()
 }
 
 #[cfg(test)]

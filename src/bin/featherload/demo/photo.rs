@@ -1,7 +1,7 @@
 //! Size and coding of photos.
 
-use super::encode::{Chroma, Coding, Jpeg};
-use super::random::{Stream, hash};
+use super::encode::{ChromaSampling, JpegCoding, JpegOptions};
+use super::random::{RandomStream, hash};
 
 /// Sizes and how many in a hundred have them, after ImageNet; the rest is odd.
 const COMMON: [(u16, u16, u32); 4] = [
@@ -17,20 +17,20 @@ const RATIOS: [u16; 5] = [9, 11, 12, 12, 16];
 const CYCLE: u64 = 32;
 
 /// How picture `i` of the set is kept.
-pub(super) fn coding(seed: u64, i: u64) -> Coding {
+pub(super) fn coding(seed: u64, i: u64) -> JpegCoding {
     let turn = hash(hash(seed, 1), i / CYCLE);
     // 13 and 32 have no common divisor, and neighbours, which are of
     // different classes, get forms that are far apart.
-    Coding::Jpeg(match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
-        0 => Jpeg::Grey,
-        1 => Jpeg::Progressive(Chroma::Full),
-        2 => Jpeg::Progressive(Chroma::Quarter),
-        3..=9 => Jpeg::Baseline(Chroma::Quarter),
-        _ => Jpeg::Baseline(Chroma::Full),
+    JpegCoding::Jpeg(match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
+        0 => JpegOptions::Grey,
+        1 => JpegOptions::Progressive(ChromaSampling::Full),
+        2 => JpegOptions::Progressive(ChromaSampling::Quarter),
+        3..=9 => JpegOptions::Baseline(ChromaSampling::Quarter),
+        _ => JpegOptions::Baseline(ChromaSampling::Full),
     })
 }
 
-pub(super) fn size(s: &mut Stream) -> (u16, u16) {
+pub(super) fn size(s: &mut RandomStream) -> (u16, u16) {
     let mut part = s.below(100);
     for (width, height, parts) in COMMON {
         if part < parts {
@@ -58,25 +58,25 @@ pub(super) fn size(s: &mut Stream) -> (u16, u16) {
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::args::Kind;
-    use super::super::picture::Picture;
+    use super::super::args::DemoKind;
+    use super::super::picture::DemoPicture;
     use super::*;
 
-    fn set(n: u64) -> Vec<Picture> {
-        let photo = |i| Picture::new(Kind::Photos, 0, i, i % 8);
+    fn set(n: u64) -> Vec<DemoPicture> {
+        let photo = |i| DemoPicture::new(DemoKind::Photos, 0, i, i % 8);
         (0..n).map(photo).collect()
     }
 
     #[test]
     fn sizes_are_imagenets() {
         let photos = set(5000);
-        let mean = photos.iter().map(Picture::pixels).sum::<u64>() / 5000;
+        let mean = photos.iter().map(DemoPicture::pixels).sum::<u64>() / 5000;
         assert!((190_000..215_000).contains(&mean), "{mean}");
         let common = photos
             .iter()
             .filter(|p| [375, 333].contains(&p.width.min(p.height)));
         assert!((3300..4000).contains(&common.count()));
-        let long = |p: &Picture| p.width.max(p.height);
+        let long = |p: &DemoPicture| p.width.max(p.height);
         assert!(photos.iter().all(|p| (200..=1600).contains(&long(p))));
         assert!(photos.iter().any(|p| long(p) > 1500) && photos.iter().any(|p| long(p) < 220));
         assert!(photos.iter().all(|p| (75..=95).contains(&p.quality)));
@@ -88,14 +88,14 @@ mod tests {
         let count = |form| {
             photos
                 .iter()
-                .filter(|p| p.coding == Coding::Jpeg(form))
+                .filter(|p| p.coding == JpegCoding::Jpeg(form))
                 .count()
         };
-        assert_eq!(count(Jpeg::Grey), 8);
-        assert_eq!(count(Jpeg::Progressive(Chroma::Full)), 8);
-        assert_eq!(count(Jpeg::Progressive(Chroma::Quarter)), 8);
-        assert_eq!(count(Jpeg::Baseline(Chroma::Quarter)), 56);
-        assert_eq!(count(Jpeg::Baseline(Chroma::Full)), 176);
+        assert_eq!(count(JpegOptions::Grey), 8);
+        assert_eq!(count(JpegOptions::Progressive(ChromaSampling::Full)), 8);
+        assert_eq!(count(JpegOptions::Progressive(ChromaSampling::Quarter)), 8);
+        assert_eq!(count(JpegOptions::Baseline(ChromaSampling::Quarter)), 56);
+        assert_eq!(count(JpegOptions::Baseline(ChromaSampling::Full)), 176);
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         let grey: HashSet<usize> = set(256)
             .iter()
             .enumerate()
-            .filter_map(|(i, p)| (p.coding == Coding::Jpeg(Jpeg::Grey)).then_some(i % 8))
+            .filter_map(|(i, p)| (p.coding == JpegCoding::Jpeg(JpegOptions::Grey)).then_some(i % 8))
             .collect();
         assert!(grey.len() > 2, "{grey:?}");
     }
@@ -124,16 +124,31 @@ mod tests {
 
     #[test]
     fn files_are_what_their_form_says() {
-        let mut photo = Picture::new(Kind::Photos, 0, 0, 0);
+        let mut photo = DemoPicture::new(DemoKind::Photos, 0, 0, 0);
         (photo.width, photo.height) = (90, 50);
         for (form, marker, parts, sampling) in [
-            (Jpeg::Grey, 0xc0, 1, 0x11),
-            (Jpeg::Baseline(Chroma::Full), 0xc0, 3, 0x11),
-            (Jpeg::Baseline(Chroma::Quarter), 0xc0, 3, 0x22),
-            (Jpeg::Progressive(Chroma::Full), 0xc2, 3, 0x11),
-            (Jpeg::Progressive(Chroma::Quarter), 0xc2, 3, 0x22),
+            (JpegOptions::Grey, 0xc0, 1, 0x11),
+            (JpegOptions::Baseline(ChromaSampling::Full), 0xc0, 3, 0x11),
+            (
+                JpegOptions::Baseline(ChromaSampling::Quarter),
+                0xc0,
+                3,
+                0x22,
+            ),
+            (
+                JpegOptions::Progressive(ChromaSampling::Full),
+                0xc2,
+                3,
+                0x11,
+            ),
+            (
+                JpegOptions::Progressive(ChromaSampling::Quarter),
+                0xc2,
+                3,
+                0x22,
+            ),
         ] {
-            photo.coding = Coding::Jpeg(form);
+            photo.coding = JpegCoding::Jpeg(form);
             let jpeg = photo.encode().unwrap();
             assert_eq!(frame(&jpeg), (marker, 90, 50, parts, sampling), "{form:?}");
             assert_eq!(jpeg[jpeg.len() - 2..], [0xff, 0xd9]);
@@ -144,7 +159,7 @@ mod tests {
     fn files_are_as_large_as_photos() {
         let photos = set(24);
         let bytes: usize = photos.iter().map(|p| p.encode().unwrap().len()).sum();
-        let pixels: u64 = photos.iter().map(Picture::pixels).sum();
+        let pixels: u64 = photos.iter().map(DemoPicture::pixels).sum();
         let bits = bytes as f64 * 8.0 / pixels as f64;
         assert!((3.0..5.5).contains(&bits), "{bits} bits a pixel");
     }

@@ -2,17 +2,17 @@
 
 use std::io;
 
-use super::args::Kind;
-use super::encode::{Chroma, Coding, Jpeg};
-use super::random::{Stream, hash};
+use super::args::DemoKind;
+use super::encode::{ChromaSampling, JpegCoding, JpegOptions};
+use super::random::{RandomStream, hash};
 use super::{mixed, photo, scene};
 
 /// All that fixes the bytes of one picture.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Picture {
+pub(super) struct DemoPicture {
     /// What its form is called; none where all have one name.
     pub(super) form: Option<&'static str>,
-    pub(super) coding: Coding,
+    pub(super) coding: JpegCoding,
     pub(super) width: u16,
     pub(super) height: u16,
     pub(super) quality: u8,
@@ -20,25 +20,29 @@ pub(super) struct Picture {
     pub(super) key: u64,
 }
 
-impl Picture {
+impl DemoPicture {
     /// Picture `i` of the set, which is of class `class`.
-    pub(super) fn new(kind: Kind, seed: u64, i: u64, class: u64) -> Self {
+    pub(super) fn new(kind: DemoKind, seed: u64, i: u64, class: u64) -> Self {
         let key = hash(hash(seed, 0), i);
-        let mut s = Stream::new(hash(key, 0));
+        let mut s = RandomStream::new(hash(key, 0));
         let (form, coding, (width, height)) = match kind {
-            Kind::Photos => (None, photo::coding(seed, i), photo::size(&mut s)),
+            DemoKind::Photos => (None, photo::coding(seed, i), photo::size(&mut s)),
             // As a camera makes it, a quarter of them upright. The numbers of a photo's size are
             // drawn all the same.
-            Kind::Large => {
+            DemoKind::Large => {
                 photo::size(&mut s);
                 let size = if i % 4 == 3 {
                     (2160, 3840)
                 } else {
                     (3840, 2160)
                 };
-                (None, Coding::Jpeg(Jpeg::Baseline(Chroma::Quarter)), size)
+                (
+                    None,
+                    JpegCoding::Jpeg(JpegOptions::Baseline(ChromaSampling::Quarter)),
+                    size,
+                )
             }
-            Kind::Mixed => {
+            DemoKind::Mixed => {
                 let form = mixed::form_of(seed, i);
                 (Some(form.name), form.coding, form.size(&mut s))
             }

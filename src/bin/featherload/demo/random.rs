@@ -24,12 +24,12 @@ pub(super) fn unit(hash: u64) -> f32 {
 }
 
 /// The numbers hash(key, 0), hash(key, 1), ...
-pub(super) struct Stream {
+pub(super) struct RandomStream {
     key: u64,
     count: u64,
 }
 
-impl Stream {
+impl RandomStream {
     pub(super) fn new(key: u64) -> Self {
         Self { key, count: 0 }
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_in_their_range_and_fill_it() {
-        let mut s = Stream::new(3);
+        let mut s = RandomStream::new(3);
         let mut seen = [0u32; 7];
         for _ in 0..7000 {
             seen[s.below(7) as usize] += 1;

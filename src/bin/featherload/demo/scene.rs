@@ -6,7 +6,7 @@
 //! only: IEEE 754 fixes the result of each, so that every machine paints the
 //! same bytes. No sine, no power, no exponential, no fused multiply-add.
 
-use super::random::{Stream, hash, unit};
+use super::random::{RandomStream, hash, unit};
 
 /// Side lengths of the cells of the octaves in pixels. All but the finest are
 /// odd, so that no octave lies on JPEG's grid of 8 x 8 blocks.
@@ -254,7 +254,7 @@ fn ramp(inside: f32, edge: f32) -> f32 {
 impl Scene {
     fn new(width: f32, height: f32, look: u64, key: u64) -> Self {
         let palette = Palette::new(look);
-        let mut s = Stream::new(hash(key, 5));
+        let mut s = RandomStream::new(hash(key, 5));
         let side = width.min(height);
         let mut surfaces = vec![Surface {
             shape: Shape::Everywhere,
@@ -348,7 +348,7 @@ struct Palette {
 
 impl Palette {
     fn new(look: u64) -> Self {
-        let mut s = Stream::new(look);
+        let mut s = RandomStream::new(look);
         let kinds = std::array::from_fn(|_| {
             let grey = s.between(50.0, 205.0);
             let rough = s.between(0.05, 1.0);
@@ -364,7 +364,7 @@ impl Palette {
     }
 
     /// A kind of surface, a little different each time.
-    fn point(&self, kind: usize, s: &mut Stream) -> Point {
+    fn point(&self, kind: usize, s: &mut RandomStream) -> Point {
         let mut point = self.kinds[kind];
         for c in &mut point.colour {
             *c += s.between(-18.0, 18.0);
@@ -377,7 +377,7 @@ impl Palette {
     }
 
     /// A surface about `size` pixels across, in focus or, more seldom, not.
-    fn surface(&self, shape: Shape, origin: [f32; 2], size: f32, s: &mut Stream) -> Surface {
+    fn surface(&self, shape: Shape, origin: [f32; 2], size: f32, s: &mut RandomStream) -> Surface {
         let kind = s.below(self.kinds.len() as u32) as usize;
         let mut point = self.point(kind, s);
         let blurred = s.below(4) == 0;

@@ -15,7 +15,7 @@ use super::*;
 pub(super) fn args(dir: &Path) -> DemoArgs {
     DemoArgs {
         dir: dir.to_owned(),
-        kind: Kind::Photos,
+        kind: DemoKind::Photos,
         images: 6,
         classes: 4,
         seed: 7,
@@ -145,7 +145,7 @@ fn a_set_with_its_manifest_in_sight_is_taken_over() {
 fn a_scan_of_the_set_has_nothing_to_report() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = args(dir.path());
-    (args.kind, args.broken) = (Kind::Mixed, true);
+    (args.kind, args.broken) = (DemoKind::Mixed, true);
     let summary = write(&args).unwrap();
     let source = featherload::Source::detect(dir.path()).unwrap();
     let (index, scan) = source.open().unwrap();
@@ -171,7 +171,7 @@ fn anything_else_in_the_folder_is_refused_and_untouched() {
         |a: &mut DemoArgs| a.images = 7,
         |a: &mut DemoArgs| a.classes = 3,
         |a: &mut DemoArgs| a.seed = 8,
-        |a: &mut DemoArgs| a.kind = Kind::Mixed,
+        |a: &mut DemoArgs| a.kind = DemoKind::Mixed,
         |a: &mut DemoArgs| a.broken = true,
     ] {
         let mut changed = args(&other);
@@ -199,7 +199,11 @@ fn two_writers_at_once_are_refused() {
 
 #[test]
 fn seeds_and_classes_give_other_pictures() {
-    let jpeg = |seed, i, class| Picture::new(Kind::Photos, seed, i, class).encode().unwrap();
+    let jpeg = |seed, i, class| {
+        DemoPicture::new(DemoKind::Photos, seed, i, class)
+            .encode()
+            .unwrap()
+    };
     let one = jpeg(7, 3, 3);
     assert_eq!(one, jpeg(7, 3, 3));
     for other in [jpeg(8, 3, 3), jpeg(7, 4, 3), jpeg(7, 3, 2)] {
@@ -254,9 +258,9 @@ fn arguments_are_checked() {
     assert!(read("demo out --images 0").is_err());
     assert!(read("demo out --classes 0").is_err());
     assert!(read("demo").is_err());
-    assert_eq!((demo.kind, demo.broken), (Kind::Photos, false));
+    assert_eq!((demo.kind, demo.broken), (DemoKind::Photos, false));
     let mixed = read("demo out --kind mixed --broken").unwrap().demo;
-    assert_eq!((mixed.kind, mixed.broken), (Kind::Mixed, true));
+    assert_eq!((mixed.kind, mixed.broken), (DemoKind::Mixed, true));
     assert!(read("demo out --kind none").is_err());
     assert!(read("demo --scene out --seed 3").unwrap().demo.scene);
     for other in ["--kind large", "--images 3", "--classes 2", "--broken"] {

@@ -6,13 +6,13 @@ use featherload::measure::system::{self, CgroupLimits, CpuLevel};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     vec![instructions(), workers()]
 }
 
-fn instructions() -> Finding {
+fn instructions() -> DoctorFinding {
     let name = "instruction set";
     let forced = env::var("FEATHERLOAD_CPU").ok();
     let best = CpuLevel::ALL
@@ -20,9 +20,9 @@ fn instructions() -> Finding {
         .rfind(|l| l.is_supported())
         .unwrap_or(CpuLevel::Scalar);
     match CpuLevel::detect() {
-        Err(e) => Finding::missing(name, best.name(), format!("every run is refused: {e}"))
+        Err(e) => DoctorFinding::missing(name, best.name(), format!("every run is refused: {e}"))
             .breaks("a run with the environment as it is (FEATHERLOAD_CPU)"),
-        Ok(level) if forced.is_some() && level != best => Finding::limited(
+        Ok(level) if forced.is_some() && level != best => DoctorFinding::limited(
             name,
             format!("{} by FEATHERLOAD_CPU", level.name()),
             format!(
@@ -30,13 +30,13 @@ fn instructions() -> Finding {
                 best.name()
             ),
         ),
-        Ok(CpuLevel::Avx2) => Finding::ok(name, CpuLevel::Avx2.name(), "the fastest paths"),
-        Ok(level) if cfg!(target_arch = "x86_64") => Finding::limited(
+        Ok(CpuLevel::Avx2) => DoctorFinding::ok(name, CpuLevel::Avx2.name(), "the fastest paths"),
+        Ok(level) if cfg!(target_arch = "x86_64") => DoctorFinding::limited(
             name,
             level.name(),
             "the same bytes as with AVX2, more slowly",
         ),
-        Ok(level) => Finding::limited(
+        Ok(level) => DoctorFinding::limited(
             name,
             format!("{} on {}", level.name(), env::consts::ARCH),
             "slow, and only on x86-64 is a stream the same on all machines",
@@ -44,7 +44,7 @@ fn instructions() -> Finding {
     }
 }
 
-fn workers() -> Finding {
+fn workers() -> DoctorFinding {
     let name = "CPUs";
     let workers = system::default_workers();
     let meaning = format!("{workers} workers when --num-workers is not given");
@@ -55,11 +55,11 @@ fn workers() -> Finding {
     let allowed_text =
         allowed.map_or_else(|| "affinity unknown".into(), |n| format!("{n} allowed"));
     match CgroupLimits::read().cpus {
-        Some(quota) if allowed.is_none_or(|n| quota < n as f64) => Finding::limited(
+        Some(quota) if allowed.is_none_or(|n| quota < n as f64) => DoctorFinding::limited(
             name,
             format!("{allowed_text}, {quota:.2} by cgroup quota"),
             meaning,
         ),
-        _ => Finding::ok(name, allowed_text, meaning),
+        _ => DoctorFinding::ok(name, allowed_text, meaning),
     }
 }

@@ -11,7 +11,7 @@ use featherload::index::{
 use featherload::{Error, Result, Source};
 use nix::sys::statfs::{self, FsType, statfs};
 
-use super::finding::{Finding, Verdict};
+use super::finding::{DoctorFinding, FindingVerdict};
 use crate::flags;
 use crate::index::NAMED;
 
@@ -19,7 +19,7 @@ use crate::index::NAMED;
 const TRIED: u64 = 16;
 
 /// Some of a data set's samples.
-pub struct Samples {
+pub struct CheckedSamples {
     of: u64,
     /// Whether they are parts of shards.
     in_store: bool,
@@ -31,7 +31,7 @@ pub struct Samples {
     labels: Option<Error>,
 }
 
-impl Samples {
+impl CheckedSamples {
     /// Reads the names that are at `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let source = match Source::detect(path)? {
@@ -57,7 +57,7 @@ impl Samples {
         })
     }
 
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<DoctorFinding> {
         let mut findings = vec![match self.in_store {
             true => in_store(self.of),
             false => readable(self.of, &self.tried),
@@ -75,12 +75,12 @@ impl Samples {
 }
 
 /// Of a data set in an object store the index came or was kept, and no sample was asked for.
-fn in_store(samples: u64) -> Finding {
+fn in_store(samples: u64) -> DoctorFinding {
     let value = format!("{samples}, in an object store");
-    Finding::ok("samples", value, "the index is here; no sample was fetched")
+    DoctorFinding::ok("samples", value, "the index is here; no sample was fetched")
 }
 
-fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
+fn readable(samples: u64, tried: &[PathBuf]) -> DoctorFinding {
     let name = "samples";
     let failures: Vec<String> = tried
         .iter()
@@ -92,12 +92,12 @@ fn readable(samples: u64, tried: &[PathBuf]) -> Finding {
         .collect();
     let value = format!("{samples}, {} of them opened", tried.len());
     match failures.first() {
-        None => Finding::ok(name, value, "each could be read"),
+        None => DoctorFinding::ok(name, value, "each could be read"),
         Some(first) if failures.len() == tried.len() => {
-            Finding::missing(name, value, format!("none could be read, such as {first}"))
+            DoctorFinding::missing(name, value, format!("none could be read, such as {first}"))
                 .breaks("the data set can be read")
         }
-        Some(first) => Finding::limited(
+        Some(first) => DoctorFinding::limited(
             name,
             value,
             format!(
@@ -141,8 +141,8 @@ fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
     }
 }
 
-fn labels(refused: &Error) -> Finding {
-    Finding::missing(
+fn labels(refused: &Error) -> DoctorFinding {
+    DoctorFinding::missing(
         "labels",
         flags::of_error(refused),
         "a run is refused: use --labels none, or name other labels with --label-field or \
@@ -152,9 +152,9 @@ fn labels(refused: &Error) -> Finding {
 }
 
 /// A run goes on without what is lost, so no promise falls.
-fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
+fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = DoctorFinding> {
     let named = shards.iter().take(NAMED).map(|shard| {
-        Finding::limited(
+        DoctorFinding::limited(
             "damaged shard",
             flags::in_place(&shard.to_string()),
             "a run warns and continues without the lost samples, and `cache build` needs \
@@ -163,7 +163,7 @@ fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
     });
     let more = shards.len().checked_sub(NAMED).filter(|more| *more > 0);
     named.chain(more.map(|more| {
-        Finding::limited(
+        DoctorFinding::limited(
             "damaged shards",
             format!("{more} more"),
             "`featherload index --json` lists them",
@@ -172,10 +172,10 @@ fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = Finding> {
 }
 
 /// Entries that are no samples, a finding a reason.
-fn left_out(scan: &ScanReport) -> impl Iterator<Item = Finding> {
+fn left_out(scan: &ScanReport) -> impl Iterator<Item = DoctorFinding> {
     scan.skipped.iter().map(|(reason, skipped)| {
         let example = skipped.examples.first();
-        Finding::ok(
+        DoctorFinding::ok(
             "left out",
             format!("{} x {reason}", skipped.count),
             format!(
@@ -187,8 +187,8 @@ fn left_out(scan: &ScanReport) -> impl Iterator<Item = Finding> {
 }
 
 /// Where reads far apart are slow, shards can be read in another order.
-fn with_order(mut place: Finding, in_shards: bool) -> Finding {
-    if in_shards && place.verdict == Verdict::Limited {
+fn with_order(mut place: DoctorFinding, in_shards: bool) -> DoctorFinding {
+    if in_shards && place.verdict == FindingVerdict::Limited {
         place.meaning.push_str(
             "; --sampler shard-shuffle reads shards nearly from end to end, where shuffle reads \
              here and there",
@@ -232,11 +232,11 @@ const KNOWN: &[(FsType, &str, bool)] = &[
     (statfs::FUSE_SUPER_MAGIC, "fuse", true),
 ];
 
-fn file_system(place: &Path) -> Option<Finding> {
+fn file_system(place: &Path) -> Option<DoctorFinding> {
     let name = "file system";
     let kind = statfs(place).ok()?.filesystem_type();
     let Some((_, found, remote)) = KNOWN.iter().find(|(known, ..)| *known == kind) else {
-        return Some(Finding::ok(
+        return Some(DoctorFinding::ok(
             name,
             format!("type {:#x}", kind.0),
             "unknown here; samples are mapped, and any file system that maps files will do",
@@ -259,15 +259,15 @@ fn file_system(place: &Path) -> Option<Finding> {
         }
     };
     let verdict = if *remote {
-        Verdict::Limited
+        FindingVerdict::Limited
     } else {
-        Verdict::Ok
+        FindingVerdict::Ok
     };
-    Some(Finding::new(verdict, name, *found, meaning))
+    Some(DoctorFinding::new(verdict, name, *found, meaning))
 }
 
 /// Whether the disk rotates; nothing where there is no one disk behind it.
-fn device(place: &Path) -> Option<Finding> {
+fn device(place: &Path) -> Option<DoctorFinding> {
     let device = fs::metadata(place).ok()?.dev();
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
     let block = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
@@ -278,14 +278,14 @@ fn device(place: &Path) -> Option<Finding> {
         .find_map(|b| fs::read_to_string(b.join("queue/rotational")).ok())?;
     let value = block.file_name()?.to_string_lossy().into_owned();
     Some(if rotational.trim() == "1" {
-        Finding::limited(
+        DoctorFinding::limited(
             "disk",
             format!("{value}, rotating as it says"),
             "shuffled reads seek, so storage limits the first epoch. Data that fit in memory \
              come from the page cache later (virtual disks may report rotation without rotating)",
         )
     } else {
-        Finding::ok(
+        DoctorFinding::ok(
             "disk",
             format!("{value}, not rotating"),
             "random reads are as good as any",
@@ -299,8 +299,8 @@ mod tests {
 
     #[test]
     fn only_shards_on_a_slow_place_get_a_word_on_their_order() {
-        let slow = || Finding::limited("disk", "sda", "seeks");
-        let fast = || Finding::ok("disk", "nvme0", "none");
+        let slow = || DoctorFinding::limited("disk", "sda", "seeks");
+        let fast = || DoctorFinding::ok("disk", "nvme0", "none");
         for (place, in_shards, want) in [
             (slow(), true, true),
             (slow(), false, false),

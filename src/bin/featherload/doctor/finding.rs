@@ -11,7 +11,7 @@ const TEXT: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// As good as it can be, or of no consequence.
     Ok,
     /// It works, with less than there could be.
@@ -21,19 +21,19 @@ pub enum Verdict {
 
 /// What was seen, and what it means.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     pub name: &'static str,
     pub value: String,
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     pub meaning: String,
     /// What featherload promises and cannot keep here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<&'static str>,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub fn new(
-        verdict: Verdict,
+        verdict: FindingVerdict,
         name: &'static str,
         value: impl Into<String>,
         meaning: impl Into<String>,
@@ -48,7 +48,7 @@ impl Finding {
     }
 
     pub fn ok(name: &'static str, value: impl Into<String>, meaning: impl Into<String>) -> Self {
-        Self::new(Verdict::Ok, name, value, meaning)
+        Self::new(FindingVerdict::Ok, name, value, meaning)
     }
 
     pub fn limited(
@@ -56,7 +56,7 @@ impl Finding {
         value: impl Into<String>,
         meaning: impl Into<String>,
     ) -> Self {
-        Self::new(Verdict::Limited, name, value, meaning)
+        Self::new(FindingVerdict::Limited, name, value, meaning)
     }
 
     pub fn missing(
@@ -64,7 +64,7 @@ impl Finding {
         value: impl Into<String>,
         meaning: impl Into<String>,
     ) -> Self {
-        Self::new(Verdict::Missing, name, value, meaning)
+        Self::new(FindingVerdict::Missing, name, value, meaning)
     }
 
     pub fn breaks(mut self, promise: &'static str) -> Self {
@@ -74,12 +74,12 @@ impl Finding {
 }
 
 /// A line that begins with the verdict, and below it as many as the text takes.
-impl fmt::Display for Finding {
+impl fmt::Display for DoctorFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
-            Verdict::Ok => "ok",
-            Verdict::Limited => "limited",
-            Verdict::Missing => "missing",
+            FindingVerdict::Ok => "ok",
+            FindingVerdict::Limited => "limited",
+            FindingVerdict::Missing => "missing",
         };
         let said = format!("{}: {}", self.value, self.meaning);
         let head = format!("{verdict:<8} {:<22} ", self.name);
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_long_meaning_goes_on_below_itself() {
-        let finding = Finding::limited("disk", "sda, rotating as it says", "seeks ".repeat(30));
+        let finding =
+            DoctorFinding::limited("disk", "sda, rotating as it says", "seeks ".repeat(30));
         let text = finding.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() > 3, "{text}");
@@ -107,7 +108,7 @@ mod tests {
         }
         // A path has no blank to break at.
         let path = format!("/{}", "x".repeat(100));
-        let text = Finding::ok("helper", &*path, "found").to_string();
+        let text = DoctorFinding::ok("helper", &*path, "found").to_string();
         assert!(text.contains(&path), "{text}");
     }
 }

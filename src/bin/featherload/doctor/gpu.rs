@@ -5,11 +5,11 @@ use std::fs;
 
 use featherload::device::{self, DeviceInfo, DeviceReport};
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 
 const WITHOUT: &str = "batches end in CPU memory";
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     let module = fs::read_to_string("/proc/driver/nvidia/version").ok();
     let report = device::probe();
     let mut findings = vec![driver(module.as_deref().map(driver_version), &report)];
@@ -19,7 +19,7 @@ pub fn findings() -> Vec<Finding> {
 
 /// The driver's version comes from the kernel's module, what it serves from its
 /// library: in a container one may be there without the other.
-fn driver(module: Option<String>, report: &DeviceReport) -> Finding {
+fn driver(module: Option<String>, report: &DeviceReport) -> DoctorFinding {
     let name = "NVIDIA driver";
     let serves = report
         .cuda
@@ -31,14 +31,14 @@ fn driver(module: Option<String>, report: &DeviceReport) -> Finding {
         (Some(version), Some(serves)) => format!("{version}, {serves}"),
     };
     match &report.missing {
-        None => Finding::ok(name, value, format!("{} devices", report.devices.len())),
+        None => DoctorFinding::ok(name, value, format!("{} devices", report.devices.len())),
         // Of no consequence: there is nothing that could be used.
-        Some(why) if value == "none" => Finding::ok(name, value, format!("{WITHOUT}: {why}")),
-        Some(why) => Finding::limited(name, value, format!("{WITHOUT}: {why}")),
+        Some(why) if value == "none" => DoctorFinding::ok(name, value, format!("{WITHOUT}: {why}")),
+        Some(why) => DoctorFinding::limited(name, value, format!("{WITHOUT}: {why}")),
     }
 }
 
-fn device(device: &DeviceInfo) -> Finding {
+fn device(device: &DeviceInfo) -> DoctorFinding {
     let (major, minor) = device.capability;
     let value = format!(
         "cuda:{} {}, {:.1} GiB",
@@ -47,7 +47,7 @@ fn device(device: &DeviceInfo) -> Finding {
         device.total_bytes as f64 / (1u64 << 30) as f64
     );
     match &device.unusable {
-        None => Finding::ok(
+        None => DoctorFinding::ok(
             "device",
             value,
             format!(
@@ -55,7 +55,7 @@ fn device(device: &DeviceInfo) -> Finding {
                  JPEGs"
             ),
         ),
-        Some(why) => Finding::limited("device", value, format!("{WITHOUT}: {why}")),
+        Some(why) => DoctorFinding::limited("device", value, format!("{WITHOUT}: {why}")),
     }
 }
 

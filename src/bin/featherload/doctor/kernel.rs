@@ -4,19 +4,19 @@ use std::fs;
 
 use featherload::measure::system::{self, SystemCall};
 
-use super::finding::{Finding, Verdict};
+use super::finding::{DoctorFinding, FindingVerdict};
 
 /// What the project is tested on and promises to run on.
 const OLDEST: (u32, u32) = (5, 10);
 const POOL: &str = "worker processes over a shared ring (Linux 5.10 or newer)";
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     let calls = system::system_calls();
     let all_needed = calls.iter().all(|c| !c.needed || c.outcome.is_ok());
     let mut findings = vec![version(all_needed)];
     findings.extend(calls.iter().map(call));
     findings.extend(seccomp(all_needed));
-    findings.push(Finding::ok(
+    findings.push(DoctorFinding::ok(
         "/dev/shm",
         "not used",
         "the ring is anonymous memory; a container's 64 MB limit for /dev/shm has no effect",
@@ -24,18 +24,18 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-fn version(all_needed: bool) -> Finding {
+fn version(all_needed: bool) -> DoctorFinding {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = release.trim();
     match parse(release) {
-        Some(found) if found >= OLDEST => Finding::ok("kernel", release, "5.10 is needed"),
-        Some(_) if all_needed => Finding::limited(
+        Some(found) if found >= OLDEST => DoctorFinding::ok("kernel", release, "5.10 is needed"),
+        Some(_) if all_needed => DoctorFinding::limited(
             "kernel",
             release,
             "older than 5.10, the oldest tested version. The calls that a pool needs are there",
         ),
-        Some(_) => Finding::missing("kernel", release, "5.10 is needed").breaks(POOL),
-        None => Finding::limited(
+        Some(_) => DoctorFinding::missing("kernel", release, "5.10 is needed").breaks(POOL),
+        None => DoctorFinding::limited(
             "kernel",
             format!("'{release}'"),
             "a version that cannot be read, and 5.10 is needed",
@@ -48,7 +48,7 @@ fn parse(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn call(call: &SystemCall) -> Finding {
+fn call(call: &SystemCall) -> DoctorFinding {
     let purpose = match call.name {
         "memfd_create" => "the ring, sealed and allocated before the run",
         "pidfd_open" => "processes are watched without a race",
@@ -58,40 +58,40 @@ fn call(call: &SystemCall) -> Finding {
         _ => "used by a pool",
     };
     let e = match &call.outcome {
-        Ok(()) => return Finding::ok(call.name, "works", purpose),
+        Ok(()) => return DoctorFinding::ok(call.name, "works", purpose),
         Err(e) => e,
     };
     let value = format!("{e} (Linux {})", call.since);
     if !call.needed {
         let meaning = format!("a little slower without it ({purpose})");
-        return Finding::limited(call.name, value, meaning);
+        return DoctorFinding::limited(call.name, value, meaning);
     }
     let fix = match e.is_limit() {
         true => "",
         false => ". A container's seccomp profile may refuse it",
     };
     let meaning = format!("without it only --num-workers 0 runs ({purpose}){fix}");
-    Finding::missing(call.name, value, meaning).breaks(POOL)
+    DoctorFinding::missing(call.name, value, meaning).breaks(POOL)
 }
 
-fn seccomp(all_needed: bool) -> Option<Finding> {
+fn seccomp(all_needed: bool) -> Option<DoctorFinding> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mode = status.lines().find_map(|l| l.strip_prefix("Seccomp:"))?;
     let (verdict, value, meaning) = match (mode.trim(), all_needed) {
-        ("0", _) => (Verdict::Ok, "none", "no system call is filtered"),
+        ("0", _) => (FindingVerdict::Ok, "none", "no system call is filtered"),
         (_, true) => (
-            Verdict::Ok,
+            FindingVerdict::Ok,
             "filter",
             "system calls are filtered, and those that a pool needs pass",
         ),
         (_, false) => (
-            Verdict::Limited,
+            FindingVerdict::Limited,
             "filter",
             "system calls are filtered, which may be why the ones above are refused: allow \
              them in the container's profile",
         ),
     };
-    Some(Finding::new(verdict, "seccomp", value, meaning))
+    Some(DoctorFinding::new(verdict, "seccomp", value, meaning))
 }
 
 #[cfg(test)]

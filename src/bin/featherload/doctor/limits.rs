@@ -7,12 +7,12 @@ use featherload::measure::system::{self, CgroupLimits};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::geteuid;
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::output::mib;
 
 const WORKERS: &str = "as many workers as CPUs";
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     let found = [descriptors(), locked_memory(), user_processes()];
     let found = found.into_iter().flatten();
     found.chain([group_processes()]).collect()
@@ -23,21 +23,21 @@ fn processes() -> u64 {
     system::default_workers() as u64 + 1
 }
 
-fn descriptors() -> Option<Finding> {
+fn descriptors() -> Option<DoctorFinding> {
     /// A loader takes about ten, and its scan of folders a few for a while.
     const LOADER: u64 = 32;
     let name = "RLIMIT_NOFILE";
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     let open = fs::read_dir("/proc/self/fd").ok()?.count() as u64;
     Some(if soft < open + LOADER {
-        Finding::limited(
+        DoctorFinding::limited(
             name,
             format!("{soft} (hard {hard}), {open} open"),
             "a loader needs about ten, and a few more while it reads folders: raise it with \
              ulimit -n",
         )
     } else {
-        Finding::ok(
+        DoctorFinding::ok(
             name,
             soft.to_string(),
             "a loader needs about ten, for any number of workers",
@@ -45,14 +45,14 @@ fn descriptors() -> Option<Finding> {
     })
 }
 
-fn locked_memory() -> Option<Finding> {
+fn locked_memory() -> Option<DoctorFinding> {
     let (soft, _) = getrlimit(Resource::RLIMIT_MEMLOCK).ok()?;
     let value = if soft == RLIM_INFINITY {
         "unlimited".into()
     } else {
         format!("{:.0} MiB", mib(soft))
     };
-    Some(Finding::ok(
+    Some(DoctorFinding::ok(
         "RLIMIT_MEMLOCK",
         value,
         "a run locks nothing itself; with --device the driver pins the ring, which was not \
@@ -60,15 +60,23 @@ fn locked_memory() -> Option<Finding> {
     ))
 }
 
-fn user_processes() -> Option<Finding> {
+fn user_processes() -> Option<DoctorFinding> {
     let name = "RLIMIT_NPROC";
     let (soft, _) = getrlimit(Resource::RLIMIT_NPROC).ok()?;
     if soft == RLIM_INFINITY {
-        return Some(Finding::ok(name, "unlimited", "any number of workers"));
+        return Some(DoctorFinding::ok(
+            name,
+            "unlimited",
+            "any number of workers",
+        ));
     }
     let user = geteuid();
     if user.is_root() {
-        return Some(Finding::ok(name, soft.to_string(), "does not bind root"));
+        return Some(DoctorFinding::ok(
+            name,
+            soft.to_string(),
+            "does not bind root",
+        ));
     }
     let running = fs::read_dir("/proc")
         .ok()?
@@ -85,10 +93,10 @@ fn user_processes() -> Option<Finding> {
     ))
 }
 
-fn group_processes() -> Finding {
+fn group_processes() -> DoctorFinding {
     let name = "cgroup pids";
     match CgroupLimits::read().processes_left {
-        None => Finding::ok(name, "no limit", "any number of workers"),
+        None => DoctorFinding::ok(name, "no limit", "any number of workers"),
         Some(left) => fits(
             name,
             format!("{left} left"),
@@ -98,12 +106,12 @@ fn group_processes() -> Finding {
     }
 }
 
-fn fits(name: &'static str, value: String, left: u64, way_out: &str) -> Finding {
+fn fits(name: &'static str, value: String, left: u64, way_out: &str) -> DoctorFinding {
     let needed = processes();
     if left >= needed {
-        return Finding::ok(name, value, format!("room for {} workers", left - 1));
+        return DoctorFinding::ok(name, value, format!("room for {} workers", left - 1));
     }
-    Finding::missing(
+    DoctorFinding::missing(
         name,
         value,
         format!(

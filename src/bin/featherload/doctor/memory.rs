@@ -6,7 +6,7 @@ use featherload::Recipe;
 use featherload::measure::system::{self, CgroupLimits};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::output::mib;
 
 /// The run that is spoken of: `train224`, batches of 64.
@@ -16,13 +16,13 @@ const DEPTH: u32 = 3;
 const MOST: u64 = 1024;
 const FITS: &str = "the memory of a run is known and checked before it begins";
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     let recipe = Recipe::train224();
     let ring = |depth| system::ring_bytes(&recipe, BATCH, depth, system::default_workers() as u32);
     let (ring, slot) = match (ring(DEPTH), ring(DEPTH + 1)) {
         (Ok(ring), Ok(more)) => (ring, more - ring),
         (Err(e), _) | (_, Err(e)) => {
-            return vec![Finding::missing(
+            return vec![DoctorFinding::missing(
                 "ring",
                 e.to_string(),
                 "no ring can be laid out",
@@ -36,10 +36,10 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-fn available(ring: u64, slot: u64) -> Finding {
+fn available(ring: u64, slot: u64) -> DoctorFinding {
     let name = "memory";
     let Some(free) = system::available_memory() else {
-        return Finding::limited(
+        return DoctorFinding::limited(
             name,
             "unknown",
             "neither /proc/meminfo nor a cgroup reports it, so a ring that does not fit is \
@@ -55,18 +55,18 @@ fn available(ring: u64, slot: u64) -> Finding {
     );
     if free < ring {
         let refused = format!("{takes} and is refused: lower one of the two");
-        Finding::limited(name, value, refused)
+        DoctorFinding::limited(name, value, refused)
     } else {
         let fits = format!("{takes}; up to --depth {most} would fit");
-        Finding::ok(name, value, fits)
+        DoctorFinding::ok(name, value, fits)
     }
 }
 
-fn cgroup() -> Finding {
+fn cgroup() -> DoctorFinding {
     let name = "cgroup memory";
     match CgroupLimits::read().memory_bytes {
-        None => Finding::ok(name, "no limit", "the machine's memory limits a run"),
-        Some(limit) => Finding::ok(
+        None => DoctorFinding::ok(name, "no limit", "the machine's memory limits a run"),
+        Some(limit) => DoctorFinding::ok(
             name,
             format!("limit {:.0} MiB", mib(limit)),
             "counts each page of the ring once, and the scratch of every worker. The kernel \
@@ -76,12 +76,12 @@ fn cgroup() -> Finding {
 }
 
 /// Mode 2 counts every promise of memory against a fixed sum.
-fn overcommit(ring: u64) -> Option<Finding> {
+fn overcommit(ring: u64) -> Option<DoctorFinding> {
     let name = "overcommit";
     let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
     let mode = mode.trim();
     if mode != "2" {
-        return Some(Finding::ok(
+        return Some(DoctorFinding::ok(
             name,
             mode,
             "forks of a small coordinator are never refused for lack of memory",
@@ -95,18 +95,18 @@ fn overcommit(ring: u64) -> Option<Finding> {
     let left = kib("CommitLimit:")?.saturating_sub(kib("Committed_AS:")?) * 1024;
     let value = format!("2, {:.0} MiB left to promise", mib(left));
     Some(if left < 2 * ring {
-        Finding::limited(
+        DoctorFinding::limited(
             name,
             value,
             "the ring or a worker's fork may be refused: raise vm.overcommit_ratio, or lower \
              --batch-size, --depth or --num-workers",
         )
     } else {
-        Finding::ok(name, value, "enough for the ring and forked workers")
+        DoctorFinding::ok(name, value, "enough for the ring and forked workers")
     })
 }
 
-fn address_space(ring: u64) -> Option<Finding> {
+fn address_space(ring: u64) -> Option<DoctorFinding> {
     /// Code, stacks and scratch of one process, generously.
     const REST: u64 = 1 << 30;
     let name = "RLIMIT_AS";
@@ -114,25 +114,25 @@ fn address_space(ring: u64) -> Option<Finding> {
     let maps = "every process maps the whole ring";
     let value = format!("{:.0} MiB", mib(soft));
     Some(if soft == RLIM_INFINITY {
-        Finding::ok(name, "unlimited", maps)
+        DoctorFinding::ok(name, "unlimited", maps)
     } else if soft < ring + REST {
         let meaning = format!(
             "{maps} ({:.0} MiB) beside its scratch (--max-scratch): workers may fail to decode \
              large pictures",
             mib(ring)
         );
-        Finding::limited(name, value, meaning)
+        DoctorFinding::limited(name, value, meaning)
     } else {
-        Finding::ok(name, value, format!("{maps}, and that fits"))
+        DoctorFinding::ok(name, value, format!("{maps}, and that fits"))
     })
 }
 
-fn huge_pages() -> Option<Finding> {
+fn huge_pages() -> Option<DoctorFinding> {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").ok()?;
     let chosen = text.split(['[', ']']).nth(1)?.to_owned();
     let meaning = match chosen.as_str() {
         "always" | "within_size" | "force" => "the ring may lie in huge pages",
         _ => "the ring lies in pages of 4 KiB, mapped a row at a time; nothing to change",
     };
-    Some(Finding::ok("huge pages (shmem)", chosen, meaning))
+    Some(DoctorFinding::ok("huge pages (shmem)", chosen, meaning))
 }

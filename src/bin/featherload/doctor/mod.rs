@@ -23,10 +23,10 @@ use clap::Args;
 use featherload::{Result, Source};
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 use crate::output::fields::beside;
-use finding::Finding;
+use finding::DoctorFinding;
 
 /// Say what this machine has, and what follows from it for a run.
 ///
@@ -52,14 +52,18 @@ fn source_help() -> String {
 
 #[derive(Serialize)]
 struct Report {
-    findings: Vec<Finding>,
+    findings: Vec<DoctorFinding>,
     /// The promises of findings that break one.
     broken_promises: Vec<&'static str>,
 }
 
-pub fn run(args: DoctorArgs) -> Result<Outcome> {
+pub fn run(args: DoctorArgs) -> Result<CommandOutcome> {
     // First, so that a wrong SRC is known at once.
-    let samples = args.path.as_deref().map(data::Samples::open).transpose()?;
+    let samples = args
+        .path
+        .as_deref()
+        .map(data::CheckedSamples::open)
+        .transpose()?;
     let mut findings = kernel::findings();
     findings.extend(cpu::findings());
     findings.extend(memory::findings());
@@ -80,7 +84,7 @@ pub fn run(args: DoctorArgs) -> Result<Outcome> {
         broken_promises,
     };
     output::report(&report, args.json, print)?;
-    Ok(Outcome::of_check(report.broken_promises.is_empty()))
+    Ok(CommandOutcome::of_check(report.broken_promises.is_empty()))
 }
 
 fn print(report: &Report) -> Result<()> {

@@ -9,17 +9,17 @@ use std::time::Instant;
 use featherload::measure::ProcessUsage;
 use featherload::{Error, Loader, Result, SandboxStatus, Source};
 
-use super::finding::Finding;
+use super::finding::DoctorFinding;
 use crate::demo;
 
 const POOL: &str = "a pool starts and gives batches";
 const MEMORY: &str = "reports show the memory of the processes of a run";
 
-pub fn findings() -> Vec<Finding> {
+pub fn findings() -> Vec<DoctorFinding> {
     let mut findings = vec![helper()];
     match start() {
         Ok(started) => {
-            findings.push(Finding::ok(
+            findings.push(DoctorFinding::ok(
                 "pool",
                 format!(
                     "{:.0} ms to the first batch of 1, {:.0} ms with its end",
@@ -31,7 +31,7 @@ pub fn findings() -> Vec<Finding> {
             findings.extend(sandbox(started.sandboxed));
         }
         Err(e) => findings.push(
-            Finding::missing(
+            DoctorFinding::missing(
                 "pool",
                 e.to_string(),
                 "no run with workers. --num-workers 0 decodes in one process",
@@ -92,7 +92,7 @@ fn start() -> Result<Started> {
 }
 
 /// What the pool's worker, as all that decode files of strangers, was kept from.
-fn sandbox(kept: SandboxStatus) -> [Finding; 2] {
+fn sandbox(kept: SandboxStatus) -> [DoctorFinding; 2] {
     let possible = SandboxStatus::possible();
     let part = |name, (works, possible), what: &str, fix: &str| {
         // The kernel's own answer decides what would help.
@@ -104,8 +104,8 @@ fn sandbox(kept: SandboxStatus) -> [Finding; 2] {
             false => fix,
         };
         match works {
-            true => Finding::ok(name, "works", what),
-            false => Finding::limited(
+            true => DoctorFinding::ok(name, "works", what),
+            false => DoctorFinding::limited(
                 name,
                 "refused",
                 format!("workers are not kept from it ({what}): {fix}"),
@@ -129,7 +129,7 @@ fn sandbox(kept: SandboxStatus) -> [Finding; 2] {
     ]
 }
 
-fn helper() -> Finding {
+fn helper() -> DoctorFinding {
     let name = "helper";
     let (path, meaning) = match env::var_os("FEATHERLOAD_HELPER").map(PathBuf::from) {
         Some(path) => (path, "named by FEATHERLOAD_HELPER"),
@@ -142,12 +142,12 @@ fn helper() -> Finding {
     };
     let value = path.display().to_string();
     match fs::metadata(&path) {
-        Ok(_) => Finding::ok(name, value, meaning),
-        Err(e) => Finding::missing(name, value, format!("{meaning}: {e}")).breaks(POOL),
+        Ok(_) => DoctorFinding::ok(name, value, meaning),
+        Err(e) => DoctorFinding::missing(name, value, format!("{meaning}: {e}")).breaks(POOL),
     }
 }
 
-fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
+fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> DoctorFinding {
     let name = "memory of workers";
     let refused = usage.iter().find_map(|u| u.as_ref().err());
     let shares: Option<u64> = usage
@@ -155,18 +155,18 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
         .map(|u| u.as_ref().ok().map(|u| u.memory.pss_bytes))
         .sum();
     match (refused, shares) {
-        (None, Some(pss)) if pss > 0 => Finding::ok(
+        (None, Some(pss)) if pss > 0 => DoctorFinding::ok(
             name,
             format!("{:.1} MiB PSS", crate::output::mib(pss)),
             "smaps_rollup of a coordinator and a worker can be read",
         ),
-        (Some(e), _) => Finding::missing(
+        (Some(e), _) => DoctorFinding::missing(
             name,
             e.to_string(),
             "smaps_rollup (Linux 4.14) of other processes cannot be read: bench leaves them out",
         )
         .breaks(MEMORY),
-        _ => Finding::missing(
+        _ => DoctorFinding::missing(
             name,
             "0 MiB PSS",
             "smaps_rollup is there and reports nothing useful",
@@ -176,10 +176,10 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> Finding {
 }
 
 /// What may hide processes; the reading itself was tried above.
-fn process_files() -> Vec<Finding> {
+fn process_files() -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     if let Err(e) = fs::read_dir("/proc/self/task") {
-        let finding = Finding::missing(
+        let finding = DoctorFinding::missing(
             "/proc",
             e.to_string(),
             "is not mounted, and a process that forks counts its threads there: mount it, or use \
@@ -200,7 +200,7 @@ fn process_files() -> Vec<Finding> {
             options.split(',').find(hidepid).map(str::to_owned)
         });
     if let Some(hidden) = hidden {
-        findings.push(Finding::ok(
+        findings.push(DoctorFinding::ok(
             "/proc",
             hidden,
             "other users' processes are hidden; a run has none of them",

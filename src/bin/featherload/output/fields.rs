@@ -17,7 +17,7 @@ const LABEL: usize = 17;
 
 /// How a label is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
+pub enum TextTone {
     Plain,
     /// Something went wrong.
     Warning,
@@ -30,14 +30,14 @@ pub fn head(parts: &[String]) -> Result<()> {
 
 /// Prints a labelled text, on as many lines as it takes.
 pub fn field(label: &str, text: &str) -> Result<()> {
-    toned(Tone::Plain, label, text)
+    toned(TextTone::Plain, label, text)
 }
 
 /// The same, in a tone.
-pub fn toned(tone: Tone, label: &str, text: &str) -> Result<()> {
+pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
     let style = match tone {
-        Tone::Plain => Style::new().bold(),
-        Tone::Warning => Style::new().bold().red(),
+        TextTone::Plain => Style::new().bold(),
+        TextTone::Warning => Style::new().bold().red(),
     };
     super::write(&written(
         &style.apply_to(label).to_string(),

@@ -13,29 +13,29 @@ use image::RgbImage;
 use image::imageops;
 
 /// A colour.
-pub type Ink = Rgb888;
+pub type InkColor = Rgb888;
 
 /// Letters that people read first, and those below.
 pub const LARGE: MonoFont<'static> = iso_8859_1::FONT_8X13_BOLD;
 pub const SMALL: MonoFont<'static> = iso_8859_1::FONT_6X13;
 
-pub struct Canvas(pub RgbImage);
+pub struct SheetCanvas(pub RgbImage);
 
-impl Canvas {
-    pub fn new(width: u32, height: u32, paper: Ink) -> Self {
+impl SheetCanvas {
+    pub fn new(width: u32, height: u32, paper: InkColor) -> Self {
         let paper = image::Rgb([paper.r(), paper.g(), paper.b()]);
         Self(RgbImage::from_pixel(width, height, paper))
     }
 
     /// A line of text whose upper left corner is there. Letters that the font lacks are `?`.
-    pub fn text(&mut self, font: &MonoFont<'_>, ink: Ink, (x, y): (u32, u32), words: &str) {
+    pub fn text(&mut self, font: &MonoFont<'_>, ink: InkColor, (x, y): (u32, u32), words: &str) {
         let style = MonoTextStyle::new(font, ink);
         let at = point((x, y + font.baseline));
         let _ = Text::new(words, at, style).draw(self);
     }
 
     /// A closed line through these places, drawn within a part of the picture alone.
-    pub fn outline(&mut self, ink: Ink, places: &[(f64, f64)], within: (u32, u32, u32, u32)) {
+    pub fn outline(&mut self, ink: InkColor, places: &[(f64, f64)], within: (u32, u32, u32, u32)) {
         let (x, y, width, height) = within;
         let part = Rectangle::new(point((x, y)), Size::new(width, height));
         let mut part = self.clipped(&part);
@@ -48,7 +48,7 @@ impl Canvas {
         }
     }
 
-    pub fn fill(&mut self, ink: Ink, (x, y, width, height): (u32, u32, u32, u32)) {
+    pub fn fill(&mut self, ink: InkColor, (x, y, width, height): (u32, u32, u32, u32)) {
         let part = Rectangle::new(point((x, y)), Size::new(width, height));
         let _ = self.fill_solid(&part, ink);
     }
@@ -62,17 +62,20 @@ fn point((x, y): (u32, u32)) -> Point {
     Point::new(x as i32, y as i32)
 }
 
-impl OriginDimensions for Canvas {
+impl OriginDimensions for SheetCanvas {
     fn size(&self) -> Size {
         Size::new(self.0.width(), self.0.height())
     }
 }
 
-impl DrawTarget for Canvas {
-    type Color = Ink;
+impl DrawTarget for SheetCanvas {
+    type Color = InkColor;
     type Error = Infallible;
 
-    fn draw_iter<I: IntoIterator<Item = Pixel<Ink>>>(&mut self, all: I) -> Result<(), Infallible> {
+    fn draw_iter<I: IntoIterator<Item = Pixel<InkColor>>>(
+        &mut self,
+        all: I,
+    ) -> Result<(), Infallible> {
         for Pixel(at, ink) in all {
             let (Ok(x), Ok(y)) = (u32::try_from(at.x), u32::try_from(at.y)) else {
                 continue;

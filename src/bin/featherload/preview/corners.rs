@@ -7,7 +7,7 @@ use featherload::recipe::{AugmentStep, Step};
 
 /// The corners of the row on the original: x and y, clockwise, from the one that has become
 /// the upper left.
-pub type Corners = [[f64; 2]; 4];
+pub type RowCorners = [[f64; 2]; 4];
 
 /// From places of what the steps have made so far to places of the original.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl Back {
 }
 
 /// The corners on an original of this width and height.
-pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> Corners {
+pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
     let (mut w, mut h) = (f64::from(width), f64::from(height));
     let mut back = Back::NOTHING;
     // Of pictures that are mixed with others of themselves no one place is left.
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn corners(steps: &[Step]) -> Corners {
+    fn corners(steps: &[Step]) -> RowCorners {
         let steps: Vec<_> = steps.iter().map(|step| (String::new(), *step)).collect();
         of((200, 100), &steps).map(|corner| corner.map(|x| (x * 1e6).round() / 1e6 + 0.0))
     }

@@ -5,8 +5,8 @@ use image::RgbImage;
 use image::imageops::{FilterType, resize};
 use serde::Serialize;
 
-use super::canvas::{Canvas, Ink, LARGE, SMALL};
-use super::samples::{Draw, Preview, Sample};
+use super::canvas::{InkColor, LARGE, SMALL, SheetCanvas};
+use super::samples::{PreviewSample, SampleDraw, SamplePreview};
 use crate::chart::fitted;
 use crate::output::fields::wrapped;
 
@@ -18,22 +18,22 @@ const SAID: usize = 4;
 const LINE: u32 = 15;
 
 // A card that can be read on white and on black pages.
-const PAPER: Ink = Ink::new(0xf4, 0xf5, 0xf6);
-const INK: Ink = Ink::new(0x1f, 0x23, 0x28);
-const SOFT: Ink = Ink::new(0x59, 0x63, 0x6e);
-const PLATE: Ink = Ink::new(0x3a, 0x42, 0x4c);
-const ON_PLATE: Ink = Ink::new(0xff, 0xff, 0xff);
-const BAD: Ink = Ink::new(0xd5, 0x5e, 0x00);
+const PAPER: InkColor = InkColor::new(0xf4, 0xf5, 0xf6);
+const INK: InkColor = InkColor::new(0x1f, 0x23, 0x28);
+const SOFT: InkColor = InkColor::new(0x59, 0x63, 0x6e);
+const PLATE: InkColor = InkColor::new(0x3a, 0x42, 0x4c);
+const ON_PLATE: InkColor = InkColor::new(0xff, 0xff, 0xff);
+const BAD: InkColor = InkColor::new(0xd5, 0x5e, 0x00);
 
 /// Okabe and Ito's, which people who see few colours can tell apart.
-const DRAWS: [Ink; 7] = [
-    Ink::new(0x00, 0x72, 0xb2),
-    Ink::new(0xe6, 0x9f, 0x00),
-    Ink::new(0x00, 0x9e, 0x73),
-    Ink::new(0xcc, 0x79, 0xa7),
-    Ink::new(0x56, 0xb4, 0xe9),
-    Ink::new(0xd5, 0x5e, 0x00),
-    Ink::new(0xf0, 0xe4, 0x42),
+const DRAWS: [InkColor; 7] = [
+    InkColor::new(0x00, 0x72, 0xb2),
+    InkColor::new(0xe6, 0x9f, 0x00),
+    InkColor::new(0x00, 0x9e, 0x73),
+    InkColor::new(0xcc, 0x79, 0xa7),
+    InkColor::new(0x56, 0xb4, 0xe9),
+    InkColor::new(0xd5, 0x5e, 0x00),
+    InkColor::new(0xf0, 0xe4, 0x42),
 ];
 
 /// Where a picture is: left, top, width, height.
@@ -41,7 +41,7 @@ type Place = (u32, u32, u32, u32);
 
 /// Where what is shown of a sample is. Names are the contract of `--json`.
 #[derive(Serialize)]
-pub struct Placed {
+pub struct PlacedImage {
     pub original_at: Place,
     /// Pixels of the picture for one of the original.
     pub scale: f64,
@@ -89,7 +89,7 @@ impl Shown {
 }
 
 /// The picture, and where everything is in it.
-pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
+pub fn draw(preview: &SamplePreview, side: u32) -> (RgbImage, Vec<PlacedImage>) {
     let cell = side + 2 * FRAME;
     let columns = 1 + preview
         .samples
@@ -105,7 +105,7 @@ pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
         .collect();
     let head = GAP + 2 * LINE + 8;
     let height = head + lines.iter().map(|line| line.height + GAP).sum::<u32>();
-    let mut canvas = Canvas::new(width, height, PAPER);
+    let mut canvas = SheetCanvas::new(width, height, PAPER);
     let title = format!(
         "{} | {} | seed {}",
         preview.source, preview.recipe, preview.seed
@@ -131,7 +131,7 @@ pub fn draw(preview: &Preview, side: u32) -> (RgbImage, Vec<Placed>) {
 
 /// What stands in one line.
 struct Line<'a> {
-    sample: &'a Sample,
+    sample: &'a PreviewSample,
     original: Option<Shown>,
     draws: Vec<Option<Shown>>,
     /// Of the pictures.
@@ -141,7 +141,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn new(sample: &'a Sample, side: u32) -> Self {
+    fn new(sample: &'a PreviewSample, side: u32) -> Self {
         let shown = |picture: &Option<RgbImage>| picture.as_ref().map(|p| Shown::of(p, side));
         let original = shown(&sample.original);
         let draws: Vec<_> = sample.draws.iter().map(|d| shown(&d.picture)).collect();
@@ -167,7 +167,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn draw(&self, canvas: &mut Canvas, top: u32, side: u32) -> Placed {
+    fn draw(&self, canvas: &mut SheetCanvas, top: u32, side: u32) -> PlacedImage {
         let cell = side + 2 * FRAME;
         // Text stands right under its own picture.
         let below = |place: Place, line: usize| place.1 + place.3 + FRAME + 4 + line as u32 * LINE;
@@ -206,7 +206,7 @@ impl<'a> Line<'a> {
                 canvas.text(&SMALL, ink, (x, below(place, i)), &words);
             }
         }
-        Placed {
+        PlacedImage {
             original_at,
             scale,
             draws_at,
@@ -214,7 +214,7 @@ impl<'a> Line<'a> {
     }
 
     /// The parts of the original that the draws take, each in its colour.
-    fn outlines(&self, canvas: &mut Canvas, place: Place, scale: f64) {
+    fn outlines(&self, canvas: &mut SheetCanvas, place: Place, scale: f64) {
         let (left, top, width, height) = place;
         // What reaches beyond the original is seen at its edge.
         let within = (
@@ -234,7 +234,7 @@ impl<'a> Line<'a> {
     }
 
     /// In the place of a picture: why there is none.
-    fn plate(&self, canvas: &mut Canvas, place: Place, why: &Option<String>) -> Place {
+    fn plate(&self, canvas: &mut SheetCanvas, place: Place, why: &Option<String>) -> Place {
         let (x, y, width, height) = place;
         canvas.fill(PLATE, place);
         canvas.fill(BAD, (x, y, width, 4));
@@ -272,13 +272,13 @@ impl<'a> Line<'a> {
 }
 
 /// Text under a draw: its label, where that is another one, and what was drawn.
-fn under(draw: &Draw, side: u32) -> Vec<(String, Ink)> {
+fn under(draw: &SampleDraw, side: u32) -> Vec<(String, InkColor)> {
     let most = letters(&SMALL, side);
     let label = draw
         .label
         .iter()
         .flat_map(|label| wrapped(&ascii(label), most));
-    let mut lines: Vec<(String, Ink)> = label.map(|words| (words, INK)).collect();
+    let mut lines: Vec<(String, InkColor)> = label.map(|words| (words, INK)).collect();
     let said = wrapped(&draw.said.join(", "), most);
     let more = said.len() > SAID;
     lines.extend(said.into_iter().take(SAID).map(|words| (words, SOFT)));
@@ -291,7 +291,7 @@ fn under(draw: &Draw, side: u32) -> Vec<(String, Ink)> {
         .collect()
 }
 
-fn color(draw: usize) -> Ink {
+fn color(draw: usize) -> InkColor {
     DRAWS[draw % DRAWS.len()]
 }
 

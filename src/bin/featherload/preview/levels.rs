@@ -7,7 +7,7 @@ use featherload::{DataType, MemoryLayout, Recipe, Result, bf16, f16};
 use image::RgbImage;
 
 /// What there is to take back.
-pub struct Levels {
+pub struct ScreenLevels {
     /// Mean and deviation of each channel.
     normalized: Option<([f32; 3], [f32; 3])>,
     /// The values are no colours for a screen: each channel is shown from its least to its
@@ -16,7 +16,7 @@ pub struct Levels {
     reversed: bool,
 }
 
-impl Levels {
+impl ScreenLevels {
     pub fn of(recipe: &Recipe) -> Self {
         let ops = || recipe.ops.iter();
         Self {

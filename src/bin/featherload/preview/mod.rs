@@ -9,11 +9,11 @@
 mod args;
 mod canvas;
 mod corners;
+mod draw_text;
 mod grid;
 mod levels;
 mod samples;
 mod terminal;
-mod words;
 
 use std::path::Path;
 
@@ -21,10 +21,10 @@ use featherload::{Error, Result};
 use serde::Serialize;
 
 pub use self::args::PreviewArgs;
-use self::grid::Placed;
-use self::samples::{Preview, Sample};
-use self::terminal::{Screen, png};
-use crate::outcome::Outcome;
+use self::grid::PlacedImage;
+use self::samples::{PreviewSample, SamplePreview};
+use self::terminal::{ScreenImages, png};
+use crate::outcome::CommandOutcome;
 use crate::output;
 
 /// Where the picture goes when nobody says so and the terminal shows none.
@@ -44,15 +44,15 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
-    sample: &'a Sample,
+    sample: &'a PreviewSample,
     /// Where the original and each draw are in the picture.
     #[serde(flatten)]
-    placed: Placed,
+    placed: PlacedImage,
 }
 
-pub fn run(args: PreviewArgs) -> Result<Outcome> {
+pub fn run(args: PreviewArgs) -> Result<CommandOutcome> {
     let screen = match args.out.is_none() && !args.json {
-        true => Screen::here(),
+        true => ScreenImages::here(),
         false => None,
     };
     let file = match (&args.out, &screen) {
@@ -81,7 +81,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
                 .map(|(sample, placed)| Told { sample, placed })
                 .collect(),
         })?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     if let Some(screen) = &screen {
         screen.show(&picture)?;
@@ -91,7 +91,7 @@ pub fn run(args: PreviewArgs) -> Result<Outcome> {
         let (width, height) = picture.dimensions();
         output::line(&format!("{} ({width} x {height})", file.display()))?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// Flags of a run that mean nothing here.
@@ -105,7 +105,7 @@ fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
     Err(Error::config(what))
 }
 
-fn print(preview: &Preview) -> Result<()> {
+fn print(preview: &SamplePreview) -> Result<()> {
     for sample in &preview.samples {
         output::line(&format!("{}  {}", sample.title(), sample.path.display()))?;
         if let Some(fault) = &sample.fault {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use featherload::index::{ClassList, Index, Label};
 use featherload::options::UploadOption;
-use featherload::plan::EpochPlan;
+use featherload::order::EpochPlan;
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{
     Batch, BatchLabels, DataType, DecodeMode, Device, DrawnRow, EpochTail, LoaderBuilder,
@@ -18,26 +18,26 @@ use serde::Serialize;
 use tracing::subscriber::NoSubscriber;
 
 use super::args::PreviewArgs;
-use super::corners::{self, Corners};
-use super::levels::Levels;
-use super::words;
+use super::corners::{self, RowCorners};
+use super::draw_text;
+use super::levels::ScreenLevels;
 use crate::index::print_skipped;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 
 /// Processes that make so few rows.
 const WORKERS: usize = 2;
 
 /// All that is shown.
-pub struct Preview {
+pub struct SamplePreview {
     pub source: String,
     pub recipe: String,
     pub seed: u64,
-    pub samples: Vec<Sample>,
+    pub samples: Vec<PreviewSample>,
 }
 
 /// One sample, with its draws. Names are the contract of `--json`.
 #[derive(Serialize)]
-pub struct Sample {
+pub struct PreviewSample {
     pub id: u64,
     #[serde(serialize_with = "crate::output::lossy")]
     pub path: PathBuf,
@@ -49,17 +49,17 @@ pub struct Sample {
     pub fault: Option<String>,
     #[serde(skip)]
     pub original: Option<RgbImage>,
-    pub draws: Vec<Draw>,
+    pub draws: Vec<SampleDraw>,
 }
 
 /// One draw of the recipe for a sample.
 #[derive(Serialize, Default)]
-pub struct Draw {
+pub struct SampleDraw {
     /// Where the label is another one than the sample's: mixed, or drawn.
     pub label: Option<String>,
     /// The corners of what the row shows, on the original: clockwise, from the one that has
     /// become the upper left.
-    pub corners: Option<Corners>,
+    pub corners: Option<RowCorners>,
     /// What was drawn, in words.
     pub said: Vec<String>,
     pub fault: Option<String>,
@@ -67,7 +67,7 @@ pub struct Draw {
     pub picture: Option<RgbImage>,
 }
 
-impl Sample {
+impl PreviewSample {
     /// Id, label and size.
     pub fn title(&self) -> String {
         let mut title = format!("{}", self.id);
@@ -81,9 +81,9 @@ impl Sample {
     }
 }
 
-impl Draw {
+impl SampleDraw {
     /// What was drawn for `sample`, or why there is nothing; none where the sample said so.
-    pub fn words(&self, sample: &Sample) -> Option<String> {
+    pub fn words(&self, sample: &PreviewSample) -> Option<String> {
         if let Some(fault) = &self.fault {
             return Some(fault.clone()).filter(|_| sample.fault.is_none());
         }
@@ -94,12 +94,12 @@ impl Draw {
 }
 
 /// Reads the samples that `args` ask for.
-pub fn read(args: &PreviewArgs) -> Result<Preview> {
-    let setup = Setup::new(&args.loader, &args.source)?;
+pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
+    let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
     let recipe = setup.options.recipe()?;
     let (index, ids) = choose(args)?;
-    let samples = (0..).zip(&ids).map(|(at, &id)| Sample {
+    let samples = (0..).zip(&ids).map(|(at, &id)| PreviewSample {
         id,
         path: index.path(at),
         label: label_of(index.label(at), index.classes()),
@@ -108,11 +108,11 @@ pub fn read(args: &PreviewArgs) -> Result<Preview> {
         original: None,
         draws: Vec::new(),
     });
-    let mut samples: Vec<Sample> = samples.collect();
+    let mut samples: Vec<PreviewSample> = samples.collect();
     let all: Vec<u64> = (0..index.len()).collect();
     originals(args, &recipe, index.subset(&all)?, &mut samples)?;
     draws(args, &recipe, index, &mut samples)?;
-    Ok(Preview {
+    Ok(SamplePreview {
         source: setup.options.source_name(),
         recipe: recipe.name,
         seed: setup.seed(),
@@ -158,8 +158,8 @@ fn first(plan: &EpochPlan, rows: u32) -> Vec<u64> {
 }
 
 /// What the arguments say, with batches on the CPU.
-fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
-    let mut setup = Setup::new(&args.loader, &args.source)?;
+fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
+    let mut setup = RunSetup::new(&args.loader, &args.source)?;
     setup.options.clear_multi_scale();
     let said = &mut setup.options.loader;
     (said.device, said.upload, said.gpu_memory_limit) = (Device::Cpu, UploadOption::Auto, None);
@@ -168,7 +168,7 @@ fn on_cpu(args: &PreviewArgs) -> Result<Setup<'_>> {
 }
 
 /// A loader of these samples alone, in their order: `rows` a batch.
-fn in_order(mut setup: Setup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
+fn in_order(mut setup: RunSetup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
     // Before it is built: ratios and lengths of a config go with its sampler.
     setup.options.clear_multi_scale();
     setup.options.loader.sampler = Some(Sampler::Sequential);
@@ -186,7 +186,7 @@ fn originals(
     args: &PreviewArgs,
     recipe: &Recipe,
     index: Index,
-    samples: &mut [Sample],
+    samples: &mut [PreviewSample],
 ) -> Result<()> {
     let decode = recipe.ops.iter().find_map(|op| match op {
         Op::Decode(decode) => Some(*decode),
@@ -202,7 +202,7 @@ fn originals(
     let build = || builder.depth(2).epochs(1).build();
     // What it warns of is no matter of the user's run.
     let mut loader = tracing::subscriber::with_default(NoSubscriber::default(), build)?;
-    let levels = Levels::of(&whole);
+    let levels = ScreenLevels::of(&whole);
     for batch in loader.epoch() {
         let batch = batch?;
         let row = batch.row(0)?;
@@ -220,9 +220,14 @@ fn originals(
 }
 
 /// Fills in the draws: an epoch each, of one batch.
-fn draws(args: &PreviewArgs, recipe: &Recipe, index: Index, samples: &mut [Sample]) -> Result<()> {
-    let levels = Levels::of(recipe);
-    let setup = Setup::new(&args.loader, &args.source)?;
+fn draws(
+    args: &PreviewArgs,
+    recipe: &Recipe,
+    index: Index,
+    samples: &mut [PreviewSample],
+) -> Result<()> {
+    let levels = ScreenLevels::of(recipe);
+    let setup = RunSetup::new(&args.loader, &args.source)?;
     let epochs = u64::from(args.draws);
     let mut recipe = recipe.clone();
     for op in &mut recipe.ops {
@@ -262,21 +267,21 @@ fn draws(args: &PreviewArgs, recipe: &Recipe, index: Index, samples: &mut [Sampl
 fn draw(
     batch: &Batch,
     (row, drawn): (usize, &DrawnRow),
-    levels: &Levels,
-    sample: &Sample,
-) -> Result<Draw> {
+    levels: &ScreenLevels,
+    sample: &PreviewSample,
+) -> Result<SampleDraw> {
     if let Some(fault) = fault_of(batch, row) {
-        return Ok(Draw {
+        return Ok(SampleDraw {
             fault: Some(fault),
-            ..Draw::default()
+            ..SampleDraw::default()
         });
     }
     let steps = drawn.steps.as_ref().map(|drawn| drawn.steps.as_slice());
     let steps = steps.unwrap_or_default();
-    Ok(Draw {
+    Ok(SampleDraw {
         label: drawn.label.map(|label| format!("label {label}")),
         corners: sample.size.map(|size| corners::of(size, steps)),
-        said: words::of(steps),
+        said: draw_text::of(steps),
         fault: None,
         picture: Some(levels.picture(&batch.row(row)?, batch.dtype(), batch.layout())?),
     })

@@ -21,7 +21,7 @@ use nix::sys::signal::Signal;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, read, tcgetpgrp};
 
-use crate::interrupt::Held;
+use crate::interrupt::HeldSignals;
 
 /// A picture of one pixel as a question; how many pixels the window has; and what the
 /// terminal is, which every terminal answers.
@@ -46,13 +46,13 @@ enum Protocol {
 
 /// A terminal that shows pictures.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Screen {
+pub struct ScreenImages {
     protocol: Protocol,
     /// Pixels.
     width: u32,
 }
 
-impl Screen {
+impl ScreenImages {
     /// The terminal that this process writes to, if it is one and shows pictures.
     pub fn here() -> Option<Self> {
         // A process in the background is stopped when it asks its terminal.
@@ -177,7 +177,7 @@ const WAITING: [Signal; 6] = [
 /// What the terminal answers, as far as it does in time. A signal waits for no longer than that:
 /// an answer that nobody reads would stand in the shell's next line.
 fn ask() -> std::result::Result<Vec<u8>, Errno> {
-    let _held = Held::hold(&WAITING);
+    let _held = HeldSignals::hold(&WAITING);
     let terminal = stdin();
     let before = tcgetattr(&terminal)?;
     let mut silent = before.clone();
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn terminals_are_known_by_their_answers() {
-        let of = |answer: &str, iterm| Screen::of(answer.as_bytes(), iterm);
-        let screen = |protocol, width| Some(Screen { protocol, width });
+        let of = |answer: &str, iterm| ScreenImages::of(answer.as_bytes(), iterm);
+        let screen = |protocol, width| Some(ScreenImages { protocol, width });
         let kitty = "\x1b_Gi=31;OK\x1b\\\x1b[4;800;1200t\x1b[?62;c";
         assert_eq!(of(kitty, false), screen(Protocol::Kitty, 1200));
         // An error is no support.
@@ -249,7 +249,7 @@ mod tests {
         });
         let png = super::png(&picture).unwrap();
         let words = |protocol| {
-            Screen {
+            ScreenImages {
                 protocol,
                 width: 100,
             }

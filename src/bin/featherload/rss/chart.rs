@@ -1,8 +1,8 @@
 //! The report as a chart: memory stacked by kind of process against the number of workers,
 //! with the figures in a table under the bars.
 
-use super::report::{Row, RssReport, own};
-use crate::chart::{Anchor, MARGIN, Sheet, WIDTH};
+use super::report::{ReportRow, RssReport, own};
+use crate::chart::{ChartSheet, MARGIN, TextAnchor, WIDTH};
 use crate::output::mib;
 
 /// Where columns begin: names of the table stand in front of them.
@@ -14,7 +14,7 @@ const LINE: f64 = 22.0;
 const WIDEST_BAR: f64 = 96.0;
 
 /// A band of the stack: its name, its class and its bytes.
-type Band = (&'static str, &'static str, fn(&Row) -> u64);
+type Band = (&'static str, &'static str, fn(&ReportRow) -> u64);
 
 /// From below.
 #[rustfmt::skip] // A band a line.
@@ -33,7 +33,7 @@ pub fn draw(report: &RssReport) -> String {
         "Memory of all processes: {}, {}, batch {}, depth {} at most",
         report.source, report.recipe, report.batch, report.depth
     );
-    let mut sheet = Sheet::new(&title, &under(report));
+    let mut sheet = ChartSheet::new(&title, &under(report));
     draw_stack(&mut sheet, &report.rows);
     sheet.finish()
 }
@@ -61,11 +61,11 @@ fn figure(bytes: u64, width: f64) -> String {
     }
 }
 
-fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
+fn draw_stack(sheet: &mut ChartSheet, rows: &[ReportRow]) {
     // Bands that nobody has are left out: no shards, no input; no workers, no ring.
     let is_there = |(_, _, bytes): &Band| rows.iter().any(|row| bytes(row) > 0);
     let bands: Vec<Band> = BANDS.into_iter().filter(is_there).collect();
-    let whole = |row: &Row| bands.iter().map(|(_, _, b)| mib(b(row))).sum::<f64>();
+    let whole = |row: &ReportRow| bands.iter().map(|(_, _, b)| mib(b(row))).sum::<f64>();
     let most = rows.iter().map(whole).fold(1.0, f64::max) * 1.1;
     let top = sheet.y + 16.0;
     let bottom = top + STACK;
@@ -88,14 +88,14 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
         let words = figure(row.memory_bytes, column);
         sheet.text(
             "over bold",
-            Anchor::Middle,
+            TextAnchor::Middle,
             (middle, y(below) - 7.0),
             &words,
         );
     }
     sheet.line("axis", (LEFT, bottom), (RIGHT, bottom));
     sheet.y = bottom + LINE;
-    let mut line = |name: &str, class: &'static str, text: &dyn Fn(&Row) -> String| {
+    let mut line = |name: &str, class: &'static str, text: &dyn Fn(&ReportRow) -> String| {
         let (at, weight) = match class {
             "" => (MARGIN, "bold"),
             _ => (MARGIN + 20.0, ""),
@@ -104,10 +104,10 @@ fn draw_stack(sheet: &mut Sheet, rows: &[Row]) {
             sheet.swatch(class, (MARGIN, sheet.y - 11.0));
         }
         let y = sheet.y;
-        sheet.text(weight, Anchor::Start, (at, y), name);
+        sheet.text(weight, TextAnchor::Start, (at, y), name);
         for (i, row) in rows.iter().enumerate() {
             let middle = LEFT + column * (i as f64 + 0.5);
-            sheet.text(weight, Anchor::Middle, (middle, y), &text(row));
+            sheet.text(weight, TextAnchor::Middle, (middle, y), &text(row));
         }
         sheet.y += LINE;
     };

@@ -14,9 +14,9 @@ use clap::Parser;
 use featherload::{Error, LoaderReport, Result};
 
 use super::args::RssArgs;
-use super::messages::{Message, Ready, Status};
+use super::messages::{ChildMessage, ChildStatus, ReadyMessage};
 use crate::scene::RaysArgs;
-use crate::setup::Setup;
+use crate::setup::RunSetup;
 use crate::{consumer, index, output};
 
 /// The hidden sub-command of a measured consumer. Its arguments: the number of
@@ -37,7 +37,7 @@ pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             // When this fails too, the parent is gone.
-            let _ = tell(&Message::Failed {
+            let _ = tell(&ChildMessage::Failed {
                 is_usage: e.is_usage(),
                 what: consumer::suggest_policy(e).to_string(),
             });
@@ -46,7 +46,7 @@ pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn tell(message: &Message) -> Result<()> {
+fn tell(message: &ChildMessage) -> Result<()> {
     output::line(&output::json_text(message)?)
 }
 
@@ -61,7 +61,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     let own_name = OsString::from("rss");
     let args = RssArgs::try_parse_from(std::iter::once(own_name).chain(args))
         .map_err(|e| Error::config(e.to_string()))?;
-    let setup = Setup::new(&args.loader, &args.source)?;
+    let setup = RunSetup::new(&args.loader, &args.source)?;
     let source = setup.options.data()?;
     let epochs = args.epochs.unwrap_or(u64::MAX);
     let builder = setup.builder(source)?;
@@ -70,7 +70,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     if args.num_workers.0.first() == Some(&workers) {
         index::print_skipped(loader.scan_report());
     }
-    tell(&Message::Ready(Ready {
+    tell(&ChildMessage::Ready(ReadyMessage {
         samples: loader.index().len(),
         ring_bytes: loader.report()?.ring_bytes,
         scan: serde_json::to_value(loader.scan_report())
@@ -94,7 +94,7 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
         progress.tell_loader(loader.report()?)?;
         // Each epoch but the first waits for a line.
         if args.epochs.is_some() {
-            tell(&Message::EpochOver(progress.status.epochs - 1))?;
+            tell(&ChildMessage::EpochOver(progress.status.epochs - 1))?;
             // The sender ends with this process.
             let _ = go_on.recv();
         }
@@ -117,13 +117,13 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
         }
         let report = rays.report()?;
         if progress.told.is_none() {
-            tell(&Message::Ready(Ready {
+            tell(&ChildMessage::Ready(ReadyMessage {
                 samples: report.images,
                 ring_bytes: report.ring_bytes,
                 scan: serde_json::Value::Null,
             }))?;
         }
-        progress.tell(Status {
+        progress.tell(ChildStatus {
             coordinator: report.coordinator,
             workers: report.workers,
             rows_by_worker: report.work.rows_by_worker,
@@ -155,16 +155,16 @@ fn read_input() -> Result<Receiver<()>> {
 /// How far this process is, and when it last told it.
 struct Progress {
     told: Option<Instant>,
-    status: Status,
+    status: ChildStatus,
 }
 
 impl Progress {
     fn new() -> Self {
         Self {
             told: None,
-            status: Status {
+            status: ChildStatus {
                 consumer: std::process::id() as i32,
-                ..Status::default()
+                ..ChildStatus::default()
             },
         }
     }
@@ -174,7 +174,7 @@ impl Progress {
     }
 
     fn tell_loader(&mut self, report: LoaderReport) -> Result<()> {
-        self.tell(Status {
+        self.tell(ChildStatus {
             coordinator: report.coordinator,
             workers: report.workers.clone(),
             rows_by_worker: report.rows_by_worker.clone(),
@@ -183,8 +183,8 @@ impl Progress {
         })
     }
 
-    fn tell(&mut self, status: Status) -> Result<()> {
+    fn tell(&mut self, status: ChildStatus) -> Result<()> {
         self.told = Some(Instant::now());
-        tell(&Message::Status(status))
+        tell(&ChildMessage::Status(status))
     }
 }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 /// From the consumer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Message {
+pub enum ChildMessage {
     /// The pool runs.
-    Ready(Ready),
+    Ready(ReadyMessage),
     /// How far it is.
-    Status(Status),
+    Status(ChildStatus),
     /// Epoch `.0`, counted from 0, is over; the next begins when told to.
     EpochOver(u64),
     /// It ended with an error.
@@ -19,7 +19,7 @@ pub enum Message {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Ready {
+pub struct ReadyMessage {
     /// Samples of the data set.
     pub samples: u64,
     pub ring_bytes: u64,
@@ -28,7 +28,7 @@ pub struct Ready {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Status {
+pub struct ChildStatus {
     pub consumer: i32,
     pub coordinator: Option<i32>,
     pub workers: Vec<i32>,
@@ -41,7 +41,7 @@ pub struct Status {
     pub worker_deaths: u64,
 }
 
-impl Status {
+impl ChildStatus {
     /// The processes to sample.
     pub fn members(&self) -> Vec<PoolProcess> {
         let member = |role| move |pid| PoolProcess { role, pid };
@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn a_worker_that_lacks_rows_or_is_missing_is_waited_for() {
-        let status = |workers: &[i32], rows: &[u64]| Status {
+        let status = |workers: &[i32], rows: &[u64]| ChildStatus {
             consumer: 1,
             coordinator: Some(2),
             workers: workers.to_vec(),
             rows_by_worker: rows.to_vec(),
-            ..Status::default()
+            ..ChildStatus::default()
         };
         assert!(status(&[3, 4], &[20, 21]).every_worker_committed(20));
         assert!(!status(&[3, 4], &[20, 19]).every_worker_committed(20));
         assert!(!status(&[3], &[20, 20]).every_worker_committed(20));
-        let alone = Status {
+        let alone = ChildStatus {
             coordinator: None,
             ..status(&[], &[20])
         };

@@ -18,30 +18,30 @@ mod watch;
 
 use std::time::Duration;
 
-use featherload::forecast::RunMemory;
 use featherload::measure::PageCache;
+use featherload::memory_plan::RunMemory;
 use featherload::{Error, Result};
 
 pub use self::args::RssArgs;
 pub use self::child::{CHILD_COMMAND, child};
-use self::messages::Ready;
-use self::report::{EpochMedian, Row, RssReport, growth_mib, own, without_ring};
+use self::messages::ReadyMessage;
+use self::report::{EpochMedian, ReportRow, RssReport, growth_mib, own, without_ring};
 pub use self::scene::measure_scene;
-use self::watch::{Watched, rows};
-use crate::outcome::Outcome;
-use crate::setup::Setup;
+use self::watch::{WatchedMemory, rows};
+use crate::outcome::CommandOutcome;
+use crate::setup::RunSetup;
 use crate::{interrupt, output};
 
-pub fn run(args: RssArgs) -> Result<Outcome> {
+pub fn run(args: RssArgs) -> Result<CommandOutcome> {
     let planned = check(&args)?;
     interrupt::end_the_run()?;
-    Outcome::or_interrupted(measure(&args, &planned))
+    CommandOutcome::or_interrupted(measure(&args, &planned))
 }
 
 /// What can be refused before minutes of measuring; and what each number of workers takes at
 /// most.
 fn check(args: &RssArgs) -> Result<Vec<RunMemory>> {
-    let setup = Setup::new(&args.loader, &args.source)?;
+    let setup = RunSetup::new(&args.loader, &args.source)?;
     let source = setup.options.data()?;
     setup.options.recipe()?;
     setup.warn();
@@ -58,9 +58,9 @@ fn check(args: &RssArgs) -> Result<Vec<RunMemory>> {
         .memory_with_workers(&args.num_workers.0)
 }
 
-fn measure(args: &RssArgs, planned: &[RunMemory]) -> Result<Outcome> {
-    let setup = Setup::new(&args.loader, &args.source)?;
-    let mut ready = Ready::default();
+fn measure(args: &RssArgs, planned: &[RunMemory]) -> Result<CommandOutcome> {
+    let setup = RunSetup::new(&args.loader, &args.source)?;
+    let mut ready = ReadyMessage::default();
     let pools = args.num_workers.0.iter().zip(planned);
     let rows = rows(pools, args.json, |(&workers, planned)| {
         let row;
@@ -87,12 +87,16 @@ fn measure(args: &RssArgs, planned: &[RunMemory]) -> Result<Outcome> {
     if let Some(file) = &args.svg {
         output::write_whole(file, chart::draw(&report).as_bytes())?;
     }
-    Ok(Outcome::of_check(report.broken_bounds.is_empty()))
+    Ok(CommandOutcome::of_check(report.broken_bounds.is_empty()))
 }
 
 /// One fresh pool in a fresh tree of processes.
-fn measure_pool(args: &RssArgs, workers: usize, planned: &RunMemory) -> Result<(Row, Ready)> {
-    let mut pool = Watched::start(workers, child::IMAGES)?;
+fn measure_pool(
+    args: &RssArgs,
+    workers: usize,
+    planned: &RunMemory,
+) -> Result<(ReportRow, ReadyMessage)> {
+    let mut pool = WatchedMemory::start(workers, child::IMAGES)?;
     let (steady, epochs) = match args.epochs {
         Some(epochs) => pool.epochs(epochs)?,
         None => {
@@ -119,7 +123,7 @@ fn measure_pool(args: &RssArgs, workers: usize, planned: &RunMemory) -> Result<(
         0 => 0,
         _ => total.pss_input_bytes,
     };
-    let row = Row {
+    let row = ReportRow {
         workers,
         planned_bytes: planned.total_bytes,
         measured_bytes: memory_bytes.saturating_sub(apart),

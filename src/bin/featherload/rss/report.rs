@@ -24,7 +24,7 @@ pub struct RssReport {
     pub seconds: Option<f64>,
     pub epochs: Option<u64>,
     /// One for each number of workers.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReportRow>,
     /// True when all rings have the same size (0 workers have none).
     pub ring_bytes_equal: bool,
     /// Of `pss_own_bytes`, least squares; none with fewer than two
@@ -38,7 +38,7 @@ pub struct RssReport {
 
 /// One number of workers.
 #[derive(Serialize)]
-pub struct Row {
+pub struct ReportRow {
     pub workers: usize,
     /// What all processes take at most, as `plan` has it.
     pub planned_bytes: u64,

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::child;
 use super::report::{own, slope_mib};
-use super::watch::{Watched, rows};
-use crate::outcome::Outcome;
+use super::watch::{WatchedMemory, rows};
+use crate::outcome::CommandOutcome;
 use crate::output::fields::beside;
 use crate::output::{line, mib};
 use crate::scene::RaysArgs;
@@ -49,12 +49,12 @@ struct SceneRow {
 }
 
 /// Measures the scene that `args` names.
-pub fn measure_scene(args: &RaysArgs) -> Result<Outcome> {
+pub fn measure_scene(args: &RaysArgs) -> Result<CommandOutcome> {
     interrupt::end_the_run()?;
-    Outcome::or_interrupted(measure(args))
+    CommandOutcome::or_interrupted(measure(args))
 }
 
-fn measure(args: &RaysArgs) -> Result<Outcome> {
+fn measure(args: &RaysArgs) -> Result<CommandOutcome> {
     let counts = args.rss.as_ref().map_or(&[][..], |counts| &counts.0);
     if counts.contains(&0) {
         return Err(Error::option(
@@ -63,7 +63,7 @@ fn measure(args: &RaysArgs) -> Result<Outcome> {
         ));
     }
     let rows = rows(counts.iter(), args.json, |&workers| {
-        let mut pool = Watched::start(workers, child::RAYS)?;
+        let mut pool = WatchedMemory::start(workers, child::RAYS)?;
         pool.warm_up()?;
         let steady = pool.steady(Duration::from_secs_f64(args.seconds))?.memory;
         let status = pool.status();
@@ -88,7 +88,7 @@ fn measure(args: &RaysArgs) -> Result<Outcome> {
         rows,
     };
     output::report(&report, args.json, SceneRss::print)?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 impl SceneRss {

@@ -3,7 +3,7 @@
 use featherload::Result;
 use featherload::measure::{ProcessMemory, ProcessRole, SteadyProcess};
 
-use super::report::{Row, RssReport};
+use super::report::{ReportRow, RssReport};
 use super::watch::WARM_ROWS;
 use crate::output::fields::{WIDTH, beside};
 use crate::output::{line, mib, mib_at_most};
@@ -182,7 +182,7 @@ fn print_processes(report: &RssReport) -> Result<()> {
     note("a worker is the median of its kind; the RSS of all counts shared pages again and again")
 }
 
-fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
+fn print_processes_of(row: &ReportRow, parts: &[Part]) -> Result<()> {
     for role in ProcessRole::ALL {
         let processes: Vec<&SteadyProcess> = row.steady.of_role(role).collect();
         let Some(first) = processes.first() else {
@@ -204,7 +204,7 @@ fn print_processes_of(row: &Row, parts: &[Part]) -> Result<()> {
     print_memory(row, "all", &row.steady.total, parts)
 }
 
-fn print_memory(row: &Row, name: &str, memory: &ProcessMemory, parts: &[Part]) -> Result<()> {
+fn print_memory(row: &ReportRow, name: &str, memory: &ProcessMemory, parts: &[Part]) -> Result<()> {
     let values: Vec<f64> = parts.iter().map(|(_, bytes)| mib(bytes(memory))).collect();
     line(&format!(
         "{:>7}  {name:<16}{}",

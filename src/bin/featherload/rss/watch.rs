@@ -8,10 +8,10 @@ use featherload::measure::{PoolProcess, ProcessMemory, SteadyMemory, TreeSample}
 use featherload::{Error, Result};
 
 use super::child::CHILD_COMMAND;
-use super::messages::{Message, Ready, Status};
+use super::messages::{ChildMessage, ChildStatus, ReadyMessage};
 use super::report::without_ring;
 use crate::line_process::LineProcess;
-use crate::{members, output};
+use crate::{output, pool_processes};
 
 /// Rows that every worker has committed when steady samples begin.
 pub const WARM_ROWS: u64 = 20;
@@ -32,18 +32,18 @@ const CLOSE_INTERVAL: Duration = Duration::from_millis(40);
 const END: Duration = Duration::from_secs(5);
 
 /// A consumer with its pool. Dropping it ends them and waits for their end.
-pub struct Watched {
+pub struct WatchedMemory {
     consumer: LineProcess,
     began: Instant,
-    ready: Option<Ready>,
-    status: Option<Status>,
+    ready: Option<ReadyMessage>,
+    status: Option<ChildStatus>,
     epoch_over: Option<u64>,
-    peak: Peak,
+    peak: MemoryPeak,
 }
 
 /// The largest figures of all samples, each by itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Peak {
+pub struct MemoryPeak {
     pub pss_bytes: u64,
     pub pss_without_ring_bytes: u64,
     /// When PSS was largest, since the start of the consumer.
@@ -51,7 +51,7 @@ pub struct Peak {
 }
 
 /// Steady samples, and when the last one was taken.
-pub struct Steady {
+pub struct MemoryAverage {
     pub memory: SteadyMemory,
     pub took: Duration,
 }
@@ -73,7 +73,7 @@ pub fn rows<N, R>(
     rows
 }
 
-impl Watched {
+impl WatchedMemory {
     /// Starts a consumer with `workers` workers, in the way that `how` names.
     pub fn start(workers: usize, how: &str) -> Result<Self> {
         // The arguments of `rss` mean the same to the child.
@@ -85,7 +85,7 @@ impl Watched {
             ready: None,
             status: None,
             epoch_over: None,
-            peak: Peak::default(),
+            peak: MemoryPeak::default(),
         })
     }
 
@@ -99,7 +99,7 @@ impl Watched {
     }
 
     /// Samples for `length`, and until there are enough.
-    pub fn steady(&mut self, length: Duration) -> Result<Steady> {
+    pub fn steady(&mut self, length: Duration) -> Result<MemoryAverage> {
         let began = Instant::now();
         let interval = (length / (SAMPLES as u32 + 5)).min(INTERVAL);
         let mut samples = Vec::new();
@@ -119,7 +119,7 @@ impl Watched {
                 )));
             }
         }
-        Ok(Steady {
+        Ok(MemoryAverage {
             memory: SteadyMemory::of(&samples),
             took: began.elapsed(),
         })
@@ -128,7 +128,7 @@ impl Watched {
     /// Samples through `epochs` epochs. The consumer waits at the end of each
     /// until there are enough samples of it. Steady are those behind the rows
     /// that every worker commits first.
-    pub fn epochs(&mut self, epochs: u64) -> Result<(Steady, Vec<SteadyMemory>)> {
+    pub fn epochs(&mut self, epochs: u64) -> Result<(MemoryAverage, Vec<SteadyMemory>)> {
         let began = Instant::now();
         let mut steady = Vec::new();
         let mut found = Vec::new();
@@ -162,22 +162,22 @@ impl Watched {
                 self.consumer.write("\n")?;
             }
         }
-        let steady = Steady {
+        let steady = MemoryAverage {
             memory: SteadyMemory::of(&steady),
             took: began.elapsed(),
         };
         Ok((steady, found))
     }
 
-    pub fn ready(&self) -> Ready {
+    pub fn ready(&self) -> ReadyMessage {
         self.ready.clone().unwrap_or_default()
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ChildStatus {
         self.status.clone().unwrap_or_default()
     }
 
-    pub fn peak(&self) -> Peak {
+    pub fn peak(&self) -> MemoryPeak {
         self.peak
     }
 
@@ -190,7 +190,7 @@ impl Watched {
         match &self.status {
             Some(status) => status.members(),
             // Its pool is made before it says who is there.
-            None => members::under(self.consumer.id()),
+            None => pool_processes::under(self.consumer.id()),
         }
     }
 
@@ -217,22 +217,22 @@ impl Watched {
         Ok(())
     }
 
-    fn take_in(&mut self, message: Message) -> Result<()> {
+    fn take_in(&mut self, message: ChildMessage) -> Result<()> {
         match message {
-            Message::Ready(ready) => self.ready = Some(ready),
-            Message::Status(status) => self.status = Some(status),
-            Message::EpochOver(epoch) => self.epoch_over = Some(epoch),
-            Message::Failed {
+            ChildMessage::Ready(ready) => self.ready = Some(ready),
+            ChildMessage::Status(status) => self.status = Some(status),
+            ChildMessage::EpochOver(epoch) => self.epoch_over = Some(epoch),
+            ChildMessage::Failed {
                 is_usage: true,
                 what,
             } => return Err(Error::config(what)),
-            Message::Failed { what, .. } => return Err(Error::worker(what)),
+            ChildMessage::Failed { what, .. } => return Err(Error::worker(what)),
         }
         Ok(())
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedMemory {
     fn drop(&mut self) {
         // While they can be told by whose children they are.
         let members = self.members();

@@ -7,7 +7,7 @@ use featherload::options::cli;
 use featherload::scene::{CameraCount, SceneOptions, SceneSplit, SceneSummary, scene_svg};
 use featherload::{Lens, Result, Scene};
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 
 /// Cameras that are listed for people; `--json` has all.
@@ -41,7 +41,12 @@ impl SceneArgs {
     }
 }
 
-pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) -> Result<Outcome> {
+pub fn run(
+    args: &SceneArgs,
+    src: &Path,
+    max_pixels: Option<u64>,
+    json: bool,
+) -> Result<CommandOutcome> {
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
@@ -57,13 +62,13 @@ pub fn run(args: &SceneArgs, src: &Path, max_pixels: Option<u64>, json: bool) ->
     let report = scene.report();
     if json {
         output::json(&report)?;
-        return Ok(Outcome::Done);
+        return Ok(CommandOutcome::Done);
     }
     let points = points.map(|points| points.xyz.len() as u64);
     for line in lines(&report, points) {
         output::line(&line)?;
     }
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 /// The report for people.

@@ -6,7 +6,7 @@ use featherload::scene::{SceneDeviceMemory, SceneMemoryPlan, SceneWorkerMemory};
 use featherload::{Error, Result, error};
 
 use crate::flags;
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output::{self, grouped, line, mib_at_most};
 
 /// Prints a forecast, and then why the run is refused, where it is. `slot` is what a slot of
@@ -19,11 +19,11 @@ pub fn print(
     (forecast, refusal): (SceneMemoryPlan, Option<Error>),
     slot: &[String; 2],
     json: bool,
-) -> Result<Outcome> {
+) -> Result<CommandOutcome> {
     output::plan(&forecast, refusal, json, |forecast| {
         print_text(scene, forecast, slot)
     })?;
-    Ok(Outcome::Done)
+    Ok(CommandOutcome::Done)
 }
 
 fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> Result<()> {

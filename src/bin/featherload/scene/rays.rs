@@ -7,9 +7,9 @@ use featherload::rays::{RayBatch, RayField, Rays};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::scene::rays_args::RaysArgs;
-use crate::scene::run::{self, RunTexts, Seen};
+use crate::scene::run::{self, RunCounters, RunTexts};
 use crate::scene::{plan, ray_drawing};
 use crate::{output, rss};
 
@@ -31,7 +31,7 @@ struct Rates {
     invalid: Option<u64>,
 }
 
-pub fn run(args: RaysArgs) -> Result<Outcome> {
+pub fn run(args: RaysArgs) -> Result<CommandOutcome> {
     let began = Instant::now();
     if args.rss.is_some() {
         return rss::measure_scene(&args);
@@ -42,10 +42,10 @@ pub fn run(args: RaysArgs) -> Result<Outcome> {
         let batches = ["batch", "batches"].map(|of| format!("{of} of {rays} rays"));
         return plan::print(args.scene(), forecast, &batches, args.json);
     }
-    Outcome::or_interrupted(draw(&args, began))
+    CommandOutcome::or_interrupted(draw(&args, began))
 }
 
-fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
+fn draw(args: &RaysArgs, began: Instant) -> Result<CommandOutcome> {
     if let Some(file) = &args.svg {
         output::check_text_writable("--svg", file)?;
     }
@@ -63,7 +63,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     };
     let (units, how) = (["step", "steps"], (&args.run, args.json));
     let run = run::measure(&mut rays, how, began, units, Rays::next_batch, see)?;
-    let rate = |seen: Seen| (run.now.parts - seen.parts) as f64 / run.since(seen);
+    let rate = |seen: RunCounters| (run.now.parts - seen.parts) as f64 / run.since(seen);
     let rates = Rates {
         rays: run.now.parts,
         rays_per_s: run.first.map(rate),
@@ -104,7 +104,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<Outcome> {
     };
     let outcome = run.report((args.scene(), args.json), &rates, &texts)?;
     // Last: a drawing that cannot be written loses no report.
-    let is_done = matches!(outcome, Outcome::Done);
+    let is_done = matches!(outcome, CommandOutcome::Done);
     if let Some(file) = args.svg.as_ref().filter(|_| is_done) {
         let mut batch = rays.next_batch()?;
         if batch.on_device().is_some() {

@@ -9,14 +9,14 @@ use featherload::scene::{SceneBatch, SceneKind, SceneReport, SceneRun};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::run_length::{is_measured, too_short};
 use crate::scene::args::SceneRunArgs;
 use crate::{interrupt, output};
 
 /// What was seen by some moment.
 #[derive(Clone, Copy)]
-pub struct Seen {
+pub struct RunCounters {
     at: Instant,
     pub steps: u64,
     /// Rays, or pixels.
@@ -26,11 +26,11 @@ pub struct Seen {
 /// What a run was seen to do.
 pub struct RunMeasurement<W> {
     /// At its end.
-    pub now: Seen,
+    pub now: RunCounters,
     /// The arrival of the first batch, where the run was long enough for a rate from then on.
-    pub first: Option<Seen>,
+    pub first: Option<RunCounters>,
     /// The same of the first batch after every image was decoded.
-    pub warm: Option<Seen>,
+    pub warm: Option<RunCounters>,
     pub too_short: Option<String>,
     pub first_ms: f64,
     /// When every image was decoded.
@@ -39,11 +39,11 @@ pub struct RunMeasurement<W> {
     cpu_s: f64,
     digest: Option<String>,
     pub run: SceneReport<W>,
-    outcome: Outcome,
+    outcome: CommandOutcome,
 }
 
 impl<W> RunMeasurement<W> {
-    pub fn since(&self, seen: Seen) -> f64 {
+    pub fn since(&self, seen: RunCounters) -> f64 {
         (self.now.at - seen.at).as_secs_f64()
     }
 }
@@ -65,7 +65,7 @@ pub fn measure<K: SceneKind>(
     let (mut first, mut decoded) = (None, None);
     let mut last = None;
     let mut signal = None;
-    let mut now = Seen {
+    let mut now = RunCounters {
         at: Instant::now(),
         steps: 0,
         parts: 0,
@@ -79,7 +79,7 @@ pub fn measure<K: SceneKind>(
             rows.wait()?;
         }
         let parts = see(&batch, hash.as_mut())?;
-        now = Seen {
+        now = RunCounters {
             at: Instant::now(),
             steps: now.steps + 1,
             parts: now.parts + parts,
@@ -106,15 +106,15 @@ pub fn measure<K: SceneKind>(
     let run = run.report()?;
     let pids = run.workers.iter().copied().chain(run.coordinator);
     let usage = TreeUsage::read(pids.chain([std::process::id() as i32]));
-    let since = |seen: Seen| (now.at - seen.at).as_secs_f64();
-    let is_long = |seen: &Seen| is_measured(now.steps - seen.steps + 1, ahead, since(*seen));
+    let since = |seen: RunCounters| (now.at - seen.at).as_secs_f64();
+    let is_long = |seen: &RunCounters| is_measured(now.steps - seen.steps + 1, ahead, since(*seen));
     let rated = first.filter(is_long);
     let too_short = rated.is_none().then(|| {
         let unit = unit[usize::from(now.steps != 1)];
         let seconds = first.map_or(0.0, since);
         too_short((now.steps, unit), seconds, ("--steps", args.steps))
     });
-    let ms = |seen: Seen| (seen.at - began).as_secs_f64() * 1e3;
+    let ms = |seen: RunCounters| (seen.at - began).as_secs_f64() * 1e3;
     Ok(RunMeasurement {
         now,
         first: rated,
@@ -126,7 +126,7 @@ pub fn measure<K: SceneKind>(
         cpu_s: usage.cpu_s,
         digest: hash.map(|hash| format!("{:032x}", hash.finish_128())),
         run,
-        outcome: signal.map_or(Outcome::Done, Outcome::Interrupted),
+        outcome: signal.map_or(CommandOutcome::Done, CommandOutcome::Interrupted),
     })
 }
 
@@ -166,7 +166,7 @@ impl<W: Serialize> RunMeasurement<W> {
         (scene, json): (&Path, bool),
         rates: &impl Serialize,
         texts: &RunTexts<'_>,
-    ) -> Result<Outcome> {
+    ) -> Result<CommandOutcome> {
         match json {
             true => output::json(&Report {
                 scene,

@@ -11,11 +11,11 @@ use featherload::views::{View, ViewField, Views, ViewsBuilder};
 use serde::Serialize;
 use twox_hash::XxHash3_128;
 
-use crate::outcome::Outcome;
+use crate::outcome::CommandOutcome;
 use crate::output;
 use crate::scene::args::SceneRunArgs;
 use crate::scene::plan;
-use crate::scene::run::{self, RunTexts, Seen};
+use crate::scene::run::{self, RunCounters, RunTexts};
 
 /// Show whole images of a scene, one a step. Reports images per second, start and memory.
 #[derive(Args)]
@@ -70,17 +70,17 @@ impl ViewsArgs {
     }
 }
 
-pub fn run(args: ViewsArgs) -> Result<Outcome> {
+pub fn run(args: ViewsArgs) -> Result<CommandOutcome> {
     let began = Instant::now();
     if args.plan {
         let forecast = args.builder()?.memory_plan_with_refusal()?;
         let views = ["view".to_owned(), "views".to_owned()];
         return plan::print(&args.scene, forecast, &views, args.json);
     }
-    Outcome::or_interrupted(show(&args, began))
+    CommandOutcome::or_interrupted(show(&args, began))
 }
 
-fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
+fn show(args: &ViewsArgs, began: Instant) -> Result<CommandOutcome> {
     let mut views = args.builder()?.build()?;
     let see = |view: &View, hash: Option<&mut XxHash3_128>| {
         if let Some(hash) = hash {
@@ -90,8 +90,8 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<Outcome> {
     };
     let (units, how) = (["view", "views"], (&args.run, args.json));
     let run = run::measure(&mut views, how, began, units, Views::next_view, see)?;
-    let rate = |seen: Seen| (run.now.steps - seen.steps) as f64 / run.since(seen);
-    let mpixels = |seen: Seen| (run.now.parts - seen.parts) as f64 / 1e6 / run.since(seen);
+    let rate = |seen: RunCounters| (run.now.steps - seen.steps) as f64 / run.since(seen);
+    let mpixels = |seen: RunCounters| (run.now.parts - seen.parts) as f64 / 1e6 / run.since(seen);
     let rates = Rates {
         views_per_s: run.first.map(rate),
         too_short: run.too_short.clone(),

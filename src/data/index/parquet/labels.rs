@@ -33,7 +33,7 @@ pub(super) enum FileLabels {
     None,
     Numbers(Vec<i64>),
     Fractions(Vec<f32>),
-    /// A number of [`ClassNames`] a row.
+    /// A number of [`ClassNumbering`] a row.
     Names(Vec<u32>),
 }
 

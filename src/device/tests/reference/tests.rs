@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use self::cases::{File, cases, side};
-use crate::cut::crop_row::CropStep;
+use crate::decode_plan::crop_row::CropStep;
 use crate::device::tests::reference::color_distance::apart;
 use crate::device::tests::reference::worker_rows::{
     PARTS, extent, filled, handed, handed_coded, random,

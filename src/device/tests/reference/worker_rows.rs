@@ -2,11 +2,11 @@
 //!
 //! For tests; a worker's code, without its process.
 
-use crate::cut::crop_row::{CropHeader, RowContents};
+use crate::decode_plan::crop_row::{CropHeader, RowContents};
 use crate::device::jpeg_part::PartLimits;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::order::PositionRandom;
 use crate::picture::PictureLimits;
-use crate::plan::PositionRandom;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{CropRowBytes, RowExtent, SampleProgram};
 

@@ -6,7 +6,7 @@
 use std::f64::consts::LN_2;
 use std::ops::Range;
 
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 use crate::recipe::MixOp;
 use crate::recipe::geometry::UniformSource;
 

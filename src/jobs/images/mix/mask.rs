@@ -12,7 +12,7 @@
 
 use crate::jobs::images::mix::draw::normals;
 use crate::jobs::images::mix::rows::RowShape;
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 use crate::recipe::MemoryLayout;
 use crate::recipe::geometry::UniformSource;
 

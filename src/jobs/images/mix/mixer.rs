@@ -11,7 +11,7 @@ use crate::jobs::images::mix::mask;
 use crate::jobs::images::mix::mask::MixMask;
 use crate::jobs::images::mix::rows;
 use crate::jobs::images::mix::rows::{MixElement, RowShape};
-use crate::plan::PositionRandom;
+use crate::order::PositionRandom;
 use crate::recipe::{DataType, MixOp, Mixing};
 
 /// Mixes batches, with buffers that stay.

@@ -9,8 +9,8 @@ use crate::jobs::images::mix::draw::{MixOperation, RowPartners, beta};
 use crate::jobs::images::mix::mask;
 use crate::jobs::images::mix::mask::MixMask;
 use crate::jobs::images::mix::{BatchMixer, RowShape, check_vectors, mixing_bytes, one_hot};
+use crate::order::{EpochPlan, OrderOptions, PositionRandom};
 use crate::pixels::rounding::{elements, numbers, step};
-use crate::plan::{EpochPlan, OrderOptions, PositionRandom};
 use crate::recipe::geometry::UniformSource;
 use crate::recipe::{DataType, MemoryLayout, MixChoice, MixOp, Mixing};
 

@@ -10,8 +10,8 @@ use proptest::test_runner::TestRunner;
 
 use crate::jobs::sample::moves_tests::recipes;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
+use crate::order::PositionRandom;
 use crate::picture::{PictureLimits, npy};
-use crate::plan::PositionRandom;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{
     CenterCrop, ColorOrder, DataType, Decode, MemoryLayout, Pad, Padding, RandomHorizontalFlip,

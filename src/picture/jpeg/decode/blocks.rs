@@ -23,7 +23,7 @@ pub(super) struct PairTarget {
     pub(super) pitch: usize,
 }
 
-/// Of each place in zigzag order, counted from 1, its place in a [`Pair`], for the first and the
+/// Of each place in zigzag order, counted from 1, its place in a [`BlockPair`], for the first and the
 /// second block. From 129 on once more, for the end of the block; all others lie in the last rows.
 pub(super) type PairPlaces = [[u8; 512]; 2];
 

@@ -2,11 +2,11 @@
 //!
 //! | table | indexed by | an entry stands for |
 //! |---|---|---|
-//! | [`Dc`] | 9 bits | a code and the length of its difference |
-//! | [`Ac::pairs`] | 10 bits | up to two coefficients and the end of the block |
-//! | [`Ac::lengths`] | 11 bits | as many symbols as the bits hold, without values |
+//! | [`DcTable`] | 9 bits | a code and the length of its difference |
+//! | [`AcTable::pairs`] | 10 bits | up to two coefficients and the end of the block |
+//! | [`AcTable::lengths`] | 11 bits | as many symbols as the bits hold, without values |
 //!
-//! Codes that are longer than the index are found by their 16 bits ([`Codes::long`]).
+//! Codes that are longer than the index are found by their 16 bits ([`CodesByLength::long`]).
 
 use super::request::DecodeRefusal;
 
@@ -49,12 +49,12 @@ impl HuffmanSpec {
         (&self.counts, &self.symbols)
     }
 
-    /// Whether [`Dc::set`] takes it.
+    /// Whether [`DcTable::set`] takes it.
     pub(super) fn is_dc(&self) -> bool {
         self.is_code() && self.symbols().all(|(_, size)| size <= 15)
     }
 
-    /// Whether [`Ac::set`] takes it.
+    /// Whether [`AcTable::set`] takes it.
     pub(super) fn is_ac(&self) -> bool {
         self.is_code() && self.symbols().all(|symbol| symbol != (1, 0xF0))
     }
@@ -216,13 +216,13 @@ pub(super) const END: u64 = 128;
 pub(super) const END_ALONE: u64 = 256;
 const BY_HAND: u64 = 400;
 
-/// The same in [`Ac::lengths`].
+/// The same in [`AcTable::lengths`].
 const LENGTH_BY_HAND: u16 = 255 << 8;
 
 /// The table of AC coefficients.
 #[derive(Debug, Clone)]
 pub(super) struct AcTable {
-    /// See [`Entry`].
+    /// See [`PairEntry`].
     pub(super) pairs: [PairEntry; 1 << PAIR_BITS],
     /// Bits that are taken; from bit 8 coefficients to go, with [`END`] for the end of the block;
     /// 255 = by hand.
@@ -249,7 +249,7 @@ impl Default for AcTable {
     }
 }
 
-/// An entry of [`Ac::pairs`]: up to two coefficients, of which the first has its value in the
+/// An entry of [`AcTable::pairs`]: up to two coefficients, of which the first has its value in the
 /// entry, and the last takes it from the stream.
 ///
 /// | bits | what |

@@ -1,13 +1,13 @@
 //! JPEG in Rust: the windows of pictures that crops need, with the bytes of libjpeg-turbo 3.1 at
 //! its default settings ("islow" transforms, fancy upsampling).
 //!
-//! [`Decoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
+//! [`WindowDecoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
 //! all components. It refuses the rest, and all that looks damaged, and leaves anything in the
-//! output then. [`Decoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
+//! output then. [`WindowDecoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
 //!
 //! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data of the only scan
 //! after the last row that is needed. Knows nothing of limits: what it takes is known from the
-//! header and the window's rows of blocks ([`Decoder::bytes`]), and a decode allocates nothing
+//! header and the window's rows of blocks ([`WindowDecoder::bytes`]), and a decode allocates nothing
 //! once that is there, but words.
 //!
 //! - `job`: what is asked for, and why it is refused.

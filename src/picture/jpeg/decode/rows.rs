@@ -16,7 +16,7 @@ pub(super) struct OutputRows<'a> {
     pub(super) window: JpegWindow,
     /// The next row, counted in the picture.
     pub(super) next: usize,
-    /// Where enlarged rows stand, one for each component: [`Rows::spare`] bytes.
+    /// Where enlarged rows stand, one for each component: [`OutputRows::spare`] bytes.
     pub(super) spare: &'a mut [u8],
 }
 

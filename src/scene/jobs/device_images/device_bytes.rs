@@ -39,7 +39,7 @@ pub(crate) struct SceneDeviceBytes {
 impl SceneDeviceBytes {
     /// Of images that lie there in the store, `scene` bytes that are there from the beginning,
     /// batches of `batch` bytes each. `lower` are the options that make batches smaller.
-    /// Whether it fits says [`DeviceBytes::refusal`].
+    /// Whether it fits says [`SceneDeviceBytes::refusal`].
     pub(crate) fn new(
         images: impl Iterator<Item = Range<u64>>,
         scene: u64,

@@ -19,11 +19,11 @@ use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::pool::filled_batch::{FilledBatch, RowMemory};
 use crate::pool::pool_report::PoolReport;
 use crate::pool::row_filler::RowFiller;
+use crate::scene::image_store::{ImageStore, StoreBacking};
 use crate::scene::jobs::device_images::device_bytes::SceneDeviceBytes;
 use crate::scene::jobs::device_images::pending_images::{PendingImages, PendingState};
 use crate::scene::jobs::device_images::spec::{DeviceImagesSpec, HEAD, coded_bytes};
 use crate::scene::jobs::shared::spec::untag_fault;
-use crate::scene::store::{ImageStore, StoreBacking};
 use crate::sys::clock::RunningClock;
 use crate::sys::shared_memory::SharedMemory;
 

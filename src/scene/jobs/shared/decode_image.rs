@@ -9,10 +9,10 @@ use crate::error::{FaultKind, Result, SampleFault};
 use crate::jobs::open_shards::AccessPattern;
 use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
+use crate::order::PositionRandom;
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
 use crate::picture::{AlphaPolicy, FileFormat, depth, grow};
-use crate::plan::PositionRandom;
 use crate::pool::worker::meter::StageMeter;
 use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
 use crate::scene::jobs::shared::program::{DecodeTarget, is_opaque, of_image};
@@ -99,7 +99,7 @@ impl SceneDecoder {
 
     /// Writes the coded picture of an image whose pixels are those of its file, for a device that
     /// decodes within `limits`: how many bytes. None where the device does not take the file:
-    /// [`PixelMaker::make`] has the verdict.
+    /// [`SceneDecoder::make`] has the verdict.
     pub(super) fn write_coded(
         &mut self,
         (index, frames): (&Index, &StoredFrames),

@@ -12,7 +12,7 @@ use crate::camera::Camera;
 use crate::error::{Error, Result};
 use crate::scene::data::{Pose, RollingShutter};
 use crate::scene::draw::mask_words;
-use crate::scene::store::StoreLayout;
+use crate::scene::image_store::StoreLayout;
 use crate::sys::sealed_bytes::SealedBytes;
 
 /// All images of a run, in the order in which they are counted.

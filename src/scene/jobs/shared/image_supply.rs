@@ -12,10 +12,10 @@ use crate::error::{Error, Result, SampleFault};
 use crate::jobs::sample;
 use crate::jobs::sample_input::InputMode;
 use crate::pool::worker::meter::StageMeter;
+use crate::scene::image_store::{ImageStore, StoreBacking, WaitMode};
 use crate::scene::jobs::shared::decode_image::SceneDecoder;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::spec::{DESCRIPTORS, StoreSpec, tag_fault};
-use crate::scene::store::{ImageStore, StoreBacking, WaitMode};
 
 /// A store, and how its images are decoded.
 pub(crate) struct ImageSupply {
@@ -102,7 +102,7 @@ impl ImageSupply {
     /// took.
     ///
     /// # Errors
-    /// As [`Supply::see_to`].
+    /// As [`ImageSupply::see_to`].
     pub(crate) fn ensure_image(
         &mut self,
         image: u32,

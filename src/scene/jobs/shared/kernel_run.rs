@@ -12,9 +12,9 @@ use crate::device::cuda::{CudaContext, SceneStage};
 use crate::device::scene_launch::PixelPlace;
 use crate::device::{DeviceMemory, DeviceRows};
 use crate::error::Result;
+use crate::scene::image_store::ImageStore;
 use crate::scene::jobs::device_images::image_uploads::{AHEAD, DeviceImages, DeviceRun};
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
-use crate::scene::store::ImageStore;
 
 /// What a kind of run knows of its steps: its kernel, and which images they need.
 pub(crate) trait KernelSteps: Debug {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::data::index::Index;
 use crate::error::SampleFault;
 use crate::picture::{BackgroundColor, PictureLimits};
+use crate::scene::image_store::{ImageStore, StoreBacking};
 use crate::scene::jobs::shared::frames::SealedFrames;
-use crate::scene::store::{ImageStore, StoreBacking};
 
 /// A part of the spec of each job that works on a store.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

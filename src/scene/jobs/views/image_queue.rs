@@ -102,7 +102,7 @@ impl ImageQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Rank;
+    use crate::order::Rank;
 
     fn queue(shuffles: bool, rank: u32, world: u32, step: u64) -> ImageQueue {
         let order = ViewOrder::new(20, 3, shuffles, Rank::new(rank, world)).unwrap();

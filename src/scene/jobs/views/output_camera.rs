@@ -5,10 +5,10 @@
 
 use crate::camera::{Camera, Lens, UndistortedCamera};
 use crate::error::Result;
+use crate::scene::image_store::StoreLayout;
 use crate::scene::jobs::shared::frames::{DEPTH_BYTES, StoredFrames};
 use crate::scene::jobs::views::fields::ViewLayout;
 use crate::scene::jobs::views::spec::ViewFormat;
-use crate::scene::store::StoreLayout;
 
 /// How the images of a run are shown.
 #[derive(Debug)]

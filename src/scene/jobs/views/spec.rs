@@ -10,9 +10,9 @@ use crate::error::Result;
 use crate::pool::job::JobRequest;
 use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::ViewOrder;
+use crate::scene::image_store::ImageStore;
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
-use crate::scene::store::ImageStore;
 
 /// By this name it is ordered.
 pub(crate) const NAME: &str = "views";

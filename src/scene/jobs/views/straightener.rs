@@ -10,8 +10,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use crate::camera::{Camera, UndistortedCamera};
 use crate::error::{FaultKind, Result, SampleFault};
 use crate::pixels::remap::SourcePoint;
+use crate::scene::image_store::{ImageStore, StoreBacking, WaitMode};
 use crate::scene::jobs::views::output_camera::MapPlaces;
-use crate::scene::store::{ImageStore, StoreBacking, WaitMode};
 
 /// Where pixels come from, row by row.
 #[derive(Debug)]

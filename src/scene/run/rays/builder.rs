@@ -2,7 +2,7 @@
 //!
 //! In the consumer. Never in here: what is done with them (`kind`).
 
-use crate::plan::Rank;
+use crate::order::Rank;
 use crate::scene::draw::RaySampler;
 use crate::scene::run::SceneBuilder;
 use crate::scene::run::rays::kind::RayKind;
@@ -18,7 +18,7 @@ impl SceneBuilder<RayKind> {
     /// Images that join at each step, when nobody says another number.
     pub const DEFAULT_JOINING: u32 = RayKindOptions::DEFAULT_JOINING;
 
-    /// How rays are spread over the images. Default [`RaySampler::Uniform`].
+    /// How rays are spread over the images. Default [`RaySampler::UniformSource`].
     pub fn sampler(mut self, sampler: RaySampler) -> Self {
         self.kind.sampler = sampler;
         self

@@ -3,7 +3,7 @@
 //! In the consumer.
 
 use crate::error::{Error, Result};
-use crate::plan::Rank;
+use crate::order::Rank;
 use crate::scene::draw::RaySampler;
 
 /// See the module.

@@ -2,7 +2,7 @@
 //!
 //! In the consumer. Never in here: what is done with them (`kind`).
 
-use crate::plan::Rank;
+use crate::order::Rank;
 use crate::scene::run::SceneBuilder;
 use crate::scene::run::views::kind::ViewKind;
 

@@ -16,6 +16,7 @@ use crate::pool::job::JobRequest;
 use crate::pool::pool_report::PoolReport;
 use crate::pool::worker::meter::JobStage;
 use crate::scene::draw::ViewOrder;
+use crate::scene::image_store::{ImageStore, StoreBacking, StoreLayout};
 use crate::scene::jobs::device_images::image_uploads::DeviceRun;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::kernel_run::KernelRun;
@@ -35,7 +36,6 @@ use crate::scene::run::views::state::ViewsState;
 use crate::scene::run::{
     RunOptions, RunSizes, SceneFacts, SceneInputs, SceneKind, SplitFrames, decode_seconds, seconds,
 };
-use crate::scene::store::{ImageStore, StoreBacking, StoreLayout};
 
 /// Views: what a run of them keeps.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! In the consumer.
 
-use crate::plan::Rank;
+use crate::order::Rank;
 
 /// See the module.
 #[derive(Debug)]

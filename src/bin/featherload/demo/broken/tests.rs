@@ -6,7 +6,7 @@ use featherload::{Loader, OnError, Recipe, Source};
 
 use super::*;
 use crate::demo::tests::{args, digest, files};
-use crate::demo::{DemoArgs, Kind, write};
+use crate::demo::{DemoArgs, DemoKind, write};
 
 fn broken_args(dir: &Path) -> DemoArgs {
     DemoArgs {
@@ -21,7 +21,7 @@ fn listed() -> Vec<BrokenFile> {
 
 #[test]
 fn the_pictures_are_the_same_with_and_without() {
-    for kind in [Kind::Photos, Kind::Mixed] {
+    for kind in [DemoKind::Photos, DemoKind::Mixed] {
         let (plain, broken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let with = |args: DemoArgs| DemoArgs { kind, ..args };
         write(&with(args(plain.path()))).unwrap();

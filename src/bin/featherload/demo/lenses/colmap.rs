@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 use featherload::{Camera, Lens};
 
-use super::sets::Set;
+use super::sets::LensSet;
 
 /// The files of a model, by their names. All frames have one camera.
-pub(super) fn text(set: &Set, names: &[String]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn text(set: &LensSet, names: &[String]) -> Vec<(&'static str, Vec<u8>)> {
     let mut cameras = String::from("# CAMERA_ID, MODEL, WIDTH, HEIGHT, PARAMS[]\n");
     if let Some(view) = set.views.first() {
         let Camera { width, height, .. } = view.camera;
@@ -40,7 +40,7 @@ pub(super) fn text(set: &Set, names: &[String]) -> Vec<(&'static str, Vec<u8>)> 
 }
 
 /// As [`text`], in the binary form.
-pub(super) fn binary(set: &Set, names: &[String]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn binary(set: &LensSet, names: &[String]) -> Vec<(&'static str, Vec<u8>)> {
     let one = 1u32.to_le_bytes();
     let mut cameras = 1u64.to_le_bytes().to_vec();
     if let Some(view) = set.views.first() {

@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{in_threads, make_file};
 use super::manifest;
-use sets::{Form, Set};
-use texture::Room;
+use sets::{ImageEncoding, LensSet};
+use texture::TexturedRoom;
 
 /// Rises when any file's bytes change.
 const FORMAT: u32 = 2;
@@ -38,7 +38,7 @@ const FORMAT: u32 = 2;
 struct Manifest {
     format: u32,
     seed: u64,
-    room: Room,
+    room: TexturedRoom,
     scenes: Vec<Described>,
 }
 
@@ -67,7 +67,7 @@ struct Described {
 
 /// What stands in the folder now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Summary {
+pub(super) struct LensSceneSummary {
     #[serde(serialize_with = "crate::output::lossy")]
     dir: PathBuf,
     seed: u64,
@@ -79,7 +79,7 @@ pub(super) struct Summary {
     scenes: Vec<Described>,
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for LensSceneSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -102,8 +102,8 @@ impl fmt::Display for Summary {
 }
 
 /// Makes the scenes, or what is missing of them.
-pub(super) fn write(dir: &Path, seed: u64) -> Result<Summary> {
-    let room = Room::new(seed);
+pub(super) fn write(dir: &Path, seed: u64) -> Result<LensSceneSummary> {
+    let room = TexturedRoom::new(seed);
     let sets = sets::all(seed);
     let scenes: Vec<Described> = sets.iter().map(described).collect();
     let wanted = Manifest {
@@ -132,7 +132,7 @@ pub(super) fn write(dir: &Path, seed: u64) -> Result<Summary> {
             made.add(&make_file(&path, || Ok(bytes))?);
         }
     }
-    Ok(Summary {
+    Ok(LensSceneSummary {
         dir: dir.to_owned(),
         seed,
         images: images.len(),
@@ -142,7 +142,7 @@ pub(super) fn write(dir: &Path, seed: u64) -> Result<Summary> {
     })
 }
 
-fn described(set: &Set) -> Described {
+fn described(set: &LensSet) -> Described {
     Described {
         path: set.name.into(),
         model: set.model.into(),
@@ -153,7 +153,7 @@ fn described(set: &Set) -> Described {
     }
 }
 
-fn folders(set: &Set) -> Vec<&'static str> {
+fn folders(set: &LensSet) -> Vec<&'static str> {
     let mut all = vec!["images"];
     if set.views.iter().any(|view| view.mask.is_some()) {
         all.push("masks");
@@ -161,22 +161,22 @@ fn folders(set: &Set) -> Vec<&'static str> {
     if set.depths {
         all.push("depths");
     }
-    if set.form != Form::Transforms {
+    if set.form != ImageEncoding::Transforms {
         all.push("sparse/0");
     }
     all
 }
 
 /// The files that say which cameras and poses a scene has.
-fn model(set: &Set) -> Vec<(String, Vec<u8>)> {
+fn model(set: &LensSet) -> Vec<(String, Vec<u8>)> {
     let names: Vec<String> = (0..set.views.len()).map(pictures::name).collect();
     let files = match set.form {
-        Form::Transforms => {
+        ImageEncoding::Transforms => {
             let text = transforms::text(set, &names);
             return vec![("transforms.json".into(), text.into_bytes())];
         }
-        Form::ColmapText => colmap::text(set, &names),
-        Form::ColmapBinary => colmap::binary(set, &names),
+        ImageEncoding::ColmapText => colmap::text(set, &names),
+        ImageEncoding::ColmapBinary => colmap::binary(set, &names),
     };
     let below = files.into_iter();
     below

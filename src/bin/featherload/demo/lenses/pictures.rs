@@ -6,10 +6,10 @@ use std::path::Path;
 use featherload::{Camera, Result};
 use image::ExtendedColorType;
 
-use super::super::encode::{self, Chroma, Jpeg, png_of};
-use super::super::files::{Made, make_file};
-use super::sets::{Coding, Set};
-use super::texture::Room;
+use super::super::encode::{self, ChromaSampling, JpegOptions, png_of};
+use super::super::files::{DemoFile, make_file};
+use super::sets::{Coding, LensSet};
+use super::texture::TexturedRoom;
 
 /// What the files of a view are called, without an extension.
 pub(super) fn name(number: usize) -> String {
@@ -17,7 +17,12 @@ pub(super) fn name(number: usize) -> String {
 }
 
 /// Writes what is missing of view `number`.
-pub(super) fn make(dir: &Path, set: &Set, number: usize, room: &Room) -> Result<Made> {
+pub(super) fn make(
+    dir: &Path,
+    set: &LensSet,
+    number: usize,
+    room: &TexturedRoom,
+) -> Result<DemoFile> {
     let view = &set.views[number];
     let Camera { width, height, .. } = view.camera;
     let shown = view.show(room, set.form.depth_unit());
@@ -33,7 +38,7 @@ pub(super) fn make(dir: &Path, set: &Set, number: usize, room: &Room) -> Result<
         }
         Coding::Jpeg => {
             let size = |side: u32| u16::try_from(side).map_err(io::Error::other);
-            let form = encode::Coding::Jpeg(Jpeg::Baseline(Chroma::Full));
+            let form = encode::JpegCoding::Jpeg(JpegOptions::Baseline(ChromaSampling::Full));
             form.encode(size(width)?, size(height)?, shown.rgb.clone(), 95)
         }
     })?;

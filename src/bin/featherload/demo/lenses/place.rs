@@ -5,7 +5,7 @@
 
 /// From the camera to the world.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct CameraPlace {
     /// Of length 1, w first.
     quaternion: [f64; 4],
     centre: [f64; 3],
@@ -13,7 +13,7 @@ pub(super) struct Place {
 
 /// How far a camera gets while an image is taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Motion {
+pub(super) struct CameraMotion {
     /// The world's, of length 1.
     pub(super) axis: [f64; 3],
     /// Radians about it.
@@ -25,7 +25,7 @@ pub(super) struct Motion {
 /// A camera that looks along the world's x, upright.
 const FORWARD: [f64; 4] = [0.5, -0.5, 0.5, -0.5];
 
-impl Place {
+impl CameraPlace {
     /// A camera that looks along x, rolled, then pitched, then turned by `yaw`; radians.
     pub(super) fn new(centre: [f64; 3], [yaw, pitch, roll]: [f64; 3]) -> Self {
         let rolled = times(about([1.0, 0.0, 0.0], roll), FORWARD);
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// After a part of a motion, in which it turns and moves evenly.
-    pub(super) fn moved(&self, motion: &Motion, part: f64) -> Self {
+    pub(super) fn moved(&self, motion: &CameraMotion, part: f64) -> Self {
         let turn = about(motion.axis, part * motion.angle);
         Self {
             quaternion: times(turn, self.quaternion),
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_camera_that_is_not_turned_looks_along_x_upright() {
-        let place = Place::new([1.0, 2.0, 3.0], [0.0; 3]);
+        let place = CameraPlace::new([1.0, 2.0, 3.0], [0.0; 3]);
         close(place.direction([0.0, 0.0, 1.0]), [1.0, 0.0, 0.0]);
         close(place.direction([1.0, 0.0, 0.0]), [0.0, -1.0, 0.0]);
         close(place.point([0.0, 1.0, 0.0]), [1.0, 2.0, 2.0]);
@@ -136,23 +136,23 @@ mod tests {
 
     #[test]
     fn angles_turn_left_down_and_clockwise() {
-        let looks = |angles| Place::new([0.0; 3], angles).direction([0.0, 0.0, 1.0]);
+        let looks = |angles| CameraPlace::new([0.0; 3], angles).direction([0.0, 0.0, 1.0]);
         let half = std::f64::consts::FRAC_PI_2;
         close(looks([half, 0.0, 0.0]), [0.0, 1.0, 0.0]);
         close(looks([0.0, half, 0.0]), [0.0, 0.0, -1.0]);
-        let right = Place::new([0.0; 3], [0.0, 0.0, half]).direction([1.0, 0.0, 0.0]);
+        let right = CameraPlace::new([0.0; 3], [0.0, 0.0, half]).direction([1.0, 0.0, 0.0]);
         close(right, [0.0, 0.0, -1.0]);
     }
 
     #[test]
     fn a_motion_turns_about_the_worlds_axis_and_goes_straight() {
         let half = std::f64::consts::FRAC_PI_2;
-        let motion = Motion {
+        let motion = CameraMotion {
             axis: [0.0, 0.0, 1.0],
             angle: 2.0 * half,
             way: [4.0, 0.0, -2.0],
         };
-        let start = Place::new([1.0, 2.0, 3.0], [0.0; 3]);
+        let start = CameraPlace::new([1.0, 2.0, 3.0], [0.0; 3]);
         close(start.moved(&motion, 0.25).point([0.0; 3]), [2.0, 2.0, 2.5]);
         let looks = |part| start.moved(&motion, part).direction([0.0, 0.0, 1.0]);
         close(looks(0.0), [1.0, 0.0, 0.0]);
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn colmaps_pose_is_the_way_back() {
-        let place = Place::new([0.3, -0.2, 0.7], [0.9, -0.2, 0.1]);
+        let place = CameraPlace::new([0.3, -0.2, 0.7], [0.9, -0.2, 0.1]);
         let (quaternion, translation) = place.colmap();
-        let back = Place {
+        let back = CameraPlace {
             quaternion,
             centre: translation,
         };

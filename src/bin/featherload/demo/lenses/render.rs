@@ -5,18 +5,18 @@
 use featherload::Camera;
 use featherload::camera::CameraOptics;
 
-use super::place::{Motion, Place};
-use super::texture::Room;
+use super::place::{CameraMotion, CameraPlace};
+use super::texture::TexturedRoom;
 
 /// One image of the room.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct View {
+pub(super) struct RenderView {
     pub(super) camera: Camera,
     /// With a shutter, where it begins.
-    pub(super) place: Place,
-    pub(super) shutter: Option<Shutter>,
+    pub(super) place: CameraPlace,
+    pub(super) shutter: Option<ShutterMotion>,
     pub(super) time: Option<f64>,
-    pub(super) mask: Option<Mask>,
+    pub(super) mask: Option<MaskPixels>,
     /// Pixels whose centres are farther from the image's middle have the colour [`BEYOND`].
     pub(super) crop_radius: Option<f64>,
 }
@@ -25,9 +25,9 @@ pub(super) struct View {
 /// part of the motion: `timing[0] + timing[1] u + timing[2] v`. instant-ngp's fourth
 /// number, blur, is left out: no single ray has the colour of a blurred pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Shutter {
+pub(super) struct ShutterMotion {
     pub(super) timing: [f64; 3],
-    pub(super) motion: Motion,
+    pub(super) motion: CameraMotion,
 }
 
 /// Magenta, which no wall has: their levels are 8 to 248.
@@ -35,7 +35,7 @@ const BEYOND: [u8; 3] = [255, 0, 255];
 
 /// Which pixels count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mask {
+pub(super) enum MaskPixels {
     Empty,
     /// The one in the last row and the first column but one.
     Pixel,
@@ -47,19 +47,19 @@ pub(super) enum Mask {
 
 /// What a view shows, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct RenderedImage {
     /// 3 bytes a pixel; black where the lens has no ray.
     pub(super) rgb: Vec<u8>,
     /// In the given unit; 0 where the lens has no ray, and beyond the crop radius.
     pub(super) depth: Vec<u16>,
 }
 
-impl View {
+impl RenderView {
     /// Depths are in lengths of the camera's ray, whose z is 1 for perspective lenses
     /// and whose length is 1 for others: along the camera's axis, or along the ray.
-    pub(super) fn show(&self, room: &Room, depth_unit: f64) -> Shown {
+    pub(super) fn show(&self, room: &TexturedRoom, depth_unit: f64) -> RenderedImage {
         let optics = CameraOptics::new(&self.camera);
-        let mut shown = Shown {
+        let mut shown = RenderedImage {
             rgb: Vec::new(),
             depth: Vec::new(),
         };
@@ -88,13 +88,13 @@ impl View {
         let mask = self.mask?;
         let Camera { width, height, .. } = self.camera;
         let counts = |row: u32, col: u32| match mask {
-            Mask::Empty => false,
-            Mask::Pixel => (row, col) == (height - 1, 1),
-            Mask::Partial => {
+            MaskPixels::Empty => false,
+            MaskPixels::Pixel => (row, col) == (height - 1, 1),
+            MaskPixels::Partial => {
                 let (x, y) = (col.abs_diff(width / 2), row.abs_diff(height / 3));
                 col > 3 && x * x + y * y > width * height / 16
             }
-            Mask::Board => (row + col).is_multiple_of(2),
+            MaskPixels::Board => (row + col).is_multiple_of(2),
         };
         let levels = self.pixels().map(|(row, col)| match counts(row, col) {
             true => 255,
@@ -112,8 +112,8 @@ impl View {
     }
 
     /// Where the camera is when it sees the image point (x, y).
-    fn place_at(&self, x: f64, y: f64) -> Place {
-        let Some(Shutter { timing, motion }) = &self.shutter else {
+    fn place_at(&self, x: f64, y: f64) -> CameraPlace {
+        let Some(ShutterMotion { timing, motion }) = &self.shutter else {
             return self.place;
         };
         let (u, v) = (

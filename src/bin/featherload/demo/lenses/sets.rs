@@ -7,34 +7,34 @@ use std::f64::consts::TAU;
 
 use featherload::{Camera, Lens};
 
-use super::super::random::{Stream, hash};
-use super::place::{Motion, Place};
-use super::render::{Mask, Shutter, View};
+use super::super::random::{RandomStream, hash};
+use super::place::{CameraMotion, CameraPlace};
+use super::render::{MaskPixels, RenderView, ShutterMotion};
 
 /// A folder that is a scene.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Set {
+pub(super) struct LensSet {
     pub(super) name: &'static str,
     /// The camera model, as the scene's file names it.
     pub(super) model: &'static str,
     pub(super) what: &'static str,
-    pub(super) form: Form,
+    pub(super) form: ImageEncoding,
     pub(super) coding: Coding,
     /// Whether there is a depth beside every image.
     pub(super) depths: bool,
-    pub(super) views: Vec<View>,
+    pub(super) views: Vec<RenderView>,
 }
 
 /// How cameras and poses are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ImageEncoding {
     /// nerfstudio's `transforms.json`.
     Transforms,
     ColmapText,
     ColmapBinary,
 }
 
-impl Form {
+impl ImageEncoding {
     /// What a level of a depth means: `transforms.json` says it, COLMAP's models cannot.
     pub(super) fn depth_unit(self) -> f64 {
         match self {
@@ -77,7 +77,7 @@ const HEIGHT: u32 = 47;
 const VIEWS: u32 = 6;
 
 /// All scenes, in the order in which they are printed.
-pub(super) fn all(seed: u64) -> Vec<Set> {
+pub(super) fn all(seed: u64) -> Vec<LensSet> {
     let mut sets = models();
     sets.extend(others());
     for (number, set) in (0..).zip(&mut sets) {
@@ -87,8 +87,8 @@ pub(super) fn all(seed: u64) -> Vec<Set> {
 }
 
 /// A scene for each camera model.
-fn models() -> Vec<Set> {
-    let of = |name, model, form, depths, camera, what| Set {
+fn models() -> Vec<LensSet> {
+    let of = |name, model, form, depths, camera, what| LensSet {
         name,
         model,
         what,
@@ -97,7 +97,11 @@ fn models() -> Vec<Set> {
         depths,
         views: vec![view(camera); VIEWS as usize],
     };
-    let (json, text, binary) = (Form::Transforms, Form::ColmapText, Form::ColmapBinary);
+    let (json, text, binary) = (
+        ImageEncoding::Transforms,
+        ImageEncoding::ColmapText,
+        ImageEncoding::ColmapBinary,
+    );
     let (pinhole, fov) = (Lens::Pinhole, Lens::Fov { omega: 0.95 });
     let sphere = Lens::Equirectangular;
     #[rustfmt::skip] // A scene, and what is printed of it.
@@ -127,12 +131,12 @@ fn models() -> Vec<Set> {
 }
 
 /// A scene for each thing that a scene may have.
-fn others() -> Vec<Set> {
-    let of = |name, model, coding, depths, views, what| Set {
+fn others() -> Vec<LensSet> {
+    let of = |name, model, coding, depths, views, what| LensSet {
         name,
         model,
         what,
-        form: Form::Transforms,
+        form: ImageEncoding::Transforms,
         coding,
         depths,
         views,
@@ -149,29 +153,29 @@ fn others() -> Vec<Set> {
     });
     let masked = [
         None,
-        Some(Mask::Pixel),
-        Some(Mask::Empty),
-        Some(Mask::Partial),
+        Some(MaskPixels::Pixel),
+        Some(MaskPixels::Empty),
+        Some(MaskPixels::Partial),
         None,
-        Some(Mask::Board),
+        Some(MaskPixels::Board),
     ];
-    let masked = masked.map(|mask| View {
+    let masked = masked.map(|mask| RenderView {
         mask,
         ..view(brown())
     });
-    let timed = (0..VIEWS).map(|number| View {
+    let timed = (0..VIEWS).map(|number| RenderView {
         time: Some(f64::from(number) / f64::from(VIEWS - 1)),
         ..view(brown())
     });
-    let rolling = TIMINGS.map(|timing| View {
-        shutter: timing.map(|timing| Shutter {
+    let rolling = TIMINGS.map(|timing| RenderView {
+        shutter: timing.map(|timing| ShutterMotion {
             timing,
             motion: MOTION,
         }),
         ..view(brown())
     });
     // The disc is cut at the top and at the bottom.
-    let cropped = View {
+    let cropped = RenderView {
         crop_radius: Some(24.8),
         ..view(odd([34.0, 33.5], FISHEYE))
     };
@@ -198,22 +202,22 @@ fn others() -> Vec<Set> {
 }
 
 /// On a ring around the middle, looking outwards and about.
-fn stand(views: &mut [View], key: u64) {
-    let mut s = Stream::new(key);
+fn stand(views: &mut [RenderView], key: u64) {
+    let mut s = RandomStream::new(key);
     let count = views.len() as f64;
     for (number, view) in (0..).zip(views) {
         let angle = TAU * f64::from(number) / count;
         let (sine, cosine) = libm::sincos(angle);
         let mut about = |most: f32| f64::from(s.between(-most, most));
         let centre = [0.7 * cosine, 0.6 * sine, about(0.4)];
-        view.place = Place::new(centre, [angle + about(0.5), about(0.4), about(0.3)]);
+        view.place = CameraPlace::new(centre, [angle + about(0.5), about(0.4), about(0.3)]);
     }
 }
 
-fn view(camera: Camera) -> View {
-    View {
+fn view(camera: Camera) -> RenderView {
+    RenderView {
         camera,
-        place: Place::new([0.0; 3], [0.0; 3]),
+        place: CameraPlace::new([0.0; 3], [0.0; 3]),
         shutter: None,
         time: None,
         mask: None,
@@ -258,7 +262,7 @@ const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
     Some([0.5, 0.0, 0.0]),
 ];
 /// What the camera does meanwhile.
-const MOTION: Motion = Motion {
+const MOTION: CameraMotion = CameraMotion {
     axis: [0.48, 0.6, 0.64],
     angle: 0.5,
     way: [0.3, -0.25, 0.2],

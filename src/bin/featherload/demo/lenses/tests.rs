@@ -76,7 +76,7 @@ fn every_scene_is_read_as_it_was_made() {
 
 #[test]
 fn each_row_of_a_rolling_shutter_is_seen_from_where_the_camera_is_then() {
-    let room = Room::new(0);
+    let room = TexturedRoom::new(0);
     let set = sets::all(0)
         .into_iter()
         .find(|set| set.name == "rolling-shutter");
@@ -86,7 +86,7 @@ fn each_row_of_a_rolling_shutter_is_seen_from_where_the_camera_is_then() {
     let (shown, row_bytes) = (view.show(&room, 1.0).rgb, 3 * view.camera.width as usize);
     for row in [0, 1, 20, 46] {
         let time = (row as f64 + 0.5) / f64::from(view.camera.height);
-        let still = render::View {
+        let still = render::RenderView {
             place: view.place.moved(&shutter.motion, time),
             shutter: None,
             ..view
@@ -105,7 +105,7 @@ fn each_row_of_a_rolling_shutter_is_seen_from_where_the_camera_is_then() {
 
 #[test]
 fn some_lenses_leave_corners_without_rays_and_none_leaves_the_middle() {
-    let room = Room::new(0);
+    let room = TexturedRoom::new(0);
     for set in sets::all(0) {
         let view = &set.views[0];
         let shown = view.show(&room, set.form.depth_unit());

@@ -15,11 +15,11 @@ const MIDDLE: f64 = 127.5;
 /// All that fixes the colour and the distance that a ray finds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Room {
+pub(super) struct TexturedRoom {
     /// Half of each side. The middle is the origin, z is up.
     pub(super) half: [f64; 3],
     /// Of red, green and blue.
-    pub(super) waves: [Wave; 3],
+    pub(super) waves: [TextureWave; 3],
     /// How far the waves move in one unit of time, radians.
     pub(super) drift: f64,
 }
@@ -27,13 +27,13 @@ pub(super) struct Room {
 /// A level is `127.5 + 120 sin(turns . point + phase + drift * time)`, rounded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wave {
+pub(super) struct TextureWave {
     /// Radians for a unit of length along each axis.
     pub(super) turns: [f64; 3],
     pub(super) phase: f64,
 }
 
-impl Room {
+impl TexturedRoom {
     pub(super) fn new(seed: u64) -> Self {
         // No two lie in a plane with an axis, so that on every wall two of them have
         // slopes in different directions.
@@ -44,7 +44,7 @@ impl Room {
             waves: turns.map(|turns| {
                 channel += 1;
                 let phase = 6.0 * f64::from(unit(hash(seed, channel)));
-                Wave { turns, phase }
+                TextureWave { turns, phase }
             }),
             drift: 1.7,
         }
@@ -61,7 +61,7 @@ impl Room {
 
     pub(super) fn color(&self, [x, y, z]: [f64; 3], time: f64) -> [u8; 3] {
         [0, 1, 2].map(|channel| {
-            let Wave { turns, phase } = &self.waves[channel];
+            let TextureWave { turns, phase } = &self.waves[channel];
             let [a, b, c] = turns;
             let at = a * x + b * y + c * z + phase + self.drift * time;
             (MIDDLE + SWING * libm::sin(at) + 0.5) as u8
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_ray_ends_at_the_first_wall() {
-        let room = Room::new(0);
+        let room = TexturedRoom::new(0);
         let [x, y, z] = room.half;
         assert_eq!(room.reach([0.0; 3], [1.0, 0.0, 0.0]), x);
         assert_eq!(
@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn colours_are_never_black_and_change_with_place_time_and_seed() {
-        let room = Room::new(0);
+        let room = TexturedRoom::new(0);
         let color = room.color([3.1, 0.2, -0.4], 0.0);
         assert!(color.iter().all(|level| *level >= 7));
         assert_ne!(color, room.color([3.1, 0.3, -0.4], 0.0));
         assert_ne!(color, room.color([3.1, 0.2, -0.4], 0.1));
-        assert_ne!(color, Room::new(1).color([3.1, 0.2, -0.4], 0.0));
+        assert_ne!(color, TexturedRoom::new(1).color([3.1, 0.2, -0.4], 0.0));
     }
 }

@@ -6,12 +6,12 @@
 use featherload::{Camera, Lens};
 use serde_json::{Map, Value, json};
 
-use super::render::View;
-use super::sets::Set;
+use super::render::RenderView;
+use super::sets::LensSet;
 
 /// The file. Intrinsics stand at the top where all frames share them, else in the frames.
 /// A rolling shutter's timing stands at the top, and in the frames that have another one.
-pub(super) fn text(set: &Set, names: &[String]) -> String {
+pub(super) fn text(set: &LensSet, names: &[String]) -> String {
     let shared = set.views.first().map(|view| view.camera);
     let shared = shared.filter(|camera| set.views.iter().all(|view| view.camera == *camera));
     let mut top = shared.as_ref().map_or_else(Map::new, intrinsics);
@@ -65,7 +65,7 @@ pub(super) fn text(set: &Set, names: &[String]) -> String {
 }
 
 /// With instant-ngp's fourth number, the blur.
-fn timing_of(view: &View) -> Option<[f64; 4]> {
+fn timing_of(view: &RenderView) -> Option<[f64; 4]> {
     let [begin, by_u, by_v] = view.shutter?.timing;
     Some([begin, by_u, by_v, 0.0])
 }

@@ -9,15 +9,15 @@ use featherload::{DataType, DecodeMode, Loader, MemoryLayout, Recipe, RowStatus,
 use image::{ColorType, DynamicImage, ImageFormat};
 
 use super::*;
-use crate::demo::picture::Picture;
+use crate::demo::picture::DemoPicture;
 use crate::demo::tests::{args, digest, files};
-use crate::demo::{Kind, scene, write};
+use crate::demo::{DemoKind, scene, write};
 
 const SIDE: u16 = 96;
 
 /// The picture of each form, in one size.
-fn picture(form: &'static Form) -> Picture {
-    Picture {
+fn picture(form: &'static FileEncoding) -> DemoPicture {
+    DemoPicture {
         form: Some(form.name),
         coding: form.coding,
         width: 150,
@@ -32,12 +32,12 @@ fn painted() -> Vec<u8> {
     scene::paint(150, 100, 5, 6)
 }
 
-fn named(name: &str) -> &'static Form {
+fn named(name: &str) -> &'static FileEncoding {
     FORMS.iter().find(|f| f.name == name).unwrap()
 }
 
 /// What `image` makes of the bytes, whatever the name.
-fn decoded(form: &'static Form) -> DynamicImage {
+fn decoded(form: &'static FileEncoding) -> DynamicImage {
     image::load_from_memory(&picture(form).encode().unwrap()).unwrap()
 }
 
@@ -96,7 +96,7 @@ fn each_form_comes_once_in_a_cycle_and_in_many_classes() {
         .collect();
     assert!(classes.len() > 5, "{classes:?}");
     let orientations = FORMS.iter().filter_map(|f| match f.coding {
-        Coding::Jpeg(Jpeg::Turned(n)) => Some(n),
+        JpegCoding::Jpeg(JpegOptions::Turned(n)) => Some(n),
         _ => None,
     });
     assert!(orientations.eq(2..=8));
@@ -105,9 +105,9 @@ fn each_form_comes_once_in_a_cycle_and_in_many_classes() {
 #[test]
 fn sizes_go_from_tiny_to_4k() {
     let sizes: Vec<_> = (0..370)
-        .map(|i| Picture::new(Kind::Mixed, 1, i, 0))
+        .map(|i| DemoPicture::new(DemoKind::Mixed, 1, i, 0))
         .collect();
-    let long = |m: &Picture| m.width.max(m.height);
+    let long = |m: &DemoPicture| m.width.max(m.height);
     assert!(
         sizes
             .iter()
@@ -123,7 +123,7 @@ fn sizes_go_from_tiny_to_4k() {
 fn the_bytes_are_pinned() {
     let dir = tempfile::tempdir().unwrap();
     let mut args = args(dir.path());
-    (args.kind, args.images) = (Kind::Mixed, FORMS.len() as u32);
+    (args.kind, args.images) = (DemoKind::Mixed, FORMS.len() as u32);
     let summary = write(&args).unwrap();
     assert_eq!(summary.written, args.images);
     let digest = digest(&files(dir.path()));
@@ -174,9 +174,9 @@ fn content_is_what_the_form_says_whatever_the_name() {
         let bytes = picture(form).encode().unwrap();
         let format = image::guess_format(&bytes).unwrap();
         let expected = match form.coding {
-            Coding::Jpeg(_) => ImageFormat::Jpeg,
-            Coding::Png(_) => ImageFormat::Png,
-            Coding::Lossless(_) => ImageFormat::from_path(form.name).unwrap(),
+            JpegCoding::Jpeg(_) => ImageFormat::Jpeg,
+            JpegCoding::Png(_) => ImageFormat::Png,
+            JpegCoding::Lossless(_) => ImageFormat::from_path(form.name).unwrap(),
         };
         assert_eq!(format, expected, "{}", form.name);
     }
@@ -221,7 +221,11 @@ fn alpha_goes_from_clear_to_opaque() {
 #[test]
 fn every_jpeg_is_loaded_as_the_picture_that_was_painted() {
     let dir = tempfile::tempdir().unwrap();
-    let forms = || FORMS.iter().filter(|f| matches!(f.coding, Coding::Jpeg(_)));
+    let forms = || {
+        FORMS
+            .iter()
+            .filter(|f| matches!(f.coding, JpegCoding::Jpeg(_)))
+    };
     for form in forms() {
         fs::write(dir.path().join(form.name), picture(form).encode().unwrap()).unwrap();
     }
@@ -230,7 +234,7 @@ fn every_jpeg_is_loaded_as_the_picture_that_was_painted() {
     let upright = &rows["444.jpg"];
     for form in forms() {
         let row = &rows[form.name];
-        if form.coding == Coding::Jpeg(Jpeg::Grey) {
+        if form.coding == JpegCoding::Jpeg(JpegOptions::Grey) {
             assert!(row.chunks(3).all(|p| p[0] == p[1] && p[1] == p[2]));
             continue;
         }

@@ -2,7 +2,7 @@
 //! that a worker hands over.
 
 use super::*;
-use crate::cut::crop_row::{CROP_HEADER_CODED, CropHeader};
+use crate::decode_plan::crop_row::{CROP_HEADER_CODED, CropHeader};
 use crate::device::jpeg_part::PartLimits;
 use crate::device::tests::reference::cpu_resize::resized;
 use crate::device::tests::reference::worker_rows::{PARTS, handed_coded};

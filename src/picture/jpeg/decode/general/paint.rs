@@ -134,7 +134,7 @@ impl PaintTarget<'_> {
                 };
                 entropy.decode(source, scan, &mut decoded)?;
                 // A scan of all components names them in the frame's order: the header's reader
-                // takes no other (`Markers::scan`).
+                // takes no other (`MarkerState::scan`).
                 for (of, block) in self.plan.blocks().iter().zip(&blocks) {
                     let plane = self.plan.plane(of.component);
                     let place = (mcu * plane.h + of.x, mcu_row * plane.v + of.y);

@@ -3,7 +3,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | [`Header`] | taps, precision, order |
+//! | [`ResizeHeader`] | taps, precision, order |
 //! | 4 an output pixel across, then down | the first input pixel |
 //! | 2 a tap of each output pixel across, then down | coefficients, tap by tap |
 //! | up to a multiple of 16 | zeros |

@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | [`Header`] | size, window, components, tables |
+//! | [`CodedRowHeader`] | size, window, components, tables |
 //! | 4 a segment | where it ends in the coded data, bytes |
 //! | up to a multiple of 16 | zeros |
 //! | coded data | without stuffed bytes and markers; zeros up to a multiple of 16 |

@@ -7,7 +7,7 @@ use super::super::kernels::DecodeKernels;
 use super::forms::{Avx2, Sse41, forms};
 use super::{filters, reduced, transform};
 
-/// The methods of `Kernels` for a form: each calls a function of the same arguments, compiled
+/// The methods of `DecodeKernels` for a form: each calls a function of the same arguments, compiled
 /// for these features.
 macro_rules! kernels {
     ($form:ident, $features:literal, $($(#[$inline:meta])* $name:ident(

@@ -36,7 +36,7 @@ impl Avx2Token {
         has.then_some(Self(()))
     }
 
-    /// `Scan::run`, compiled for these features.
+    /// `ScanEncoder::run`, compiled for these features.
     pub(super) fn run(self, scan: ScanEncoder<'_>, out: &mut ByteOutput<'_>) {
         // SAFETY: `self` is made by `detect` alone, which found each of these features.
         unsafe { run(self, scan, out) }

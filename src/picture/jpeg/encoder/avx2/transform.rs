@@ -99,7 +99,7 @@ fn pass<const BITS: i32>(s: [__m256i; 8]) -> [__m256i; 8] {
     ]
 }
 
-/// `Quantizer::divide` of a row.
+/// `BlockQuantizer::divide` of a row.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn divide(value: __m256i, q: &BlockQuantizer, row: usize) -> __m256i {

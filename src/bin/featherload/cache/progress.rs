@@ -1,0 +1,250 @@
+//! How far a build is, on stderr: a bar on a terminal, elsewhere a line now and
+//! then; for programs a JSON object a line.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use featherload::cache::{BuildPhase, BuildProgress};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::output::{self, grouped, time};
+
+/// Between two lines where there is no bar.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Between two JSON objects of a phase.
+const OBJECTS: Duration = Duration::from_millis(200);
+
+/// Who reads what is told.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressForm {
+    /// A person.
+    Text,
+    /// A program.
+    Json,
+}
+
+/// What was told of a build.
+pub struct ProgressPrinter {
+    bar: ProgressBar,
+    pace: Option<Pace>,
+    form: ProgressForm,
+    /// When the last JSON object was told.
+    object: Option<Instant>,
+}
+
+/// How fast a phase is.
+#[derive(Clone, Copy)]
+struct Pace {
+    phase: BuildPhase,
+    /// When it began, and what was done then: by earlier calls.
+    since: Instant,
+    from: u64,
+    /// When the next line is due.
+    next: Instant,
+}
+
+impl ProgressPrinter {
+    /// With `shown` a bar, where there is a terminal.
+    pub fn new(shown: bool, form: ProgressForm) -> Self {
+        Self {
+            bar: output::progress(0, output::WITH_MESSAGE, shown && form == ProgressForm::Text),
+            pace: None,
+            form,
+            object: None,
+        }
+    }
+
+    pub fn tell(&mut self, progress: &BuildProgress<'_>) {
+        let now = Instant::now();
+        let begins = self.pace.is_none_or(|p| p.phase != progress.phase);
+        let pace = Pace::at(self.pace, progress.phase, progress.done, now);
+        if self.form == ProgressForm::Json {
+            self.pace = Some(pace);
+            self.tell_program(progress, begins, now);
+            return;
+        }
+        if begins {
+            self.bar.set_length(progress.samples);
+        }
+        self.bar.set_position(progress.done);
+        let written = match progress.phase {
+            BuildPhase::Writing => Some(progress.bytes),
+            _ => None,
+        };
+        let words = pace.words(progress.done, progress.samples, written, now);
+        let words = format!("{}{words}", part(progress));
+        let (pace, is_due) = pace.is_due(now);
+        self.pace = Some(pace);
+        if is_due && self.bar.is_hidden() {
+            output::complain(&words);
+        }
+        self.bar.set_message(words);
+    }
+
+    /// An object at a phase's begin, at its end, and now and then between.
+    fn tell_program(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
+        let due = self.object.is_none_or(|last| now - last >= OBJECTS);
+        if !due && !begins && progress.done < progress.samples {
+            return;
+        }
+        self.object = Some(now);
+        let object = json!({ "progress": {
+            "phase": match progress.phase {
+                BuildPhase::Checking => "checking",
+                BuildPhase::Fetching => "fetching",
+                BuildPhase::ReadingHeaders => "reading headers",
+                BuildPhase::Sending => "sending",
+                _ => "writing",
+            },
+            "done": progress.done,
+            "samples": progress.samples,
+            "bytes": progress.bytes,
+            "needed_bytes": progress.needed_bytes,
+            "shards": progress.shards,
+            "shards_up": progress.shards_up,
+            "share": progress.share,
+        }});
+        output::complain_json(&object);
+    }
+
+    /// Prints other lines, which no bar stands in.
+    pub fn beside(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Pace {
+    fn at(before: Option<Self>, phase: BuildPhase, done: u64, now: Instant) -> Self {
+        match before {
+            Some(pace) if pace.phase == phase => pace,
+            before => Self {
+                phase,
+                since: now,
+                from: done,
+                next: before.map_or(now + PAUSE, |pace| pace.next),
+            },
+        }
+    }
+
+    /// Whether a line is due.
+    fn is_due(self, now: Instant) -> (Self, bool) {
+        if now < self.next {
+            return (self, false);
+        }
+        let later = Self {
+            next: now + PAUSE,
+            ..self
+        };
+        (later, true)
+    }
+
+    /// How far it is, how fast, how large what is written, and the time that is left. Those
+    /// of earlier calls are no part of the rate.
+    fn words(&self, done: u64, samples: u64, written: Option<u64>, now: Instant) -> String {
+        let mut words = format!(
+            "{}{} of {} samples",
+            what(self.phase),
+            grouped(done),
+            grouped(samples)
+        );
+        let rate = done.saturating_sub(self.from) as f64 / (now - self.since).as_secs_f64();
+        let has_rate = rate.is_finite() && rate > 0.0;
+        if has_rate {
+            words += &format!(", {}/s", grouped(rate.round() as u64));
+        }
+        if let Some(bytes) = written {
+            words += &format!(", {}", output::size(bytes));
+        }
+        // How many of the samples are there is not known before.
+        if has_rate && self.phase != BuildPhase::Checking {
+            let left = (samples - done.min(samples)) as f64 / rate;
+            words += &format!(", {} left", time(left));
+        }
+        words
+    }
+}
+
+/// Which part of the cache is made, where it is made in parts.
+pub fn part(progress: &BuildProgress<'_>) -> String {
+    progress.share.map_or_else(String::new, |(number, of)| {
+        format!("part {} of {of}: ", number + 1)
+    })
+}
+
+fn what(phase: BuildPhase) -> &'static str {
+    match phase {
+        BuildPhase::Checking => "checking what is there: ",
+        BuildPhase::Fetching => "fetching shards: ",
+        BuildPhase::ReadingHeaders => "reading headers: ",
+        BuildPhase::Sending => "waiting for the store: ",
+        _ => "",
+    }
+}
+
+/// Fields that a cache does not have, in words; none where there are none.
+pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
+    let said = |(name, samples): (&String, &u64)| match samples {
+        1 => format!("{name} in 1 sample"),
+        n => format!("{name} in {} samples", grouped(*n)),
+    };
+    let said: Vec<_> = fields.iter().map(said).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_comes_each_half_a_minute_and_says_how_long_it_takes() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let gib = 3 << 30;
+        let pace = Pace::at(None, BuildPhase::Writing, 60_000, begin);
+        let (pace, due) = pace.is_due(at(29));
+        assert!(!due);
+        let (pace, due) = pace.is_due(at(30));
+        assert!(due);
+        let line = pace.words(123_000, 1_281_167, Some(gib), at(30));
+        assert_eq!(
+            line,
+            "123,000 of 1,281,167 samples, 2,100/s, 3,072 MiB, 10 min left"
+        );
+        assert!(!pace.is_due(at(59)).1);
+        let (pace, due) = pace.is_due(at(60));
+        assert!(due);
+        let line = pace.words(1_281_000, 1_281_167, Some(16 * gib), at(60));
+        assert!(line.ends_with("/s, 48.0 GiB, 1 s left"), "{line}");
+        // With the bar in front of it.
+        assert!(line.len() + 11 <= 80, "{line}");
+
+        // Another phase has a pace of its own, and the same clock for lines.
+        let pace = Pace::at(Some(pace), BuildPhase::ReadingHeaders, 0, at(70));
+        assert!(!pace.is_due(at(89)).1);
+        let (pace, due) = pace.is_due(at(90));
+        assert!(due);
+        let due = "reading headers: 10 of 100 samples, 1/s, 3 min left";
+        assert_eq!(pace.words(10, 100, None, at(90)), due);
+        let pace = Pace::at(Some(pace), BuildPhase::Checking, 0, at(100));
+        assert!(pace.is_due(at(200)).1);
+        let line = pace.words(0, 100, None, at(200));
+        assert_eq!(line, "checking what is there: 0 of 100 samples");
+        let line = pace.words(1000, 2000, None, at(200));
+        assert!(line.ends_with("1,000 of 2,000 samples, 10/s"), "{line}");
+    }
+
+    #[test]
+    fn fields_are_named_with_their_numbers() {
+        assert_eq!(fields(&BTreeMap::new()), None);
+        let two = BTreeMap::from([("txt".to_owned(), 1_234_567), ("seg.png".to_owned(), 1)]);
+        let said = fields(&two).unwrap();
+        assert_eq!(said, "seg.png in 1 sample, txt in 1,234,567 samples");
+    }
+}

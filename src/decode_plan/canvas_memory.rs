@@ -1,0 +1,452 @@
+//! The memory that steps on pixels take, from sizes alone: what a worker checks
+//! before it begins on a sample, and what `plan` prints.
+//!
+//! Follows what `recipe::effect` says of each step on the buffers of `pixels/canvas` and
+//! `pixels/resample`: two of `u8`
+//! and two of `f32`, of which steps that cannot work in place read one and write
+//! the other; rows of a blur; what AugMix keeps and sums; rows and tables of a resize, in either type. Each
+//! keeps the size of the largest that it held, so a sample takes the sum of the
+//! maxima. All sums saturate: sizes come from files.
+
+use crate::decode_plan::folded_steps::FoldedSteps;
+use crate::error::{FaultKind, SampleFault};
+use crate::recipe::PixelPlacement;
+use crate::recipe::Size;
+use crate::recipe::Step;
+use crate::recipe::buffer_effect::{BufferEffect, CopyShape, FloatScratch};
+use crate::recipe::weights::{AxisGeometry, ResizeFilter};
+
+/// Bytes of a pixel.
+pub(crate) const RGB8: u64 = 3;
+pub(crate) const RGB32: u64 = 12;
+pub(crate) const RGB64: u64 = 24;
+/// Rows of floats are padded to four.
+const PADDED: u64 = 16;
+
+/// One buffer, or buffers that grow together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CanvasBuffer {
+    Bytes(bool),
+    Floats(bool),
+    Blur,
+    /// AugMix's picture and its sum.
+    Kept,
+    Sum,
+    /// Of a resize, of floats or not.
+    Ring(bool),
+    Line(bool),
+    Across(bool),
+    Down(bool),
+}
+
+impl CanvasBuffer {
+    const ALL: usize = 15;
+    /// Those of pictures stand first.
+    #[cfg(test)]
+    const OF_PICTURES: usize = 7;
+
+    fn index(self) -> usize {
+        match self {
+            Self::Bytes(other) => usize::from(other),
+            Self::Floats(other) => 2 + usize::from(other),
+            Self::Blur => 4,
+            Self::Kept => 5,
+            Self::Sum => 6,
+            Self::Ring(floats) => 7 + usize::from(floats),
+            Self::Line(floats) => 9 + usize::from(floats),
+            Self::Across(floats) => 11 + usize::from(floats),
+            Self::Down(floats) => 13 + usize::from(floats),
+        }
+    }
+}
+
+/// Bytes of each buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct CanvasBufferBytes([u64; CanvasBuffer::ALL]);
+
+impl CanvasBufferBytes {
+    pub(crate) fn raise(&mut self, buffer: CanvasBuffer, bytes: u64) {
+        let held = &mut self.0[buffer.index()];
+        *held = (*held).max(bytes);
+    }
+
+    /// Each as large as the larger of both.
+    pub(crate) fn raise_all(&mut self, other: &Self) {
+        for (held, other) in self.0.iter_mut().zip(other.0) {
+            *held = (*held).max(other);
+        }
+    }
+
+    /// The rows and tables of a resize.
+    pub(crate) fn resize(&mut self, x: AxisGeometry, y: AxisGeometry, floats: bool) {
+        let window = ResizeMemory::of(x, y, if floats { PADDED } else { RGB8 });
+        self.raise(CanvasBuffer::Ring(floats), window.ring);
+        self.raise(CanvasBuffer::Line(floats), window.line);
+        self.raise(CanvasBuffer::Across(floats), window.across);
+        self.raise(CanvasBuffer::Down(floats), window.down);
+    }
+
+    /// Those of one sample.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What all pictures but the decoder's take, without a resize's.
+    #[cfg(test)]
+    pub(crate) fn of_pictures(&self) -> u64 {
+        self.0[..CanvasBuffer::OF_PICTURES].iter().sum()
+    }
+}
+
+/// What the buffers held so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CanvasMemory {
+    /// Width and height of the picture as it is stored.
+    size: (u32, u32),
+    placement: PixelPlacement,
+    /// In `f32`, by now.
+    floats: bool,
+    buffers: CanvasBufferBytes,
+    /// The first of its two is in use.
+    first: [bool; 2],
+    /// Bytes of the first that are the decoder's.
+    adopted: u64,
+    /// A resize that cannot be done: pixels along a side, and what they become.
+    steep: Option<(u32, u32)>,
+}
+
+impl CanvasMemory {
+    /// Pixels in `u8`, as decoded or resized.
+    pub(crate) fn begin(size: (u32, u32), placement: PixelPlacement) -> Self {
+        let mut needs = Self {
+            size,
+            placement,
+            floats: false,
+            buffers: CanvasBufferBytes::default(),
+            first: [true, true],
+            adopted: 0,
+            steep: None,
+        };
+        needs.count_picture();
+        needs
+    }
+
+    /// Pixels in `u8` that lie in a buffer of the decoder's, which is counted there.
+    pub(crate) fn begin_in_decoder(size: (u32, u32), placement: PixelPlacement) -> Self {
+        Self {
+            adopted: area(size).saturating_mul(RGB8),
+            buffers: CanvasBufferBytes::default(),
+            ..Self::begin(size, placement)
+        }
+    }
+
+    /// A resize of `u8` pixels or of floats.
+    pub(crate) fn resize(&mut self, x: AxisGeometry, y: AxisGeometry, floats: bool) {
+        self.buffers.resize(x, y, floats);
+        if !floats {
+            self.steep = self.steep.or(too_steep(&x)).or(too_steep(&y));
+        }
+    }
+
+    pub(crate) fn is_floats(&self) -> bool {
+        self.floats
+    }
+
+    pub(crate) fn buffers(&self) -> &CanvasBufferBytes {
+        &self.buffers
+    }
+
+    pub(crate) fn steep(&self) -> Option<(u32, u32)> {
+        self.steep
+    }
+
+    /// All buffers together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers.bytes()
+    }
+
+    /// Bytes of the picture alone.
+    pub(crate) fn picture_bytes(&self) -> u64 {
+        area(self.size).saturating_mul(if self.floats { RGB32 } else { RGB8 })
+    }
+
+    /// Follows all steps. Without `fuses` a resize takes nothing along.
+    pub(crate) fn add_steps<'a>(
+        &mut self,
+        mut steps: impl Iterator<Item = &'a Step> + Clone,
+        fuses: bool,
+    ) {
+        let most = if fuses { usize::MAX } else { 1 };
+        loop {
+            match self.add_next_steps(steps.clone().take(most)) {
+                0 => return,
+                done => {
+                    steps.nth(done - 1);
+                }
+            }
+        }
+    }
+
+    /// Follows the first of `steps`, or more when a resize takes crops behind it
+    /// along. How many.
+    pub(crate) fn add_next_steps<'a>(
+        &mut self,
+        steps: impl Iterator<Item = &'a Step> + Clone,
+    ) -> usize {
+        let Some(step) = steps.clone().next() else {
+            return 0;
+        };
+        let upright = self.upright_size();
+        match step.effect(Some(upright.0 == upright.1)) {
+            BufferEffect::Folds => {
+                let fold = FoldedSteps::of(steps, self.size, self.placement);
+                self.placement = fold.placement;
+                self.size = fold.size();
+                if let Some((x, y)) = fold.resize_axes() {
+                    self.resize(x, y, self.floats);
+                    self.count_copy();
+                }
+                return fold.steps;
+            }
+            BufferEffect::InPlace => {}
+            BufferEffect::Turns(quarters) => self.placement = self.placement.turned(quarters),
+            BufferEffect::Copies {
+                to,
+                scratch: beside,
+            } => {
+                self.copied(to);
+                if let Some(beside) = beside {
+                    let floats = extra_floats(self.size, beside, self.placement.transpose);
+                    self.buffers
+                        .raise(CanvasBuffer::Blur, floats.saturating_mul(4));
+                }
+                self.count_copy();
+            }
+            BufferEffect::Converts { floats } => {
+                if self.floats != floats {
+                    self.floats = floats;
+                    self.count_picture();
+                }
+            }
+            BufferEffect::Keeps => {
+                let pixels = area(self.size);
+                self.buffers
+                    .raise(CanvasBuffer::Kept, pixels.saturating_mul(RGB8));
+                self.buffers
+                    .raise(CanvasBuffer::Sum, pixels.saturating_mul(RGB64));
+            }
+            BufferEffect::Uprights => self.set_upright(),
+        }
+        1
+    }
+
+    /// The size of a copy, and how it lies.
+    fn copied(&mut self, to: CopyShape) {
+        match to {
+            CopyShape::Same => {}
+            CopyShape::Padded(padding) => {
+                let p = self.placement.padding_to_stored(padding);
+                self.size = (
+                    self.size.0.saturating_add(p.left).saturating_add(p.right),
+                    self.size.1.saturating_add(p.top).saturating_add(p.bottom),
+                );
+            }
+            CopyShape::Upright => self.set_upright(),
+            CopyShape::UprightFirst => {
+                if self.placement != PixelPlacement::default() {
+                    self.set_upright();
+                    self.count_copy();
+                }
+            }
+            CopyShape::Sized(size) => {
+                self.placement = PixelPlacement::default();
+                self.size = (size.width, size.height);
+            }
+        }
+    }
+
+    fn set_upright(&mut self) {
+        self.size = self.upright_size();
+        self.placement = PixelPlacement::default();
+    }
+
+    /// Width and height of the picture as it is to be looked at.
+    pub(crate) fn upright_size(&self) -> (u32, u32) {
+        let (w, h) = (self.size.0 as usize, self.size.1 as usize);
+        let (w, h) = self.placement.output_size(w, h);
+        (w as u32, h as u32)
+    }
+
+    fn count_copy(&mut self) {
+        let first = &mut self.first[usize::from(self.floats)];
+        *first = !*first;
+        self.count_picture();
+    }
+
+    /// The buffer in use holds the picture.
+    fn count_picture(&mut self) {
+        let bytes = self.picture_bytes();
+        let other = !self.first[usize::from(self.floats)];
+        match (self.floats, other) {
+            (true, _) => self.buffers.raise(CanvasBuffer::Floats(other), bytes),
+            // What it must grow by.
+            (false, false) => {
+                let grown = if bytes > self.adopted { bytes } else { 0 };
+                self.buffers.raise(CanvasBuffer::Bytes(false), grown);
+            }
+            (false, true) => self.buffers.raise(CanvasBuffer::Bytes(true), bytes),
+        }
+    }
+}
+
+/// What a resize holds beside its pixels, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ResizeMemory {
+    /// Rows between the passes.
+    ring: u64,
+    /// One row to read, with room behind it.
+    line: u64,
+    /// Tables.
+    across: u64,
+    down: u64,
+}
+
+impl ResizeMemory {
+    fn of(x: AxisGeometry, y: AxisGeometry, pixel: u64) -> Self {
+        let wide = u64::from(x.out_size.max(x.in_size)) * pixel;
+        let rows = match y.is_identity() {
+            true => 0,
+            false => taps(&y),
+        };
+        Self {
+            ring: rows.saturating_mul(wide + 64),
+            line: wide + taps(&x).saturating_mul(pixel) + 64,
+            across: table_bytes(&x),
+            down: table_bytes(&y),
+        }
+    }
+}
+
+/// The rows and tables of a resize.
+#[cfg(test)]
+pub(crate) fn window_bytes(x: AxisGeometry, y: AxisGeometry, pixel: u64) -> u64 {
+    let w = ResizeMemory::of(x, y, pixel);
+    w.ring + w.line + w.across + w.down
+}
+
+/// Weights that an output pixel has at most, an even number.
+fn taps(axis: &AxisGeometry) -> u64 {
+    let most = (axis.window() as u64).min(u64::from(axis.in_size));
+    most.next_multiple_of(2).max(2)
+}
+
+/// The weights of an axis in every form that a resize of either type keeps: in
+/// `f64` and fixed point or `f32`, whole windows; in the order of the SIMD paths;
+/// where each begins and how long it is.
+fn table_bytes(axis: &AxisGeometry) -> u64 {
+    if axis.is_identity() {
+        return 0;
+    }
+    let (window, taps) = (axis.window() as u64, taps(axis));
+    let pixel = (window.saturating_mul(12)).saturating_add(taps.saturating_mul(10) + 40);
+    let padded = u64::from(axis.out_size).next_multiple_of(8);
+    // And a window to weigh others in, and where the rows below begin.
+    padded
+        .saturating_mul(pixel)
+        .saturating_add(window.saturating_mul(8))
+        .saturating_add(taps.saturating_mul(8) + 64)
+}
+
+/// Weights of a pixel above which rounding to `i16` could add more to the largest
+/// than that holds.
+const MOST_TAPS: u64 = 8_190;
+
+/// The side of a resize that fixed point cannot do, if it is one.
+fn too_steep(axis: &AxisGeometry) -> Option<(u32, u32)> {
+    let sums = !axis.is_identity() && axis.filter != ResizeFilter::Nearest;
+    (sums && taps(axis) > MOST_TAPS).then_some((axis.in_size, axis.full_size))
+}
+
+/// # Errors
+/// For a resize of so many pixels to one that its weights do not fit their
+/// numbers.
+pub(crate) fn check_reduction(steep: Option<(u32, u32)>) -> Result<(), SampleFault> {
+    let Some((from, to)) = steep else {
+        return Ok(());
+    };
+    Err(FaultKind::TooLarge.fault(format!(
+        "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
+             {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
+             or leave the picture out"
+    )))
+}
+
+/// Floats that a blur of a picture of this stored width and height needs beside
+/// it, the kernel turned as the picture is.
+pub(crate) fn blur_floats((width, height): (u32, u32), kernel: Size) -> u64 {
+    let (rx, ry) = (u64::from(kernel.width / 2), u64::from(kernel.height / 2));
+    let rows = u64::from(height).min(2 * ry + 1);
+    let wide = u64::from(width);
+    let padded = 3 * (wide + 2 * rx);
+    (rx + ry + 2 + padded).saturating_add((3 * wide).saturating_mul(1 + rows))
+}
+
+/// Pixels to each side that noise of an elastic transform is blurred over: four
+/// deviations, as in torchvision. Along the width, along the height.
+pub(crate) fn elastic_radii(sigma: [f64; 2]) -> [u32; 2] {
+    // An even kernel gets one more.
+    sigma.map(|sigma| ((8.0 * sigma + 1.0) as u32) / 2)
+}
+
+/// Floats that an elastic transform of an upright picture of this width and height
+/// needs beside it: for each axis what a blur of one channel needs.
+pub(crate) fn elastic_floats((width, height): (u32, u32), sigma: [f64; 2]) -> u64 {
+    let (width, height) = (u64::from(width), u64::from(height));
+    let of_axis = |radius: u32| {
+        let radius = u64::from(radius);
+        let rows = height.min(2 * radius + 1);
+        (4 * radius + 2 + width).saturating_add(width.saturating_mul(1 + rows))
+    };
+    let [x, y] = elastic_radii(sigma).map(of_axis);
+    x.saturating_add(y)
+}
+
+/// Floats beside a picture of this stored width and height, which may show its rows as
+/// columns.
+pub(crate) fn extra_floats(stored: (u32, u32), beside: FloatScratch, transposed: bool) -> u64 {
+    match beside {
+        // The kernel's sides are those of the picture as it is seen.
+        FloatScratch::Blur(kernel) if transposed => {
+            let Size { height, width } = kernel;
+            blur_floats(stored, (width, height).into())
+        }
+        FloatScratch::Blur(kernel) => blur_floats(stored, kernel),
+        FloatScratch::Elastic(sigma) => elastic_floats(stored, sigma),
+    }
+}
+
+fn area((w, h): (u32, u32)) -> u64 {
+    u64::from(w) * u64::from(h)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{DataType, Padding, PaddingMode};
+
+    #[test]
+    fn sizes_that_overflow_are_a_lot_and_no_panic() {
+        let mut needs = CanvasMemory::begin((65_535, u32::MAX), PixelPlacement::default());
+        let pad = Step::Pad {
+            padding: Padding::from(u32::MAX),
+            mode: PaddingMode::Constant,
+            fill: [0.0; 3],
+        };
+        let blur = Step::Blur {
+            kernel: Size::from(u32::MAX),
+            sigma: 1.0,
+        };
+        needs.add_steps([pad, Step::Cast(DataType::F32), blur].iter(), true);
+        assert_eq!(needs.bytes(), u64::MAX);
+    }
+}

@@ -1,0 +1,340 @@
+//! The most memory that a sample may take, whatever is drawn for it.
+//!
+//! Pure. No single draw takes the most: of a picture that is decoded smaller the
+//! largest crop is not the one of which most pixels are decoded. So the steps are
+//! followed with bounds of their sizes, which operations give with their largest
+//! case. Never less than `cut::StoredPicture::scratch` of any drawn steps, buffer by buffer;
+//! a test holds the two together.
+
+use crate::decode_plan::canvas_memory::{
+    CanvasBuffer, CanvasBufferBytes, RGB8, RGB32, RGB64, extra_floats,
+};
+use crate::decode_plan::stored_picture::{DecoderMemory, SampleMemory, StoredPicture};
+use crate::memory_plan::resize_bound::{AxisSwap, ResizeBound};
+use crate::picture::read_header::DecodeCost;
+use crate::recipe::buffer_effect::{BufferEffect, CopyShape, FloatScratch};
+use crate::recipe::size_bounds::{HeightWidth, SizeBounds};
+use crate::recipe::steps::{LargestStep, OpStep, StepPresence};
+use crate::recipe::weights::ResizeFilter;
+use crate::recipe::{DecodeMode, SampleProgram, Step};
+
+impl StoredPicture {
+    /// The most that a sample takes. `steps` is room to work in; `size`: that of
+    /// the row, where the batch sets it.
+    pub(crate) fn scratch_bound(
+        self,
+        program: &SampleProgram,
+        size: Option<HeightWidth>,
+        steps: &mut Vec<LargestStep>,
+    ) -> SampleMemory {
+        let [all, some] = self.scratch_bounds(program, size, steps);
+        match all.bytes() >= some.bytes() {
+            true => all,
+            false => some,
+        }
+    }
+
+    /// The most with every step that may be drawn, and without those that need not
+    /// be: fewer steps on pixels let more of them be part of the decoding.
+    pub(crate) fn scratch_bounds(
+        self,
+        program: &SampleProgram,
+        size: Option<HeightWidth>,
+        steps: &mut Vec<LargestStep>,
+    ) -> [SampleMemory; 2] {
+        program.largest_steps(self.upright_size(), size, true, steps);
+        if !program.draws() {
+            let steps: Vec<OpStep> = steps.iter().map(|s| s.of).collect();
+            let cut = self.plan_decode(program, &steps);
+            return [self.sample_memory(&cut, program, &steps); 2];
+        }
+        let all = self.bound(program, steps);
+        program.largest_steps(self.upright_size(), size, false, steps);
+        [all, self.bound(program, steps)]
+    }
+
+    fn bound(self, program: &SampleProgram, steps: &[LargestStep]) -> SampleMemory {
+        let mut bounds = ScratchBounds::of(self);
+        let mut rest = steps;
+        let mut decoder = None;
+        while let Some(step) = rest.first() {
+            let folds = decoder.is_none() && program.fuses;
+            let most = if program.fuses { rest.len() } else { 1 };
+            if decoder.is_none() && !folds {
+                decoder = Some(bounds.decode(self, program, None));
+            }
+            if matches!(step.of.step.effect(None), BufferEffect::Folds) {
+                let (done, shrink) = bounds.fold(&rest[..most]);
+                if decoder.is_none() {
+                    decoder = Some(bounds.decode(self, program, shrink.as_ref()));
+                } else if let Some(shrink) = shrink {
+                    bounds.resize(&shrink);
+                    bounds.write_other();
+                }
+                rest = &rest[done..];
+            } else {
+                if decoder.is_none() {
+                    decoder = Some(bounds.decode(self, program, None));
+                }
+                bounds.follow(step);
+                rest = &rest[1..];
+            }
+        }
+        let decoder = decoder.unwrap_or_else(|| bounds.decode(self, program, None));
+        SampleMemory {
+            decoder,
+            buffers: bounds.buffers,
+            steep: None,
+        }
+    }
+}
+
+struct ScratchBounds {
+    at: SizeBounds,
+    turned: AxisSwap,
+    floats: bool,
+    first: [bool; 2],
+    /// Which of two buffers is in use is not known, for each type.
+    lost: [bool; 2],
+    /// The sides of what the decoder's buffer holds, where the first is that.
+    adopted: Option<HeightWidth>,
+    buffers: CanvasBufferBytes,
+}
+
+impl ScratchBounds {
+    fn of(stored: StoredPicture) -> Self {
+        Self {
+            at: SizeBounds::exactly(stored.upright_size()),
+            turned: match stored.orientation.placement().transpose {
+                true => AxisSwap::Yes,
+                false => AxisSwap::No,
+            },
+            floats: false,
+            first: [true, true],
+            lost: [false, false],
+            adopted: None,
+            buffers: CanvasBufferBytes::default(),
+        }
+    }
+
+    /// Crops, flips, turns and one resize. How many steps, and the resize.
+    fn fold(&mut self, steps: &[LargestStep]) -> (usize, Option<ResizeBound>) {
+        let mut shrink: Option<ResizeBound> = None;
+        let mut since = AxisSwap::No;
+        let mut crop = None;
+        let mut done = 0;
+        for LargestStep {
+            of,
+            over,
+            size_after: behind,
+        } in steps
+        {
+            let behind = |at: SizeBounds| behind.unwrap_or(at);
+            match of.step {
+                Step::Crop(_) => {
+                    if let Some(padded) = over.padded_before {
+                        if done > 0 {
+                            // The pad that may stand in front of it.
+                            return (done, shrink);
+                        }
+                        self.at = padded;
+                        self.lose();
+                    }
+                    if let Some(shape) = over.shape {
+                        crop = Some((of.op, shape));
+                    }
+                    self.at = behind(self.at);
+                    if let Some(shrink) = &mut shrink {
+                        for (h, w) in since.stored(self.at.high) {
+                            let (wh, ww) = shrink.window;
+                            shrink.window = match since {
+                                AxisSwap::Maybe => (wh.min(h.max(w)), ww.min(h.max(w))),
+                                _ => (h.min(wh), w.min(ww)),
+                            };
+                        }
+                    }
+                }
+                Step::Mirror | Step::UpsideDown => {}
+                Step::Turn(quarters) => {
+                    self.at = behind(self.at);
+                    if over.any_quarter {
+                        (self.turned, since) = (AxisSwap::Maybe, AxisSwap::Maybe);
+                    } else if quarters % 2 == 1 {
+                        self.turned.turn();
+                        since.turn();
+                    }
+                }
+                Step::Resize {
+                    interpolation,
+                    antialias,
+                    ..
+                } if shrink.is_none() => {
+                    let to = behind(self.at);
+                    let filter = ResizeFilter::of(interpolation, antialias);
+                    shrink = Some(ResizeBound {
+                        from: (self.at.low, self.at.high),
+                        area: self.at.area,
+                        shape: crop.filter(|(op, _)| *op == of.op).map(|(_, shape)| shape),
+                        full: (to.low, to.high),
+                        window: to.high,
+                        filter,
+                        averages: match filter.0 {
+                            ResizeFilter::Nearest => false,
+                            ResizeFilter::Area => true,
+                            _ => filter.1,
+                        },
+                        turned: self.turned,
+                    });
+                    since = AxisSwap::No;
+                    self.at = to;
+                }
+                _ => break,
+            }
+            done += 1;
+        }
+        (done, shrink)
+    }
+
+    /// The decoding of the picture, up to a resize that is part of it: what the
+    /// decoder takes.
+    fn decode(
+        &mut self,
+        stored: StoredPicture,
+        program: &SampleProgram,
+        shrink: Option<&ResizeBound>,
+    ) -> DecoderMemory {
+        let is_jpeg = matches!(stored.cost, DecodeCost::Jpeg { .. });
+        let Some(shrink) = shrink else {
+            self.adopted = is_jpeg.then_some(self.at.high);
+            self.hold();
+            return stored.decoder_memory(self.at.area);
+        };
+        self.hold();
+        let scaled = is_jpeg && program.decode == DecodeMode::Scaled && shrink.averages;
+        let mut pixels = 0;
+        for way in shrink.decode_scales(scaled) {
+            pixels = pixels.max(shrink.pixels(&way));
+            shrink.hold(&way, false, &mut self.buffers);
+        }
+        stored.decoder_memory(pixels)
+    }
+
+    fn resize(&mut self, shrink: &ResizeBound) {
+        for way in shrink.decode_scales(false) {
+            shrink.hold(&way, self.floats, &mut self.buffers);
+        }
+    }
+
+    /// Any other step.
+    fn follow(&mut self, step: &LargestStep) {
+        let maybe = step.over.presence != StepPresence::Always;
+        self.at = step.size_after.unwrap_or(self.at);
+        match step.of.step.effect(None) {
+            BufferEffect::Folds | BufferEffect::InPlace | BufferEffect::Turns(_) => {}
+            BufferEffect::Copies {
+                to,
+                scratch: beside,
+            } => {
+                let first = to == CopyShape::UprightFirst;
+                if first && self.turned != AxisSwap::No {
+                    self.copy(true, true);
+                }
+                let upright = first || matches!(to, CopyShape::Upright | CopyShape::Sized(_));
+                let turned = match upright {
+                    true => AxisSwap::No,
+                    false => self.turned,
+                };
+                if let Some(beside) = beside {
+                    self.beside(beside, turned);
+                }
+                self.copy(maybe, upright);
+            }
+            BufferEffect::Converts { floats } => {
+                self.floats = floats;
+                self.hold();
+            }
+            BufferEffect::Keeps => {
+                let kept = self.at.area.saturating_mul(RGB8);
+                self.buffers.raise(CanvasBuffer::Kept, kept);
+                let sum = self.at.area.saturating_mul(RGB64);
+                self.buffers.raise(CanvasBuffer::Sum, sum);
+            }
+            BufferEffect::Uprights => self.upright(maybe),
+        }
+    }
+
+    /// Floats beside the picture, whichever way it lies.
+    fn beside(&mut self, beside: FloatScratch, turned: AxisSwap) {
+        let (h, w) = self.at.high;
+        let lies = [(AxisSwap::Yes, (w, h)), (AxisSwap::No, (h, w))];
+        for (other, stored) in lies.into_iter().filter(|(other, _)| turned != *other) {
+            let transposed = other == AxisSwap::No;
+            let floats = extra_floats(stored, beside, transposed);
+            self.buffers
+                .raise(CanvasBuffer::Blur, floats.saturating_mul(4));
+        }
+    }
+
+    /// It lies as it is seen, or may.
+    fn upright(&mut self, maybe: bool) {
+        match maybe {
+            true => self.turned.or_not(),
+            false => self.turned = AxisSwap::No,
+        }
+    }
+
+    /// The other buffer holds it, or may.
+    fn copy(&mut self, maybe: bool, upright: bool) {
+        if upright {
+            self.upright(maybe);
+        }
+        match maybe {
+            true => self.lose(),
+            false => self.write_other(),
+        }
+    }
+
+    /// From here on the picture may lie in either buffer.
+    fn lose(&mut self) {
+        self.lost[usize::from(self.floats)] = true;
+        self.hold();
+    }
+
+    /// The decoder's buffer has room for the picture, whatever was drawn.
+    fn fits_adopted(&self) -> bool {
+        self.adopted.is_some_and(|sides| {
+            let as_it_was = self.at.is_fixed() && self.at.high == sides;
+            as_it_was || self.buffers == CanvasBufferBytes::default()
+        })
+    }
+
+    fn write_other(&mut self) {
+        let first = &mut self.first[usize::from(self.floats)];
+        *first = !*first;
+        self.hold();
+    }
+
+    fn hold(&mut self) {
+        let other = !self.first[usize::from(self.floats)];
+        for which in [false, true] {
+            if which != other && !self.lost[usize::from(self.floats)] {
+                continue;
+            }
+            match self.floats {
+                true => {
+                    let bytes = self.at.area.saturating_mul(RGB32);
+                    self.buffers.raise(CanvasBuffer::Floats(which), bytes);
+                }
+                // What was adopted is the decoder's, until it must grow.
+                false if !which && self.fits_adopted() => {}
+                false => {
+                    let bytes = self.at.area.saturating_mul(RGB8);
+                    self.buffers.raise(CanvasBuffer::Bytes(which), bytes);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

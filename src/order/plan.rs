@@ -1,0 +1,635 @@
+//! Batches of an epoch: which sample stands in which row.
+//!
+//! An epoch is one sequence of positions over all ranks. A batch is known by the samples in
+//! front of it: at p samples, row n of rank r of w has position p + n x w + r. So an epoch may
+//! go on at any place with other ranks or another batch size. A batch's number is for people,
+//! and for the first place of a run.
+
+use std::sync::Arc;
+
+use super::key::{DrawKind, OrderKey};
+use super::length::EpochLength;
+use super::options::OrderOptions;
+use super::position::EpochMark;
+use super::random::PositionRandom;
+use super::row_status::RowStatus;
+use super::sampler::{BatchScale, DrawPosition, SampleOrder, ScaleCycle};
+use super::table::SamplerTable;
+use super::tail::EpochTail;
+use crate::error::{Error, Result};
+
+/// Samples that are tried, one after the other, in the place of one that gives
+/// no pixels.
+const SUBSTITUTES: u32 = 8;
+
+/// Order, batches and rows of every epoch over `samples` samples.
+#[derive(Debug, Clone)]
+pub struct EpochPlan {
+    samples: u64,
+    options: OrderOptions,
+    order: SampleOrder,
+    table: Option<Arc<SamplerTable>>,
+    scales: Option<ScaleCycle>,
+}
+
+/// A batch of this rank, from the samples in front of it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    number: u64,
+    /// Rows of it when it is full.
+    rows: u32,
+    /// Height and width of its rows; none = the recipe's.
+    size: Option<(u32, u32)>,
+    /// Which draw of the epoch, over all ranks, it is.
+    draw: u64,
+}
+
+/// One row of a batch, before it is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPlan {
+    /// Sample of the index; meaningless for padding.
+    pub id: u64,
+    /// Place in the epoch over all ranks: the key of the random parameters.
+    pub position: u64,
+    pub status: RowStatus,
+    /// Height and width that the row is to have; none = the recipe's.
+    pub size: Option<(u32, u32)>,
+}
+
+impl EpochPlan {
+    /// A plan of which the order needs nothing but the number of samples.
+    ///
+    /// # Errors
+    /// When a number is out of range, the ranks would get no batch at all, or the
+    /// sampler needs more.
+    pub fn new(samples: u64, options: OrderOptions) -> Result<Self> {
+        if options.sampler.needs_table() {
+            return Err(Error::config(format!(
+                "the order of the sampler {} depends on labels, weights or sizes: let a loader \
+                 make the plan",
+                options.sampler
+            )));
+        }
+        Self::with_table(samples, options, None)
+    }
+
+    /// As [`EpochPlan::new`], with what the sampler knows of the data.
+    pub(crate) fn with_table(
+        samples: u64,
+        options: OrderOptions,
+        table: Option<SamplerTable>,
+    ) -> Result<Self> {
+        options.check(samples)?;
+        let table = table.map(Arc::new);
+        let order = SampleOrder::new(&options.sampler, samples, options.batch, table.clone())?;
+        let mut plan = Self {
+            samples,
+            options,
+            order,
+            table,
+            scales: None,
+        };
+        plan.scales = match &plan.options.multi_scale {
+            Some(of) => Some(ScaleCycle::new(
+                of,
+                plan.options.batch,
+                plan.rows_per_rank(),
+            )?),
+            None => None,
+        };
+        if plan.batches() == 0 {
+            let o = &plan.options;
+            return Err(Error::config(format!(
+                "{} samples over {} ranks fill no batch of {}: lower `batch_size`, or keep the \
+                 last batch",
+                plan.positions(),
+                o.world,
+                o.batch
+            )));
+        }
+        Ok(plan)
+    }
+
+    pub fn options(&self) -> &OrderOptions {
+        &self.options
+    }
+
+    /// Samples of the index.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// What the sampler knows of the data, if it needs to.
+    pub(crate) fn table(&self) -> Option<&SamplerTable> {
+        self.table.as_deref()
+    }
+
+    /// Positions of an epoch over all ranks: the number of samples, unless the
+    /// sampler says otherwise.
+    pub fn positions(&self) -> u64 {
+        let positions = self.options.sampler.positions(self.samples);
+        match self.options.length {
+            EpochLength::MultipleOf(n) => positions - positions % n,
+            _ => positions,
+        }
+    }
+
+    /// Rows that this rank (as every other) has in an epoch: repeated samples included, and
+    /// those of a last batch that [`Tail::Drop`] drops.
+    pub fn rows_per_rank(&self) -> u64 {
+        let world = u64::from(self.options.world);
+        let batch = u64::from(self.options.batch);
+        match self.options.length {
+            EpochLength::Samples => {}
+            // Below 2^62, as is looked at before.
+            EpochLength::Batches(n) => return n.saturating_mul(batch),
+            EpochLength::MultipleOf(_) => return self.positions() / world,
+            EpochLength::IdentityGroups => {
+                let SampleOrder::Identity(identities) = &self.order else {
+                    return 0;
+                };
+                let rows = identities.rows_in_whole_groups();
+                return (rows / batch).saturating_sub(1) * batch;
+            }
+        }
+        match self.options.tail {
+            EpochTail::Drop => self.positions() / world,
+            EpochTail::Short | EpochTail::Pad => self.positions().div_ceil(world),
+        }
+    }
+
+    /// Batches of an epoch: equal on every rank, and in every epoch.
+    pub fn batches(&self) -> u64 {
+        let batch = u64::from(self.options.batch);
+        match (&self.scales, self.options.tail) {
+            (Some(scales), tail) => scales.batches(self.options.seed, tail),
+            (None, EpochTail::Drop) => self.rows_per_rank() / batch,
+            (None, EpochTail::Short | EpochTail::Pad) => self.rows_per_rank().div_ceil(batch),
+        }
+    }
+
+    /// The batch that begins behind so many samples of an epoch.
+    fn step(&self, at: EpochMark) -> Step {
+        let (batch, world) = (self.options.batch, u64::from(self.options.world));
+        match &self.scales {
+            Some(scales) => {
+                let (number, BatchScale { size, rows }) =
+                    scales.at(self.key(at.epoch), at.samples / world);
+                Step {
+                    number,
+                    rows,
+                    size: Some(size),
+                    // Each number is another one, and so is the draw of each rank.
+                    draw: self.draw_of(number.wrapping_mul(world)),
+                }
+            }
+            None => Step {
+                number: at.samples / (u64::from(batch) * world),
+                rows: batch,
+                size: None,
+                draw: self.draw_of(at.samples / u64::from(batch)),
+            },
+        }
+    }
+
+    /// Which draw of the epoch, over all ranks, that of this rank is; `first` is rank 0's.
+    fn draw_of(&self, first: u64) -> u64 {
+        first.wrapping_add(u64::from(self.options.rank))
+    }
+
+    /// Where batch `batch` of an epoch begins, if the whole epoch has this plan's ranks and batch
+    /// size.
+    pub fn mark(&self, epoch: u64, batch: u64) -> EpochMark {
+        let rows = match &self.scales {
+            Some(scales) => scales.before(self.key(epoch), batch),
+            None => batch.saturating_mul(u64::from(self.options.batch)),
+        };
+        let world = u64::from(self.options.world);
+        EpochMark::new(epoch, rows.saturating_mul(world))
+    }
+
+    /// The number of the batch that begins there. Counts on by at least one from each batch to
+    /// the next. With this plan's ranks and batch size from the epoch's first batch it is the
+    /// batch's number.
+    pub(crate) fn number_at(&self, at: EpochMark) -> u64 {
+        self.step(at).number
+    }
+
+    /// Samples of an epoch over all ranks, as [`State`](super::State) counts them.
+    pub(crate) fn samples_of_an_epoch(&self) -> u64 {
+        match self.options.length {
+            EpochLength::Batches(_) | EpochLength::IdentityGroups => {
+                (self.rows_per_rank()).saturating_mul(u64::from(self.options.world))
+            }
+            EpochLength::Samples | EpochLength::MultipleOf(_) => self.positions(),
+        }
+    }
+
+    /// Whether a run may stand behind so many samples of an epoch.
+    pub(crate) fn is_within(&self, samples: u64) -> bool {
+        samples == 0 || samples < self.samples_of_an_epoch()
+    }
+
+    /// Rows that this rank has left of an epoch.
+    fn rows_left(&self, samples: u64) -> u64 {
+        let world = u64::from(self.options.world);
+        let left = self.positions().saturating_sub(samples);
+        match (self.options.length, self.options.tail) {
+            (EpochLength::Batches(_) | EpochLength::IdentityGroups, _) => {
+                self.rows_per_rank().saturating_sub(samples / world)
+            }
+            (EpochLength::MultipleOf(_), _) | (_, EpochTail::Drop) => left / world,
+            (_, EpochTail::Short | EpochTail::Pad) => left.div_ceil(world),
+        }
+    }
+
+    /// Whether a batch begins there: enough is left of the epoch.
+    pub(crate) fn has_batch_at(&self, at: EpochMark) -> bool {
+        let least = match self.options.tail {
+            EpochTail::Drop => u64::from(self.step(at).rows),
+            EpochTail::Short | EpochTail::Pad => 1,
+        };
+        self.rows_left(at.samples) >= least
+    }
+
+    /// Batches from there to the end of the epoch; where sizes take turns and the epoch began
+    /// with other ranks or another batch size, at most so many.
+    pub(crate) fn batches_left(&self, at: EpochMark) -> u64 {
+        if !self.has_batch_at(at) {
+            return 0;
+        }
+        let left = self.rows_left(at.samples);
+        let batch = u64::from(self.options.batch);
+        match (&self.scales, self.options.tail) {
+            (Some(_), _) => self.batches().saturating_sub(self.number_at(at)).max(1),
+            (None, EpochTail::Drop) => left / batch,
+            (None, EpochTail::Short | EpochTail::Pad) => left.div_ceil(batch),
+        }
+    }
+
+    /// Behind the batch that begins there: in the same epoch, or in front of the next one's
+    /// first batch.
+    pub(crate) fn next_mark(&self, at: EpochMark) -> EpochMark {
+        let world = u64::from(self.options.world);
+        let of_all = u64::from(self.step(at).rows) * world;
+        self.skip_epoch_end(EpochMark::new(at.epoch, at.samples.saturating_add(of_all)))
+    }
+
+    /// The same place, or the begin of the next epoch where no batch is left of this one.
+    pub(crate) fn skip_epoch_end(&self, at: EpochMark) -> EpochMark {
+        match at.samples == 0 || self.has_batch_at(at) {
+            true => at,
+            false => EpochMark::new(at.epoch.saturating_add(1), 0),
+        }
+    }
+
+    /// Height and width of the rows of the batch that begins there, when batches take turns;
+    /// none = the recipe's.
+    pub fn size_at(&self, at: EpochMark) -> Option<(u32, u32)> {
+        self.step(at).size
+    }
+
+    /// Height, width and most rows of every size when batches take turns.
+    pub(crate) fn scales(&self) -> impl Iterator<Item = ((u32, u32), u32)> {
+        let all = self
+            .scales
+            .as_ref()
+            .map(ScaleCycle::all)
+            .unwrap_or_default();
+        all.iter().map(|scale| (scale.size, scale.rows))
+    }
+
+    /// Most rows that a batch may have.
+    pub fn most_rows(&self) -> u32 {
+        let of_scales = self.scales().map(|(_, rows)| rows).max();
+        of_scales.unwrap_or(self.options.batch)
+    }
+
+    /// Rows of the batch that begins there that hold samples: the rest of a padded batch does not.
+    pub fn filled_rows_at(&self, at: EpochMark) -> u32 {
+        let rows = self.step(at).rows;
+        if let SampleOrder::Identity(_) = self.order {
+            // Identities do not run out: a last batch is as full as any.
+            return if self.has_batch_at(at) { rows } else { 0 };
+        }
+        self.rows_left(at.samples).min(u64::from(rows)) as u32
+    }
+
+    /// Rows of the batch that begins there, as it is handed over: padding included.
+    pub fn rows_at(&self, at: EpochMark) -> u32 {
+        match self.options.tail {
+            EpochTail::Pad | EpochTail::Drop => self.step(at).rows,
+            EpochTail::Short => self.filled_rows_at(at),
+        }
+    }
+
+    fn key(&self, epoch: u64) -> OrderKey {
+        OrderKey {
+            seed: self.options.seed,
+            epoch,
+        }
+    }
+
+    /// The sample in row `n` of this rank's epoch, whatever batch the row is in.
+    pub fn sample_at(&self, epoch: u64, n: u64) -> u64 {
+        let (batch, world) = (u64::from(self.options.batch), u64::from(self.options.world));
+        // Only this order draws whole batches; with others any row may be the first of a batch.
+        let first = match self.order {
+            SampleOrder::Identity(_) => n - n % batch,
+            _ => n,
+        };
+        let at = EpochMark::new(epoch, first.saturating_mul(world));
+        self.row_at(at, (n - first) as u32).id
+    }
+
+    /// What stands in a row of the batch that begins there.
+    pub fn row_at(&self, at: EpochMark, row: u32) -> RowPlan {
+        let o = &self.options;
+        let (rank, world) = (u64::from(o.rank), u64::from(o.world));
+        let Step { size, draw, .. } = self.step(at);
+        // A batch that does not exist holds padding, whatever its position.
+        let position = match &self.order {
+            // Whole batches are dealt out, not rows.
+            SampleOrder::Identity(_) => draw
+                .wrapping_mul(u64::from(o.batch))
+                .wrapping_add(u64::from(row)),
+            _ => (at.samples)
+                .wrapping_add(u64::from(row).wrapping_mul(world))
+                .wrapping_add(rank),
+        };
+        if row >= self.filled_rows_at(at) {
+            return RowPlan {
+                id: 0,
+                position,
+                status: RowStatus::Padding,
+                size,
+            };
+        }
+        if let SampleOrder::Identity(identities) = &self.order {
+            let id = identities.id_at(self.key(at.epoch), DrawPosition { draw, row }, 0);
+            return RowPlan {
+                id: id.unwrap_or(u64::MAX),
+                position,
+                status: RowStatus::Ok,
+                size,
+            };
+        }
+        // Behind the end the order starts again: a rank that has no sample of
+        // its own left repeats one.
+        let positions = self.positions();
+        RowPlan {
+            id: self.order.id_at(self.key(at.epoch), position % positions),
+            position,
+            status: if position < positions {
+                RowStatus::Ok
+            } else {
+                RowStatus::Repeated
+            },
+            size,
+        }
+    }
+
+    /// The random numbers of the operations on a sample at this position.
+    pub(crate) fn random(&self, epoch: u64, position: u64) -> PositionRandom {
+        PositionRandom::new(self.options.seed, epoch, position)
+    }
+
+    /// The random numbers of a batch as a whole: its own among the batches of all
+    /// ranks, and none of a sample's or of the order's.
+    pub(crate) fn batch_random(&self, at: EpochMark) -> PositionRandom {
+        self.key(at.epoch)
+            .random(DrawKind::Mixing, self.step(at).draw)
+    }
+
+    /// Samples that may stand in for one that gives no pixels: 8, or all the
+    /// others when there are fewer.
+    pub fn substitutes(&self) -> u32 {
+        let others = match self.order {
+            SampleOrder::Identity(_) => self.samples - 1,
+            _ => self.positions().div_ceil(self.order.repeat_count()) - 1,
+        };
+        u64::from(SUBSTITUTES).min(others) as u32
+    }
+
+    /// As [`EpochPlan::row_at`], at the row's `attempt`-th attempt: at 0 the same, at n the sample n
+    /// positions behind it, with the random parameters of that position. Behind the epoch's last
+    /// position comes its first. Rows have the size of their batch, whatever stands in them.
+    ///
+    /// Two samplers differ. Where a sample stands at several positions in a row
+    /// (repeated augmentation), an attempt goes on to the next sample, not to
+    /// the next position. Under identity it is the next sample of the same
+    /// identity, with the parameters of the row's own position: one that has no
+    /// row in the batch, while there are such. When the identity has no further
+    /// sample, the attempt is `Failed`, with the row's own id. Weighted draws may
+    /// give the same sample again.
+    pub fn attempt_at(&self, at: EpochMark, row: u32, attempt: u32) -> RowPlan {
+        let own = self.row_at(at, row);
+        if attempt == 0 || own.status == RowStatus::Padding {
+            return own;
+        }
+        if let SampleOrder::Identity(identities) = &self.order {
+            let draw = self.step(at).draw;
+            return match identities.id_at(self.key(at.epoch), DrawPosition { draw, row }, attempt) {
+                Some(id) => RowPlan {
+                    id,
+                    status: RowStatus::Substituted,
+                    ..own
+                },
+                None => RowPlan {
+                    status: RowStatus::Failed,
+                    ..own
+                },
+            };
+        }
+        let (positions, run) = (self.positions(), self.order.repeat_count());
+        let stands = own.position % positions;
+        let runs = positions.div_ceil(run);
+        let next = (stands / run + u64::from(attempt)) % runs;
+        // The last run may be short.
+        let position = (next * run + stands % run).min(positions - 1);
+        RowPlan {
+            id: self.order.id_at(self.key(at.epoch), position),
+            position,
+            status: RowStatus::Substituted,
+            size: own.size,
+        }
+    }
+
+    /// Most rows of a batch in which one sample may stand, when each row may be
+    /// given to any of its first `tries` substitutes.
+    pub(crate) fn most_rows_per_sample(&self, tries: u32) -> u64 {
+        let batch = u64::from(self.most_rows());
+        let rows = match &self.order {
+            SampleOrder::Identity(identities) => identities.rows_of_one_sample(),
+            SampleOrder::Weighted(_) => batch,
+            order => {
+                // Its own rows, and as many for each attempt at which it may
+                // stand in. Ranks share a run; one more may come from the
+                // epoch's begin when this rank is filled up with it.
+                let world = u64::from(self.options.world);
+                let of_a_run = match order.repeat_count() {
+                    1 => 1,
+                    run => run.div_ceil(world) + u64::from(world > 1),
+                };
+                of_a_run * (u64::from(tries) + 1)
+            }
+        };
+        rows.min(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::Sampler;
+    use proptest::prelude::*;
+
+    fn tail() -> impl Strategy<Value = EpochTail> {
+        prop_oneof![
+            Just(EpochTail::Short),
+            Just(EpochTail::Pad),
+            Just(EpochTail::Drop)
+        ]
+    }
+
+    /// Orders in which every sample has one position, made without data.
+    fn plain() -> impl Strategy<Value = Sampler> {
+        prop_oneof![
+            Just(Sampler::Sequential),
+            Just(Sampler::Shuffle),
+            (1u64..50, 1u64..50).prop_map(|(shard, window)| Sampler::ShardShuffle {
+                shard: Some(shard),
+                window,
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_share_an_epoch(
+            samples in 1u64..400, batch in 1u32..40, world in 1u32..9, seed: u64, epoch: u64,
+            sampler in plain(), tail in tail(),
+        ) {
+            let plans: Vec<EpochPlan> = (0..world)
+                .map_while(|rank| {
+                    EpochPlan::new(samples, OrderOptions { batch, seed, sampler, tail, rank, world, ..OrderOptions::default() }).ok()
+                })
+                .collect();
+            prop_assume!(plans.len() == world as usize);
+            let mut seen = vec![0u32; samples as usize];
+            let mut positions = std::collections::HashSet::new();
+            for p in &plans {
+                prop_assert_eq!(p.batches(), plans[0].batches());
+                for b in 0..p.batches() {
+                    let at = p.mark(epoch, b);
+                    let rows = p.rows_at(at);
+                    prop_assert_eq!(at, plans[0].mark(epoch, b));
+                    prop_assert_eq!(rows, plans[0].rows_at(at));
+                    prop_assert!(rows >= 1 && rows <= batch);
+                    prop_assert!(tail == EpochTail::Short || rows == batch);
+                    for r in 0..rows {
+                        let row = p.row_at(at, r);
+                        let n = b * u64::from(batch) + u64::from(r);
+                        prop_assert_eq!(row.status != RowStatus::Padding, n < p.rows_per_rank());
+                        if row.status != RowStatus::Padding {
+                            prop_assert_eq!(p.sample_at(epoch, n), row.id);
+                            prop_assert!(positions.insert(row.position));
+                        }
+                        match row.status {
+                            RowStatus::Ok => seen[row.id as usize] += 1,
+                            RowStatus::Repeated => prop_assert!(tail != EpochTail::Drop),
+                            RowStatus::Padding => prop_assert!(tail == EpochTail::Pad),
+                            _ => prop_assert!(false),
+                        }
+                    }
+                }
+            }
+            let most = if tail == EpochTail::Drop { 0 } else { 1 };
+            prop_assert!(seen.iter().all(|&n| n >= most && n <= 1), "each id once");
+            if tail == EpochTail::Drop {
+                let used: u32 = seen.iter().sum();
+                let lost = samples - u64::from(used);
+                prop_assert!(lost < u64::from(batch) * u64::from(world));
+            }
+        }
+    }
+
+    proptest! {
+        /// Each attempt stands in for a row as the row of the position behind
+        /// it would be, and no sample is tried twice.
+        #[test]
+        fn attempts_are_the_rows_behind(
+            samples in 1u64..60, batch in 1u32..9, world in 1u32..5, rank in 0u32..5, seed: u64,
+            epoch: u64, sampler in plain(), tail in tail(), number in 0u64..80, row in 0u32..9,
+        ) {
+            let options = OrderOptions {
+                batch, seed, sampler, tail, rank: rank % world, world, ..OrderOptions::default()
+            };
+            let Ok(plan) = EpochPlan::new(samples, options) else { return Ok(()) };
+            // One process and one row a batch: batch n is position n.
+            let alone = OrderOptions { batch: 1, seed, sampler, ..OrderOptions::default() };
+            let alone = EpochPlan::new(samples, alone).unwrap();
+            let (number, row) = (number % plan.batches(), row % batch);
+            let at = plan.mark(epoch, number);
+            let own = plan.row_at(at, row);
+            prop_assert_eq!(plan.attempt_at(at, row, 0), own);
+            prop_assert_eq!(u64::from(plan.substitutes()), (samples - 1).min(8));
+            let mut ids = vec![own.id];
+            for attempt in 1..=plan.substitutes() {
+                let a = plan.attempt_at(at, row, attempt);
+                if own.status == RowStatus::Padding {
+                    prop_assert_eq!(a, own);
+                    continue;
+                }
+                let position = (own.position + u64::from(attempt)) % samples;
+                let expected = alone.row_at(alone.mark(epoch, position), 0);
+                prop_assert_eq!(a.status, RowStatus::Substituted);
+                prop_assert_eq!((a.id, a.position), (expected.id, expected.position));
+                prop_assert!(!ids.contains(&a.id));
+                ids.push(a.id);
+            }
+        }
+
+        /// Numbers out of shared memory that a decoder has scribbled on.
+        #[test]
+        fn any_numbers_give_some_row(
+            samples in 1u64..1 << 62, world in 1u32..9, epoch: u64, number: u64, row: u32,
+            attempt: u32, tail in tail(),
+        ) {
+            let options = OrderOptions { tail, world, ..OrderOptions::default() };
+            let Ok(plan) = EpochPlan::new(samples, options) else { return Ok(()) };
+            for at in [plan.mark(epoch, number), EpochMark::new(epoch, number)] {
+                prop_assert!(plan.attempt_at(at, row, attempt).id < samples);
+            }
+        }
+    }
+
+    #[test]
+    fn bad_numbers_are_named() {
+        let o = |batch, rank, world, tail| OrderOptions {
+            batch,
+            rank,
+            world,
+            tail,
+            ..OrderOptions::default()
+        };
+        for (samples, options, text) in [
+            (0, o(1, 0, 1, EpochTail::Short), "0 samples"),
+            (5, o(0, 0, 1, EpochTail::Short), "`batch_size` is 0"),
+            (5, o(1, 2, 2, EpochTail::Short), "`rank` is 2 of 2"),
+            (5, o(1, 0, 0, EpochTail::Short), "`rank` is 0 of 0"),
+            (5, o(6, 0, 1, EpochTail::Drop), "fill no batch"),
+            (1, o(1, 0, 2, EpochTail::Drop), "fill no batch"),
+        ] {
+            let e = EpochPlan::new(samples, options).unwrap_err().to_string();
+            assert!(e.contains(text), "{e}");
+        }
+    }
+
+    #[test]
+    fn ten_million_samples_cost_nothing() {
+        let p = EpochPlan::new(10_000_000, OrderOptions::default()).unwrap();
+        assert_eq!(p.batches(), 156_250);
+        assert!(p.row_at(p.mark(9, 156_249), 63).id < 10_000_000);
+    }
+}

@@ -1,0 +1,99 @@
+//! A sampler with what it knows of the data: which sample stands at a position.
+//!
+//! Pure; in consumer, coordinator and workers alike. Never in here: how a draw is
+//! made, which each order's own file says.
+
+use std::sync::Arc;
+
+use super::identity::IdentitySampler;
+use super::kind::Sampler;
+use super::largest_first::LargestFirst;
+use super::shuffled_shards::ShuffledShards;
+use super::weighted::WeightedSampler;
+use crate::error::{Error, Result};
+use crate::order::key::OrderKey;
+use crate::order::table::SamplerTable;
+
+/// A sampler with what it knows of the data.
+#[derive(Debug, Clone)]
+pub(crate) enum SampleOrder {
+    Sequential,
+    Shuffle { samples: u64 },
+    Shards(ShuffledShards),
+    Identity(Arc<IdentitySampler>),
+    Weighted(WeightedSampler),
+    Repeated { samples: u64, repeats: u64 },
+    Largest(LargestFirst),
+}
+
+impl SampleOrder {
+    /// # Errors
+    /// When the table is missing, too much, of another form or of another number
+    /// of samples, or cannot fill a batch.
+    pub(crate) fn new(
+        sampler: &Sampler,
+        samples: u64,
+        batch: u32,
+        table: Option<Arc<SamplerTable>>,
+    ) -> Result<Self> {
+        let other = || {
+            Error::protocol(format!(
+                "the sampler {sampler} over {samples} samples came without its table, or with one \
+                 of other samples"
+            ))
+        };
+        let table = match (sampler.needs_table(), table) {
+            (false, None) => {
+                return Ok(match *sampler {
+                    Sampler::Sequential => Self::Sequential,
+                    Sampler::ShardShuffle { shard, window } => Self::Shards(ShuffledShards {
+                        samples,
+                        shard: shard.unwrap_or(Sampler::RUN),
+                        window,
+                    }),
+                    Sampler::RepeatedAugmentation { repeats } => Self::Repeated {
+                        samples,
+                        repeats: u64::from(repeats),
+                    },
+                    _ => Self::Shuffle { samples },
+                });
+            }
+            (true, Some(table)) => table,
+            _ => return Err(other()),
+        };
+        let of_these = match &*table {
+            SamplerTable::Groups(t) => t.samples() == samples,
+            SamplerTable::Sums(t) => t.sums().len() as u64 == samples,
+        };
+        if !of_these {
+            return Err(other());
+        }
+        match *sampler {
+            Sampler::Identity { per_id, prob } => IdentitySampler::new(table, batch, per_id, prob)
+                .map(|i| Self::Identity(Arc::new(i))),
+            Sampler::LargestFirst { .. } => Ok(Self::Largest(LargestFirst { table })),
+            _ => Ok(Self::Weighted(WeightedSampler { table })),
+        }
+    }
+
+    /// The sample at a position below the number of positions. Identity has
+    /// batches, not positions, and is not asked.
+    pub(crate) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
+        match self {
+            Self::Sequential | Self::Identity(_) => position,
+            Self::Shuffle { samples } => key.shuffle(*samples).at(position),
+            Self::Shards(shards) => shards.id_at(key, position),
+            Self::Weighted(weighted) => weighted.id_at(key, position),
+            Self::Repeated { samples, repeats } => key.shuffle(*samples).at(position / repeats),
+            Self::Largest(largest) => largest.id_at(key, position),
+        }
+    }
+
+    /// How many positions in a row show the same sample.
+    pub(crate) fn repeat_count(&self) -> u64 {
+        match self {
+            Self::Repeated { repeats, .. } => *repeats,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What an order needs to know of the data, in shared memory: once for all
+//! processes.
+//!
+//! Made in the consumer from labels, weights or sizes; mapped read-only by
+//! coordinator and workers. Sealed, so it is what it was when its hash was taken.
+//! Never in here: which sample comes when.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use twox_hash::XxHash3_128;
+
+use super::sampler::{Sampler, TableForm};
+use crate::error::{Error, Result};
+use crate::sys::sealed_bytes::SealedBytes;
+
+/// The table of a sampler that needs one.
+#[derive(Debug)]
+pub(crate) enum SamplerTable {
+    Groups(GroupTable),
+    Sums(SumTable),
+}
+
+/// Samples in groups, one group behind the other: 4 bytes a sample and 4 a group.
+/// Groups that are not as likely as they are long have 8 bytes each for it.
+///
+/// ```text
+/// number of groups | end of each group | samples of group 0 | of group 1 | ... | running weights
+///               u32               u32s                   u32s                u64s, low half first
+/// ```
+#[derive(Debug)]
+pub(crate) struct GroupTable {
+    sealed: SealedBytes,
+    groups: usize,
+    weighted: bool,
+}
+
+/// Running sums over all samples in order: 8 bytes a sample.
+#[derive(Debug)]
+pub(crate) struct SumTable {
+    sealed: SealedBytes,
+}
+
+impl SamplerTable {
+    /// Seals samples in groups: `ends` are the places in `members` behind each.
+    pub(super) fn groups(ends: &[u32], members: &[u32]) -> Result<Self> {
+        let count = [ends.len() as u32];
+        let parts = [&count[..], ends, members].map(bytemuck::cast_slice);
+        let sealed = SealedBytes::new("featherload-order", &parts)?;
+        GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
+    }
+
+    /// The same with a weight for each group, given as running sums.
+    pub(super) fn weighted_groups(ends: &[u32], members: &[u32], sums: &[u64]) -> Result<Self> {
+        let count = [ends.len() as u32];
+        let sums: Vec<u32> = (sums.iter())
+            .flat_map(|sum| [*sum as u32, (sum >> 32) as u32])
+            .collect();
+        let parts = [&count[..], ends, members, &sums].map(bytemuck::cast_slice);
+        let sealed = SealedBytes::new("featherload-order", &parts)?;
+        GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
+    }
+
+    /// Seals the running sums of all samples.
+    pub(super) fn sums(sums: &[f64]) -> Result<Self> {
+        let sealed = SealedBytes::new("featherload-order", &[bytemuck::cast_slice(sums)])?;
+        SumTable::open(sealed, sums.len() as u64).map(Self::Sums)
+    }
+
+    /// The table of `sampler` over `samples` samples, out of another process.
+    pub(crate) fn from_fd(fd: OwnedFd, sampler: &Sampler, samples: u64) -> Result<Self> {
+        let sealed = SealedBytes::from_fd(fd)?;
+        match sampler.table_form() {
+            Some(TableForm::Groups) => GroupTable::open(sealed, samples).map(Self::Groups),
+            Some(TableForm::Sums) => SumTable::open(sealed, samples).map(Self::Sums),
+            None => Err(Error::protocol(format!(
+                "the sampler {sampler} has no table, and one was received"
+            ))),
+        }
+    }
+
+    /// Fingerprint of the content, as hexadecimal digits.
+    pub(crate) fn hash(&self) -> String {
+        format!("{:032x}", XxHash3_128::oneshot(self.sealed().bytes()))
+    }
+
+    /// Bytes of the table.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sealed().bytes().len() as u64
+    }
+
+    fn sealed(&self) -> &SealedBytes {
+        match self {
+            Self::Groups(t) => &t.sealed,
+            Self::Sums(t) => &t.sealed,
+        }
+    }
+}
+
+impl AsFd for SamplerTable {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sealed().as_fd()
+    }
+}
+
+/// A map begins on a page, so only its length can be wrong, and that was looked
+/// at when it was opened.
+fn numbers<T: bytemuck::AnyBitPattern>(sealed: &SealedBytes) -> &[T] {
+    bytemuck::try_cast_slice(sealed.bytes()).unwrap_or_default()
+}
+
+impl GroupTable {
+    fn open(sealed: SealedBytes, samples: u64) -> Result<Self> {
+        let wrong = || {
+            Error::protocol(format!(
+                "the received table of {} bytes does not group {samples} samples",
+                sealed.bytes().len()
+            ))
+        };
+        let all = numbers::<u32>(&sealed);
+        let (&groups, rest) = all.split_first().ok_or_else(wrong)?;
+        let groups = groups as usize;
+        let ends = rest.get(..groups).ok_or_else(wrong)?;
+        let behind = (rest.len() - groups) as u64;
+        let weighted = samples.checked_add(2 * groups as u64) == Some(behind);
+        let whole = ends.last().is_some_and(|&end| u64::from(end) == samples)
+            && (behind == samples || weighted);
+        // No group is empty, so the ends rise.
+        if !whole || ends[0] == 0 || ends.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(wrong());
+        }
+        let table = Self {
+            sealed,
+            groups,
+            weighted,
+        };
+        // Weights are above 0, so their sums rise from 0.
+        let rises = |g: u64| table.weight_before(g) < table.weight_before(g + 1);
+        if weighted && !(0..groups as u64).all(rises) {
+            return Err(Error::protocol(
+                "the received weights of groups do not rise",
+            ));
+        }
+        Ok(table)
+    }
+
+    /// Number of groups.
+    pub(super) fn len(&self) -> u64 {
+        self.groups as u64
+    }
+
+    /// Number of samples.
+    pub(super) fn samples(&self) -> u64 {
+        self.members().len() as u64
+    }
+
+    fn ends(&self) -> &[u32] {
+        let all = numbers::<u32>(&self.sealed);
+        all.get(1..=self.groups).unwrap_or_default()
+    }
+
+    fn members(&self) -> &[u32] {
+        let all = numbers::<u32>(&self.sealed);
+        let end = match self.weighted {
+            true => all.len().saturating_sub(2 * self.groups),
+            false => all.len(),
+        };
+        all.get(1 + self.groups..end).unwrap_or_default()
+    }
+
+    /// Weights of the groups in front of this one.
+    fn weight_before(&self, group: u64) -> u64 {
+        let Some(group) = usize::try_from(group).ok().and_then(|g| g.checked_sub(1)) else {
+            return 0;
+        };
+        let all = numbers::<u32>(&self.sealed);
+        let sums = all.get(all.len().saturating_sub(2 * self.groups)..);
+        match sums.and_then(|sums| sums.as_chunks::<2>().0.get(group)) {
+            Some([low, high]) => u64::from(*high) << 32 | u64::from(*low),
+            None => 0,
+        }
+    }
+
+    /// True when groups are not as likely as they are long.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.weighted
+    }
+
+    /// What the weights of all groups add up to: their samples, where none has another.
+    pub(super) fn weight(&self) -> u64 {
+        match self.weighted {
+            true => self.weight_before(self.len()),
+            false => self.samples(),
+        }
+    }
+
+    /// The group at a place below all weights, with the place at which it begins and
+    /// its weight.
+    pub(super) fn at_weight(&self, place: u64) -> (u64, u64, u64) {
+        if !self.weighted {
+            let group = self.group_at(place);
+            let (start, length) = self.span(group);
+            return (group, start, length);
+        }
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.weight_before(middle + 1) <= place {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let start = self.weight_before(low);
+        (
+            low,
+            start,
+            self.weight_before(low + 1).saturating_sub(start),
+        )
+    }
+
+    /// The group that the place is in, of all groups one behind the other.
+    pub(super) fn group_at(&self, place: u64) -> u64 {
+        self.ends().partition_point(|&end| u64::from(end) <= place) as u64
+    }
+
+    /// First place of a group, and its number of samples.
+    pub(super) fn span(&self, group: u64) -> (u64, u64) {
+        let ends = self.ends();
+        let end = |group: Option<u64>| {
+            let end = group.and_then(|g| ends.get(usize::try_from(g).ok()?));
+            end.copied().map_or(0, u64::from)
+        };
+        let start = end(group.checked_sub(1));
+        (start, end(Some(group)).saturating_sub(start))
+    }
+
+    /// The sample at a place.
+    pub(super) fn member(&self, place: u64) -> u64 {
+        let at = usize::try_from(place).ok();
+        let id = at.and_then(|at| self.members().get(at));
+        // No sample: its path is empty, which is a failed row.
+        id.copied().map_or(u64::MAX, u64::from)
+    }
+}
+
+impl SumTable {
+    fn open(sealed: SealedBytes, samples: u64) -> Result<Self> {
+        let bytes = sealed.bytes().len() as u64;
+        let table = Self { sealed };
+        let sums = table.sums();
+        if Some(bytes) != samples.checked_mul(8) || !sums.last().is_some_and(|s| *s > 0.0) {
+            return Err(Error::protocol(format!(
+                "the received sums have {bytes} bytes, {samples} samples need 8 each"
+            )));
+        }
+        Ok(table)
+    }
+
+    pub(super) fn sums(&self) -> &[f64] {
+        numbers(&self.sealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{IdentityProb, SampleWeights};
+
+    const GROUPED: Sampler = Sampler::Identity {
+        per_id: 2,
+        prob: IdentityProb::SampleAvg,
+    };
+    const SUMMED: Sampler = Sampler::Weighted {
+        weights: SampleWeights::Given,
+        num_samples: None,
+    };
+
+    fn sent(table: &SamplerTable) -> OwnedFd {
+        table.as_fd().try_clone_to_owned().unwrap()
+    }
+
+    #[test]
+    fn another_process_sees_the_same_table() {
+        let table = SamplerTable::groups(&[2, 3, 5], &[4, 0, 2, 1, 3]).unwrap();
+        let other = SamplerTable::from_fd(sent(&table), &GROUPED, 5).unwrap();
+        assert_eq!(other.hash(), table.hash());
+        let SamplerTable::Groups(other) = other else {
+            panic!("no groups");
+        };
+        assert_eq!((other.len(), other.samples()), (3, 5));
+        let spans: Vec<_> = (0..4).map(|g| other.span(g)).collect();
+        assert_eq!(spans, [(0, 2), (2, 1), (3, 2), (5, 0)]);
+        assert_eq!(other.span(u64::MAX).1, 0);
+        let groups: Vec<_> = (0..6).map(|p| other.group_at(p)).collect();
+        assert_eq!(groups, [0, 0, 1, 2, 2, 3]);
+        let members: Vec<_> = (0..6).map(|p| other.member(p)).collect();
+        assert_eq!(members, [4, 0, 2, 1, 3, u64::MAX]);
+
+        let weighted =
+            SamplerTable::weighted_groups(&[2, 3, 5], &[4, 0, 2, 1, 3], &[7, 8, 1 << 40]).unwrap();
+        assert_ne!(weighted.hash(), table.hash());
+        let SamplerTable::Groups(other) =
+            SamplerTable::from_fd(sent(&weighted), &GROUPED, 5).unwrap()
+        else {
+            panic!("no groups");
+        };
+        assert_eq!(
+            (other.len(), other.samples(), other.weight()),
+            (3, 5, 1 << 40)
+        );
+        let at: Vec<_> = [0, 6, 7, 8, 1 << 39].map(|p| other.at_weight(p)).into();
+        let last = (2, 8, (1 << 40) - 8);
+        assert_eq!(at, [(0, 0, 7), (0, 0, 7), (1, 7, 1), last, last]);
+        let members: Vec<_> = (0..6).map(|p| other.member(p)).collect();
+        assert_eq!(members, [4, 0, 2, 1, 3, u64::MAX]);
+
+        let sums = SamplerTable::sums(&[0.0, 1.5, 1.5, 4.0]).unwrap();
+        assert_ne!(sums.hash(), table.hash());
+        let SamplerTable::Sums(other) = SamplerTable::from_fd(sent(&sums), &SUMMED, 4).unwrap()
+        else {
+            panic!("no sums");
+        };
+        assert_eq!(other.sums(), [0.0, 1.5, 1.5, 4.0]);
+    }
+
+    #[test]
+    fn what_is_no_table_of_these_samples_is_refused() {
+        let table = SamplerTable::groups(&[1, 2, 3], &[1, 0, 2]).unwrap();
+        let sums = SamplerTable::sums(&[1.0, 2.0]).unwrap();
+        for samples in [0, 2, 4, u64::MAX] {
+            assert!(SamplerTable::from_fd(sent(&table), &GROUPED, samples).is_err());
+        }
+        for samples in [0, 1, 3, u64::MAX] {
+            assert!(SamplerTable::from_fd(sent(&sums), &SUMMED, samples).is_err());
+        }
+        assert!(SamplerTable::from_fd(sent(&table), &SUMMED, 3).is_err());
+        assert!(SamplerTable::from_fd(sent(&sums), &GROUPED, 2).is_err());
+        assert!(SamplerTable::from_fd(sent(&sums), &Sampler::Shuffle, 2).is_err());
+        for ends in [&[3, 2, 3][..], &[0, 3], &[2, 2, 3], &[2], &[4], &[]] {
+            assert!(SamplerTable::groups(ends, &[1, 0, 2]).is_err(), "{ends:?}");
+        }
+        for sums in [&[0, 2, 3][..], &[1, 1, 2], &[2, 1, 3], &[1, 2]] {
+            assert!(SamplerTable::weighted_groups(&[1, 2, 3], &[1, 0, 2], sums).is_err());
+        }
+        assert!(SamplerTable::sums(&[]).is_err());
+        assert!(SamplerTable::sums(&[0.0]).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! Where the processes of a machine that train on the same images find one store.
+//!
+//! In the consumer. A small file per store lists who has it open: process, namespaces and
+//! descriptors. Who comes later opens the same memory through `/proc`, so nothing has a
+//! name that outlives its users, and any of them may end first, in any way. Each locks a byte
+//! of the file while it lives, which processes of every namespace see. Only processes of the
+//! same user and of the same PID namespace meet: a number of another namespace leads to no
+//! process, or to another one. A user may have several folders of lists (a user namespace, a
+//! session): all of them are read. Never in here: what a store holds.
+//!
+//! - `folders`: where lists lie; `list`: the list of one store.
+
+mod folders;
+mod list;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Pid, getpid};
+
+use crate::error::{Error, Result};
+use crate::scene::image_store::content::StoreBacking;
+use crate::scene::image_store::layout::StoreLayout;
+use crate::scene::image_store::rendezvous::list::{
+    HolderList, StoreHolder, living_holders, remove_stale_lists,
+};
+use crate::scene::image_store::store::ImageStore;
+use crate::sys::pid_namespace;
+
+/// That this process can be asked for a store, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct StoreOffer {
+    file: PathBuf,
+    guest: StoreHolder,
+    /// Open for as long as this process lives: with it ends the lock of its seat.
+    _seat: File,
+}
+
+/// The store of `key`: that of a process which has it and whose kind `suits`, or the one
+/// that `create` makes. Where no meeting is possible that is for this process alone, and a
+/// warning says why.
+///
+/// # Errors
+/// What `create` says.
+pub(crate) fn open_or_create(
+    key: u128,
+    places: &StoreLayout,
+    suits: impl Fn(StoreBacking) -> bool,
+    create: impl FnOnce() -> Result<ImageStore>,
+) -> Result<(ImageStore, Option<StoreOffer>)> {
+    let listed = list::path(key)
+        .and_then(|path| Ok((HolderList::open(&path)?, path, current_namespaces()?)));
+    let (mut list, path, (namespace, users)) = match listed {
+        Ok(listed) => listed,
+        Err(e) => {
+            tracing::warn!("decoded images are not shared with other processes: {e}");
+            return Ok((create()?, None));
+        }
+    };
+    list.remove_dead();
+    let elsewhere = folders::others(&path).into_iter().flat_map(living_holders);
+    let guests = list.holders.iter().copied().chain(elsewhere);
+    let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = guests
+        .filter(|guest| suits(guest.holding))
+        .partition(|guest| guest.namespace == namespace);
+    let found = near.iter().find_map(|guest| ask(guest, users, places, key));
+    if let (None, Some(guest)) = (&found, far.first()) {
+        tracing::warn!(
+            "decoded images are not shared with {}: process {} of PID namespace {} has them, and \
+             this process is in namespace {namespace}; start both in one PID namespace",
+            match far.len() {
+                1 => "another process".to_owned(),
+                n => format!("{n} other processes"),
+            },
+            guest.process,
+            guest.namespace
+        );
+    }
+    let made = found.map_or_else(create, Ok);
+    let store = match made {
+        Ok(store) => store,
+        Err(e) => {
+            list.end(&path);
+            return Err(e);
+        }
+    };
+    let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
+    let guest = StoreHolder {
+        process: getpid().as_raw(),
+        namespace,
+        users,
+        seat: list.free_seat(),
+        control,
+        content,
+        holding: store.backing(),
+    };
+    list.holders.push(guest);
+    let written = list.seat(&guest).and_then(|seat| {
+        list.write(&path)?;
+        Ok(seat)
+    });
+    drop(list);
+    match written {
+        Ok(seat) => {
+            remove_stale_lists(&path);
+            let presence = StoreOffer {
+                file: path,
+                guest,
+                _seat: seat,
+            };
+            Ok((store, Some(presence)))
+        }
+        Err(e) => {
+            tracing::warn!("decoded images are not shared with other processes: {e}");
+            Ok((store, None))
+        }
+    }
+}
+
+/// Of processes and of users.
+fn current_namespaces() -> Result<(u64, u64)> {
+    pid_namespace::current()
+        .and_then(|processes| Ok((processes, pid_namespace::of_users()?)))
+        .map_err(|e| Error::io("find the namespaces of this process", e))
+}
+
+/// The store that a guest of this PID namespace has open; none where it has gone, or has another
+/// one by now. A living one that may not be asked is reported. `users`: the user namespace of
+/// this process.
+fn ask(guest: &StoreHolder, users: u64, places: &StoreLayout, key: u128) -> Option<ImageStore> {
+    let open = |fd: i32| -> io::Result<OwnedFd> {
+        let path = pid_namespace::folder(guest.process)?.join(format!("fd/{fd}"));
+        let opened = File::options().read(true).write(true).open(path)?;
+        Ok(OwnedFd::from(opened))
+    };
+    let opened = open(guest.control).and_then(|control| Ok((control, open(guest.content)?)));
+    let e = match opened {
+        Ok((control, content)) => {
+            return ImageStore::open(places.clone(), guest.holding, control, content, key).ok();
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => return None,
+        Err(e) => e,
+    };
+    let reason = match guest.users == users {
+        true => Error::io(format!("open its memory in /proc/{}/fd", guest.process), e).to_string(),
+        false => format!(
+            "it runs in user namespace {}, and this process in {users}, which may not open its \
+             memory ({e}); start both in one user namespace",
+            guest.users
+        ),
+    };
+    tracing::warn!(
+        "decoded images are not shared with process {}: {reason}",
+        guest.process
+    );
+    None
+}
+
+impl Drop for StoreOffer {
+    /// Not in a forked copy: it is the parent that can be asked.
+    fn drop(&mut self) {
+        if Pid::from_raw(self.guest.process) != getpid() {
+            return;
+        }
+        if let Err(e) = leave(&self.file, &self.guest) {
+            tracing::warn!("{e}");
+        }
+    }
+}
+
+fn leave(path: &Path, guest: &StoreHolder) -> Result<()> {
+    let mut list = HolderList::open(path)?;
+    list.holders.retain(|other| other != guest);
+    match list.holders.is_empty() {
+        true => {
+            list.end(path);
+            Ok(())
+        }
+        false => list.write(path),
+    }
+}

@@ -1,0 +1,190 @@
+//! The list of a store: who has it open.
+//!
+//! In the consumer. A list is locked while it is changed, and for less than a millisecond.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::scene::image_store::content::StoreBacking;
+use crate::scene::image_store::rendezvous::folders;
+use crate::sys::byte_locks;
+
+/// What the names of lists begin with.
+const NAME: &str = "store-";
+
+/// The longest list that is read: tens of thousands of guests.
+pub(super) const MOST_LIST: u64 = 1 << 20;
+
+/// Who has the store open, and under which descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoreHolder {
+    /// Its number in its namespace.
+    pub(super) process: i32,
+    /// Inode number of its PID namespace.
+    pub(super) namespace: u64,
+    /// Inode number of its user namespace.
+    pub(super) users: u64,
+    /// The byte of the list that it locks while it lives.
+    pub(super) seat: u64,
+    pub(super) control: i32,
+    pub(super) content: i32,
+    pub(super) holding: StoreBacking,
+}
+
+impl StoreHolder {
+    /// Whether it keeps its seat. A system that does not answer has lost nobody.
+    fn is_alive(&self, list: &File) -> bool {
+        byte_locks::is_byte_held(list, self.seat).unwrap_or(true)
+    }
+}
+
+/// Where the list of the store of `key` lies.
+pub(super) fn path(key: u128) -> Result<PathBuf> {
+    folders::own_folder().map(|folder| folder.join(format!("{NAME}{key:032x}")))
+}
+
+/// Nobody, of a text that was broken off in the middle or is too long.
+fn guests_in(file: &mut File) -> Vec<StoreHolder> {
+    let mut text = String::new();
+    let read = file.take(MOST_LIST).read_to_string(&mut text).is_ok();
+    let guests = serde_json::from_str(&text).ok().filter(|_| read);
+    guests.unwrap_or_default()
+}
+
+/// Whom the list at `path`, of another folder, names and who is alive. It is read without a lock:
+/// nobody waits for two lists.
+pub(super) fn living_holders(path: PathBuf) -> Vec<StoreHolder> {
+    let options = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path);
+    let Ok(mut file) = options else {
+        return Vec::new();
+    };
+    let guests = guests_in(&mut file).into_iter();
+    guests.filter(|guest| guest.is_alive(&file)).collect()
+}
+
+/// The list of a store and whom it names, locked until this is dropped.
+#[derive(Debug)]
+pub(super) struct HolderList {
+    pub(super) file: File,
+    pub(super) holders: Vec<StoreHolder>,
+}
+
+/// How long a list may be locked by somebody: each has it for less than a millisecond.
+const LOCKED: Duration = Duration::from_secs(5);
+
+impl HolderList {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let began = Instant::now();
+        while began.elapsed() < LOCKED {
+            let opened = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(path);
+            let file = opened.map_err(|e| Error::io_at("open", path, e))?;
+            match Self::of(file) {
+                Some(list) => return Ok(list),
+                // Locked, or the last guest took it away meanwhile.
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        Err(Error::dataset(
+            path,
+            format!(
+                "is locked by another process for {LOCKED:?}: remove it if that process has \
+                     ended"
+            ),
+        ))
+    }
+
+    /// Locks the file of a list; none where somebody has it locked, or it has no name any
+    /// more. One that was broken off in the middle names nobody.
+    fn of(mut file: File) -> Option<Self> {
+        file.try_lock().ok()?;
+        let guests = guests_in(&mut file);
+        let list = Self {
+            file,
+            holders: guests,
+        };
+        let named = list.file.metadata().is_ok_and(|found| found.nlink() > 0);
+        named.then_some(list)
+    }
+
+    /// Only those that still have their seats.
+    pub(super) fn remove_dead(&mut self) {
+        let file = &self.file;
+        self.holders.retain(|guest| guest.is_alive(file));
+    }
+
+    /// A seat that no guest has.
+    pub(super) fn free_seat(&self) -> u64 {
+        let taken = self.holders.iter().map(|guest| guest.seat).max();
+        taken.map_or(0, |seat| seat.saturating_add(1))
+    }
+
+    /// Takes the seat of this process.
+    pub(super) fn seat(&self, guest: &StoreHolder) -> Result<File> {
+        let file = self.file.try_clone();
+        let file = file.map_err(|e| Error::io("have the list of a store open", e))?;
+        byte_locks::hold_byte(&file, guest.seat)?;
+        Ok(file)
+    }
+
+    pub(super) fn write(&mut self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec(&self.holders)
+            .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
+        self.file
+            .rewind()
+            .and_then(|()| self.file.write_all(&text))
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .map_err(|e| Error::io_at("write", path, e))
+    }
+
+    /// Takes the list away, if it names nobody.
+    pub(super) fn end(self, path: &Path) {
+        if self.holders.is_empty() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for HolderList {
+    /// Said, not left to the close: a forked copy of this process may have the file open.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+/// Takes away the lists beside `own` that name no process which is alive: one that was killed
+/// could not.
+pub(super) fn remove_stale_lists(own: &Path) {
+    let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let lists = beside
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let others = lists.filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path != own && name.is_some_and(|name| name.starts_with(NAME))
+    });
+    for path in others {
+        let Some(mut list) = File::open(&path).ok().and_then(HolderList::of) else {
+            continue;
+        };
+        list.remove_dead();
+        list.end(&path);
+    }
+}
