@@ -39,7 +39,8 @@ impl Supervisor {
         }
     }
 
-    /// Kills a worker that was stopped and is not continued, at work or idle (DESIGN 1a, rule 6).
+    /// Kills a worker that was stopped and is not continued, at work or idle
+    /// (docs/design/ring.md, rule 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
             if let Lane::Running(w) = lane
@@ -92,7 +93,7 @@ impl Supervisor {
     }
 
     /// Kills the worker that is at one row for `row_limit`; where no row ends, those without one
-    /// (DESIGN 1a, rule 6).
+    /// (docs/design/ring.md, rule 6).
     pub(super) fn kill_overdue(&mut self, now: Duration) {
         if now < self.next_look {
             return;
