@@ -8,7 +8,7 @@ OUT/manifest.json
 
 The expected pixels are Pillow's: opened, turned upright, alpha composited on
 white, converted to RGB. Where Pillow cannot read a form, or differs from
-DESIGN.md by a choice of its own, they are computed here from the known pixels,
+docs/design/decoding.md by a choice of its own, they are computed here from the known pixels,
 and the manifest says so. Pictures that Pillow cannot write are written here, by
 encoders just large enough.
 
@@ -82,7 +82,7 @@ def wide(values, seed):
     return (values.astype(np.uint16) << 8) | (low % 256).astype(np.uint16)
 
 
-# ---- what DESIGN.md says becomes of them ----
+# ---- what they become: docs/design/decoding.md ----
 
 
 def rgb_of(pixels):

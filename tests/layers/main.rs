@@ -3,8 +3,9 @@
 //!
 //! - `source`: the text of files; `graph`: which file imports which;
 //! - `rooms`: imports of rooms, circles of files inside one;
-//! - `map`: section 2 of DESIGN.md, and the pages of folders;
-//! - `words`: what stands in the code;
+//! - `map`: the map of rooms in ARCHITECTURE.md, and the pages of folders;
+//! - `texts`: lengths, paths and terms of ARCHITECTURE.md and `docs/design/`;
+//! - `words`: what the code must not contain;
 //! - `names`: names of types; `phrases`: phrases that no text has.
 //!
 //! Each check takes a tree of files, so that the tests at the end of its file can hand
@@ -16,10 +17,8 @@ mod names;
 mod phrases;
 mod rooms;
 mod source;
+mod texts;
 mod words;
-
-use std::fs;
-use std::path::Path;
 
 use graph::Graph;
 use source::{read_into, tree};
@@ -332,17 +331,34 @@ fn no_files_of_a_room_import_each_other() {
 }
 
 #[test]
-fn the_map_has_every_room_its_imports_and_no_other_files() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let design = fs::read_to_string(root.join("DESIGN.md")).unwrap();
-    none(map::map(&design, LAYERS));
-    let mut files: Vec<String> = tree().into_iter().map(|file| file.path).collect();
-    let mut beside = Vec::new();
-    for folder in ["tests", "python"] {
-        read_into(folder, &mut beside);
-    }
-    files.extend(beside.into_iter().map(|file| file.path));
-    none(map::paths(&design, &files));
+fn the_map_has_every_room_and_its_imports() {
+    let pages = texts::read();
+    let (architecture, imports) = (
+        texts::find(&pages, "ARCHITECTURE.md"),
+        texts::find(&pages, "docs/design/rooms.md"),
+    );
+    none(map::map(architecture, imports, LAYERS));
+}
+
+#[test]
+fn design_pages_name_files_that_are_there() {
+    none(texts::paths(&texts::read(), &texts::repository()));
+}
+
+#[test]
+fn design_pages_are_short() {
+    none(texts::lengths(&texts::read()));
+}
+
+#[test]
+fn the_index_of_design_pages_is_complete() {
+    none(texts::index(&texts::read()));
+}
+
+#[test]
+fn the_glossary_is_short() {
+    let pages = texts::read();
+    none(texts::terms(texts::find(&pages, texts::GLOSSARY)));
 }
 
 #[test]

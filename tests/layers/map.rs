@@ -1,19 +1,20 @@
-//! What DESIGN.md section 2 says of the rooms, and what the pages of folders say of
-//! their files.
+//! The map of rooms in ARCHITECTURE.md, the imports in docs/design/rooms.md, and the pages of
+//! folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{Source, fakes, has_word};
 use crate::{BINARY, Layers};
 
-/// Rooms that the table of section 2 does not name in their order, or names without
-/// saying all of it; imports behind it that are not those of the code.
+/// Finds differences between LAYERS and the pages: rooms that the table "Rooms" of ARCHITECTURE.md
+/// lacks, invents, or lists in another order; rows that are not complete; a list of imports in
+/// docs/design/rooms.md that is not the code's.
 ///
-/// A row is `| room | what it holds | in which process | what must not be in it |`.
-/// The imports stand in a block of code, a line a room: `room <- room, room`.
-pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
-    let Some((_, map)) = design.split_once("\n## 2. ") else {
-        return vec!["DESIGN.md has no section 2".into()];
+/// A row is `| room | what it holds | process | what it must not contain |`. The imports are the
+/// first block of code of their page, a line per room: `room <- room, room`.
+pub fn map(architecture: &str, imports: &str, layers: Layers<'_>) -> Vec<String> {
+    let Some((_, map)) = architecture.split_once("\n## Rooms\n") else {
+        return vec!["ARCHITECTURE.md has no section \"Rooms\"".into()];
     };
     let map = map.split("\n## ").next().unwrap_or(map);
     let rows = map.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -32,7 +33,7 @@ pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
         .collect();
     if named != rooms {
         wrong.push(format!(
-            "DESIGN.md: the map has the rooms\n  {}\nand the code\n  {}",
+            "ARCHITECTURE.md: the table has the rooms\n  {}\nand the code has\n  {}",
             named.join(", "),
             rooms.join(", ")
         ));
@@ -40,13 +41,13 @@ pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
     for cells in rows {
         if cells.len() != 5 || cells[..4].iter().any(|cell| cell.is_empty()) {
             wrong.push(format!(
-                "DESIGN.md: the row of `{}: say what it holds, in which process, and what must \
-                 not be in it",
+                "ARCHITECTURE.md: the row of `{} lacks what it holds, its process, or what it \
+                 must not contain",
                 cells[0]
             ));
         }
     }
-    let listed = map.split("```").nth(1).unwrap_or_default().trim();
+    let listed = imports.split("```").nth(1).unwrap_or_default().trim();
     let imports: Vec<String> = layers
         .iter()
         .map(|(room, to)| format!("{room} <- {}", to.join(", ")).trim().to_owned())
@@ -54,52 +55,11 @@ pub fn map(design: &str, layers: Layers<'_>) -> Vec<String> {
     let listed: Vec<&str> = listed.lines().map(str::trim).skip(1).collect();
     if listed != imports {
         wrong.push(format!(
-            "DESIGN.md: the imports of section 2 must be\n{}",
+            "docs/design/rooms.md: the imports must be\n{}",
             imports.join("\n")
         ));
     }
     wrong
-}
-
-/// Files of Rust, and folders of a room, that DESIGN.md names in backticks, and that are not
-/// there. A name is a path from `src/`, from `tests/` or from the root; `*` stands for any part
-/// of it.
-pub fn paths(design: &str, files: &[String]) -> Vec<String> {
-    let rooms: BTreeSet<&str> = files
-        .iter()
-        .filter_map(|file| file.strip_prefix("src/")?.split_once('/'))
-        .map(|(room, _)| room)
-        .collect();
-    let is_folder = |name: &str| {
-        let of_room = name
-            .split('/')
-            .next()
-            .is_some_and(|room| rooms.contains(room));
-        of_room
-            && name
-                .chars()
-                .all(|c| c.is_lowercase() || c.is_numeric() || "_/".contains(c))
-    };
-    let is_path = |name: &&str| name.contains('/') && (name.ends_with(".rs") || is_folder(name));
-    let is_there = |name: &str| {
-        let (head, tail) = name.split_once('*').unwrap_or((name, ""));
-        files.iter().any(|file| {
-            let rest = file.strip_prefix("src/").or(file.strip_prefix("tests/"));
-            let mut names = rest.into_iter().chain([file.as_str()]);
-            names.any(|file| match name.contains('*') {
-                true => file.starts_with(head) && file.ends_with(tail),
-                false => {
-                    let rest = file.strip_prefix(head);
-                    rest.is_some_and(|rest| ["", ".rs"].contains(&rest) || rest.starts_with('/'))
-                }
-            })
-        })
-    };
-    ticked(design)
-        .filter(is_path)
-        .filter(|name| !is_there(name))
-        .map(|name| format!("DESIGN.md names `{name}`, which is no file"))
-        .collect()
 }
 
 /// Files that the page of their folder does not name in backticks; folders without a
@@ -193,7 +153,7 @@ pub fn references(files: &[Source]) -> Vec<String> {
 }
 
 /// What stands between backticks.
-fn ticked(text: &str) -> impl Iterator<Item = &str> {
+pub fn ticked(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split('`').skip(1).step_by(2);
     names.map(|name| name.trim_end_matches('/'))
 }
@@ -202,12 +162,13 @@ fn ticked(text: &str) -> impl Iterator<Item = &str> {
 fn what_the_map_lacks_or_invents_is_found() {
     const ROOMS: Layers<'_> = &[("error", &[]), ("ring", &["error"])];
     let check = |rows: &[&str], imports: &str| {
-        let design = format!(
-            "# x\n\n## 2. The map\n\n| room | a | b | c |\n|---|---|---|---|\n{}\n\n\
-             ```text\n{imports}\n```\n\n## 3. Memory\n| `zzz` |\n",
+        let architecture = format!(
+            "# x\n\n## Rooms\n\n| room | a | b | c |\n|---|---|---|---|\n{}\n\n\
+             ## Where to start\n| `zzz` |\n",
             rows.join("\n")
         );
-        map(&design, ROOMS)
+        let imports = format!("# Rooms\n\n```text\n{imports}\n```\n");
+        map(&architecture, &imports, ROOMS)
     };
     let rows = [
         "| `error` | a | b | c |",
@@ -228,21 +189,10 @@ fn what_the_map_lacks_or_invents_is_found() {
     );
     assert_eq!(check(&rows, "error <-\nring <-").len(), 1);
     assert_eq!(check(&rows, "error <-").len(), 1);
-    assert_eq!(map("# x", ROOMS), ["DESIGN.md has no section 2"]);
-}
-
-#[test]
-fn paths_that_lead_nowhere_are_found() {
-    let files = ["src/pool/ring/worker_side.rs".to_owned()];
-    let design = "`pool/ring/worker_side.rs`, `pool/ring/*_side.rs`, `worker_side.rs`, `a/b`";
-    assert_eq!(paths(design, &files), [""; 0]);
-    assert_eq!(paths("`ring/worker_side.rs`", &files).len(), 1);
-    assert_eq!(paths("`ring/*_side.rs`", &files).len(), 1);
     assert_eq!(
-        paths("`pool/ring`, `pool/ring/worker_side`", &files),
-        [""; 0]
+        map("# x", "", ROOMS),
+        ["ARCHITECTURE.md has no section \"Rooms\""]
     );
-    assert_eq!(paths("`pool/rows`", &files).len(), 1);
 }
 
 #[test]

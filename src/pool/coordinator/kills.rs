@@ -39,7 +39,8 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Kills a worker that was stopped and is not continued, at work or idle (DESIGN 1a, rule 6).
+    /// Kills a worker that was stopped and is not continued, at work or idle
+    /// (docs/design/ring.md, rule 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
             if let WorkerLane::Running(w) = lane
@@ -92,7 +93,7 @@ impl WorkerSupervisor {
     }
 
     /// Kills the worker that is at one row for `row_limit`; where no row ends, those without one
-    /// (DESIGN 1a, rule 6).
+    /// (docs/design/ring.md, rule 6).
     pub(super) fn check_rows(&mut self, now: Duration) {
         if now < self.next_look {
             return;
