@@ -201,10 +201,10 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// README and the pages of `docs/`, those of `docs/add/` too.
+/// README and the pages of `docs/`, `docs/add/` and `docs/python/`.
 pub fn pages() -> Vec<Page> {
     let mut paths = vec![PathBuf::from("README.md")];
-    for folder in ["docs", "docs/add"] {
+    for folder in ["docs", "docs/add", "docs/python"] {
         let entries = fs::read_dir(folder).unwrap();
         let mut found: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
         found.retain(|path| path.extension().is_some_and(|e| e == "md"));
