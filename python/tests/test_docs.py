@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,12 +12,15 @@ from unittest.mock import MagicMock
 import pytest
 from conftest import need, write_scene
 
+import featherload
+from featherload import _transforms
+
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [
-    page.relative_to(ROOT).as_posix()
-    for page in [ROOT / "README.md", ROOT / "python" / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-    if "\n```python\n" in page.read_text()
+FILES = [ROOT / "README.md", ROOT / "python" / "README.md"]
+FILES += [
+    page for folder in ("docs", "docs/python") for page in sorted(ROOT.glob(f"{folder}/*.md"))
 ]
+PAGES = [page.relative_to(ROOT).as_posix() for page in FILES if "\n```python\n" in page.read_text()]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -30,6 +34,9 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    # Recipes that a page shows, as files.
+    for name, recipe in re.findall(r"^```yaml\n# (\S+\.yaml)\n(.*?)^```", text, re.M | re.S):
+        (tmp_path / name).write_text(recipe)
     # Names that a trainer has and that a page does not explain.
     names: dict[str, Any] = {"writer": MagicMock(), "wandb": MagicMock(), "step": 0}
     for number, block in enumerate(blocks):
@@ -58,10 +65,35 @@ def test_blocks_run(page: str, photos: Path, tmp_path: Path, monkeypatch: Any) -
 
 def test_docstrings_are_of_keywords_that_exist() -> None:
     """Every keyword of ``Loader`` stands in its docstring, and no other does."""
-    import inspect
-
-    import featherload
-
-    said = re.findall(r"^ {4}(``\w.*)$", featherload.Loader.__doc__ or "", re.MULTILINE)
-    named = {name for line in said for name in re.findall(r"``(\w+)``", line)}
+    lines = re.findall(r"^ {4}(``\w.*)$", featherload.Loader.__doc__ or "", re.MULTILINE)
+    named = {name for line in lines for name in re.findall(r"``(\w+)``", line)}
     assert named == set(inspect.signature(featherload.Loader).parameters)
+
+
+def first_columns(text: str) -> set[str]:
+    """Names in backticks of the first column of a page's tables."""
+    cells = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        featherload.Loader,
+        featherload.Rays,
+        featherload.Views,
+        featherload.Scene,
+        featherload.cache.build,
+    ],
+)
+def test_the_page_of_options_has_every_keyword(call: Any) -> None:
+    page = first_columns((ROOT / "docs" / "options.md").read_text())
+    keywords = inspect.signature(call).parameters.values()
+    names = {keyword.name for keyword in keywords if keyword.kind is not keyword.VAR_KEYWORD}
+    assert not names - page
+
+
+def test_the_page_of_transforms_has_every_class_that_translates() -> None:
+    page = (ROOT / "docs" / "python" / "transforms.md").read_text()
+    section = page.split("\n## torchvision\n")[1].split("\n## ")[0]
+    assert first_columns(section) - {"class"} == set(_transforms._TRANSFORMS)

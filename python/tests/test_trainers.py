@@ -187,11 +187,12 @@ with open(f"{sys.argv[2]}/rank{model.global_rank}.json", "w") as file:
 
 
 def documented_trainer(**names: Any) -> Any:
-    """The class of docs/python.md, as it stands there."""
-    page = (Path(__file__).parent.parent.parent / "docs" / "python.md").read_text()
+    """The class of the page on trainers, as it is there."""
+    name = "lightning-accelerate-huggingface.md"
+    page = (Path(__file__).parent.parent.parent / "docs" / "python" / name).read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (block,) = [block for block in blocks if "class MyTrainer" in block]
-    exec(compile(block, "docs/python.md", "exec"), names)
+    exec(compile(block, name, "exec"), names)
     return names["MyTrainer"]
 
 

@@ -6,7 +6,7 @@ use super::page::{Page, pages};
 use crate::common::command::{featherload, stdout};
 
 /// A longer sentence is two.
-const MOST_WORDS: usize = 30;
+const MOST_WORDS: usize = 25;
 
 /// What is measured, and must say where.
 const RATES: [&str; 3] = ["images/s", "rays/s", "views/s"];
