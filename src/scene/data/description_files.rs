@@ -1,7 +1,7 @@
-//! Which files describe the scene in a folder, and which of several descriptions is read.
+//! Finds the files that describe the scene in a folder, and chooses one of several descriptions.
 //!
-//! In the consumer. Each description is a [`DescriptionFile`]. Where a folder has several, the first one
-//! is read, unless another one has more images that are there.
+//! Runs in the consumer. Each description is a [`DescriptionFile`]. If a folder has several, the
+//! first one is used, unless another one has more existing images.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene_description::SceneDescription;
 use crate::scene::data::{colmap, foreign_names, images, llff, transforms, unsupported_layouts};
 
-/// Where a scene's description lies.
+/// Location of a scene's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DescriptionFile {
     /// A transforms file.
     Transforms(PathBuf),
-    /// A folder of `transforms_train.json` and its like.
+    /// A folder of `transforms_train.json` and similar files.
     Blender(PathBuf),
     /// The folder `dslr`.
     Scannet(PathBuf),
@@ -37,7 +37,7 @@ impl DescriptionFile {
         }
     }
 
-    /// For people.
+    /// Name for the user.
     fn title(&self) -> &'static str {
         match self {
             Self::Transforms(_) => "transforms.json",
@@ -66,10 +66,10 @@ impl DescriptionFile {
     }
 }
 
-/// What the files of the scene at `path` say of it.
+/// Reads the description of the scene at `path`.
 ///
 /// # Errors
-/// No scene, and files that cannot be read.
+/// A path without a scene; files that cannot be read.
 pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     if let Some(format) = options.format {
         return way_of(path, format).read(options);
@@ -83,7 +83,7 @@ pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescripti
     }
     let mut best = first.read(options).map(|found| (first, found));
     for way in others {
-        // What is wrong with a description that nobody needs hides none that is good.
+        // An error in a description that is not needed must not hide a good one.
         let Ok(found) = way.read(options) else {
             continue;
         };
@@ -114,7 +114,7 @@ fn note(best: &mut Result<(&DescriptionFile, SceneDescription)>, text: String) {
     }
 }
 
-/// Why `other` is read in place of `known`, if it is.
+/// The reason to use `other` instead of `known`, if there is one.
 fn better(
     (way, known): (&DescriptionFile, &SceneDescription),
     (other, found): (&DescriptionFile, &SceneDescription),
@@ -138,7 +138,7 @@ fn better(
     }
     let (had, has) = (there(known), there(found));
     let is_better = match other {
-        // Made from a model, for the images of one folder.
+        // Derived from a model, for the images of one folder.
         DescriptionFile::Llff(_) => had == 0 && has > 0,
         _ => has > had,
     };
@@ -161,8 +161,7 @@ fn no_scene(path: &Path) -> Error {
     Error::dataset(path, what)
 }
 
-/// All descriptions of the scene at `path`, the one that is read by default first. Reads no
-/// file.
+/// All descriptions of the scene at `path`, with the default one first. Reads no file.
 pub(super) fn find_descriptions(path: &Path) -> Vec<DescriptionFile> {
     if path.is_dir() {
         let mut all = Vec::new();
@@ -230,7 +229,7 @@ fn scannet_folder(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The way of a format that somebody named.
+/// The description of a format that the user named.
 fn way_of(path: &Path, format: SceneFormat) -> DescriptionFile {
     let is_file = path.is_file();
     let folder = || match is_file {

@@ -1,6 +1,6 @@
-//! From files to a scene: which format, then cameras, poses, splits.
+//! Reads a scene: its format, then cameras, poses and splits.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -21,35 +21,34 @@ use crate::scene::data::scene_description::SceneDescription;
 use crate::scene::data::{split, unsupported_layouts, world_orientation};
 
 impl Scene {
-    /// Reads the scene at `path`: a folder with `transforms.json`, with
-    /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model
-    /// (`sparse/0`, `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`; a
-    /// transforms file; or a model's folder, such as `sparse/1`. Opens every image and reads
-    /// its header.
+    /// Reads the scene at `path`. It may be a folder with `transforms.json`, with
+    /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model (`sparse/0`,
+    /// `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`. It may also be a
+    /// transforms file, or a model's folder such as `sparse/1`. Opens every image and reads its
+    /// header.
     ///
-    /// Poses are oriented, centred and scaled as nerfstudio's parser of the format does
-    /// by default; `none`, `none` and no automatic scale keep the file's world. A COLMAP
-    /// world that is oriented is first turned so that -y is up, as nerfstudio does; one
-    /// that is not keeps COLMAP's axes, as gsplat does.
+    /// By default, poses are oriented, centred and scaled as nerfstudio's parser of the format
+    /// does. With `none`, `none` and no automatic scale they stay in the file's world. A COLMAP
+    /// world that is oriented is first turned so that -y is up, as in nerfstudio. One that is not
+    /// oriented keeps COLMAP's axes, as in gsplat.
     ///
     /// # Errors
-    /// A file that is missing, cut off or contradicts itself, named with its key; images
-    /// of another shape than it says; with [`SceneOptions::strict`] also an image that is
-    /// missing.
+    /// A file that is missing, truncated or contradictory, with the key; images of another shape
+    /// than the file states; with [`SceneOptions::strict`] also a missing image.
     pub fn open(path: impl AsRef<Path>, options: &SceneOptions) -> Result<Self> {
         open(path.as_ref(), options)
     }
 
-    /// The format of the scene at `path`, by which files are there; none where it is no
-    /// scene. Reads no file.
+    /// The format of the scene at `path`, from the names of its files; `None` if it is not a scene.
+    /// Reads no file.
     pub fn detect(path: impl AsRef<Path>) -> Option<SceneFormat> {
         description_files::find_descriptions(path.as_ref())
             .first()
             .map(DescriptionFile::format)
     }
 
-    /// Of a folder whose cameras are in a form that is not read, such as OpenSfM's: which
-    /// form, and what converts it.
+    /// For a folder with cameras in an unsupported format, such as OpenSfM's: the format, and how
+    /// to convert it.
     pub fn conversion(path: impl AsRef<Path>) -> Option<String> {
         unsupported_layouts::conversion_hint(path.as_ref())
     }
@@ -85,7 +84,7 @@ fn check(options: &SceneOptions) -> Result<()> {
     Ok(())
 }
 
-/// As [`ImageOrder`] has it.
+/// Sorts frames by [`ImageOrder`].
 fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
     let is_colmap = found.format == SceneFormat::Colmap;
     let order = order.unwrap_or(match is_colmap {
@@ -105,7 +104,7 @@ fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
     }
 }
 
-/// Marks every frame; says by what.
+/// Sets the split of every frame. Returns the rule.
 fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
     let default = match found.format {
         _ if found.is_listed => SplitBy::Listed,
@@ -132,7 +131,7 @@ fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy>
     Ok(by)
 }
 
-/// From the file's world to the scene's.
+/// The transform from the file's world to the scene's.
 fn placement(found: &mut SceneDescription, options: &SceneOptions) -> Result<WorldTransform> {
     let format = found.format;
     let is_scaled = !matches!(format, SceneFormat::Blender | SceneFormat::InstantNgp);
@@ -333,8 +332,8 @@ fn assemble(
     })
 }
 
-/// A camera of the file's world in the scene's: parallel rays are as far apart there as
-/// everything else. (nerfstudio leaves them as they were, beside poses that are scaled.)
+/// Converts a camera from the file's world to the scene's: distances between parallel rays are
+/// scaled too. (nerfstudio scales poses, but not these distances.)
 fn in_scene(camera: Camera, scale: f64) -> Camera {
     match camera.lens {
         Lens::Orthographic => Camera {
@@ -370,7 +369,7 @@ fn refuse_unread(
     ))
 }
 
-/// Cameras, each once.
+/// Cameras without duplicates.
 #[derive(Default)]
 struct Cameras {
     all: Vec<Camera>,

@@ -1,9 +1,9 @@
-//! `transforms.json` in all its dialects: nerfstudio's, instant-ngp's, Blender's and
-//! D-NeRF's, ScanNet++'s.
+//! `transforms.json` in all its dialects: nerfstudio's, instant-ngp's, Blender's and D-NeRF's,
+//! ScanNet++'s.
 //!
-//! In the consumer. Turns keys into cameras and poses; opens no image. Where dialects
-//! contradict each other: a frame's own intrinsics go before those at the top, as in
-//! instant-ngp (nerfstudio takes them only when the top has none).
+//! Runs in the consumer. Converts keys to cameras and poses; opens no image. Where dialects
+//! contradict each other, a frame's own intrinsics override those at the top level, as in
+//! instant-ngp. (nerfstudio uses them only if the top level has none.)
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::scene::data::transforms_keys::{
     self, FrameKeys, LensKeys, TransformMatrix, TransformsFile,
 };
 
-/// Camera models of nerfstudio that are perspective lenses with its six coefficients.
+/// nerfstudio's perspective camera models, with its six distortion coefficients.
 const PERSPECTIVE: &[&str] = &[
     "SIMPLE_PINHOLE",
     "PINHOLE",
@@ -33,18 +33,18 @@ const PERSPECTIVE: &[&str] = &[
 ];
 const OTHER_MODELS: &str = "OPENCV_FISHEYE, FISHEYE624, EQUIRECTANGULAR, ORTHOPHOTO";
 
-/// The most that a number of `rolling_shutter` may be. All are parts of an exposure.
+/// Largest number in `rolling_shutter`. They are fractions of an exposure.
 const MOST_TIMING: f64 = 1e6;
 
-/// The files of a Blender scene, and what their frames are for.
+/// Files of a Blender scene, and the split of their frames.
 pub(super) const BLENDER: [(&str, SceneSplit); 3] = [
     ("transforms_train.json", SceneSplit::Train),
     ("transforms_val.json", SceneSplit::Eval),
     ("transforms_test.json", SceneSplit::Test),
 ];
 
-/// A scene of one `transforms.json`. Without a format: instant-ngp's where no focal
-/// length is given in pixels, else nerfstudio's.
+/// Reads a scene of one `transforms.json`. Without a format it is instant-ngp's if no focal length
+/// is in pixels, otherwise nerfstudio's.
 pub(super) fn open(
     file: &Path,
     format: Option<SceneFormat>,
@@ -67,7 +67,7 @@ pub(super) fn open(
     reader.found(frames, is_listed, &document)
 }
 
-/// A scene of `transforms_{train,val,test}.json`, as many of them as there are.
+/// Reads a scene of `transforms_{train,val,test}.json`. Some of them may be missing.
 pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let mut all: Option<SceneDescription> = None;
     let mut missing = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneD
     Ok(all)
 }
 
-/// A scene of ScanNet++. `dslr`: the folder of that name.
+/// Reads a scene of ScanNet++. `dslr` is the folder of that name.
 pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let file = dslr.join("nerfstudio/transforms.json");
     let document = transforms_keys::read(&file, options.max_json_bytes)?;
@@ -126,7 +126,7 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneD
     reader.found(frames, is_listed, &document)
 }
 
-/// Marks frames by `train_filenames` and its like; false where there is none of them.
+/// Sets the split of frames from `train_filenames` and similar lists. False if there are none.
 fn mark_listed(
     frames: &mut [FrameDescription],
     document: &TransformsFile,
@@ -171,15 +171,15 @@ fn mark_listed(
     Ok(true)
 }
 
-/// What is alike for all frames of a file.
+/// Data that all frames of a file share.
 struct Reader<'a> {
     file: &'a Path,
     root: PathBuf,
     format: SceneFormat,
     document: &'a TransformsFile,
-    /// Where names of images start.
+    /// Folder that names of images are relative to.
     base: PathBuf,
-    /// Where the paths of masks start, if not at the root.
+    /// Folder that paths of masks are relative to, if not the root.
     masks: Option<PathBuf>,
     notes: Vec<String>,
     own_intrinsics: u64,
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         } else if self.format == SceneFormat::Nerfstudio
             && self.root.join("colmap/sparse/0").exists()
         {
-            // What nerfstudio did to COLMAP's worlds before it wrote it down.
+            // The rotation that nerfstudio applied to COLMAP's worlds before it recorded it.
             applied.transform = [
                 [0.0, 1.0, 0.0, 0.0],
                 [1.0, 0.0, 0.0, 0.0],
@@ -305,7 +305,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// One frame, or what is wrong with it, from the key on.
+    /// Reads one frame. An error text starts with the key.
     fn frame(
         &mut self,
         keys: &FrameKeys,
@@ -388,7 +388,7 @@ fn parent(file: &Path) -> PathBuf {
     }
 }
 
-/// A path as the file writes it, without `./` in front.
+/// A path of the file without a leading `./`.
 fn plain(path: &str) -> String {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {
@@ -397,9 +397,9 @@ fn plain(path: &str) -> String {
     path.to_owned()
 }
 
-/// The folder of images that a path lies in, and the rest of it: `images`, where that is
-/// its first folder, else the one that the file lies in. Folders of smaller images lie
-/// beside it.
+/// Splits a path into the folder of images and the rest. The folder is `images` if that is the
+/// first folder of the path, otherwise the one that contains the file. Folders of smaller images
+/// are beside it.
 pub(super) fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
     let mut parts = path.components();
     if let Some(Component::Normal(first)) = parts.next()
@@ -416,13 +416,14 @@ pub(super) fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-/// OpenGL's camera looks along -z and has y up: OpenCV's along z, with y down.
+/// Converts from OpenGL's camera, which looks along -z and has y up, to OpenCV's, which looks along
+/// z and has y down.
 pub(super) fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
     Pose(matrix.map(|[x, y, z, t]| [x, -y, -z, t]))
 }
 
 /// # Errors
-/// Numbers that are none, and rotations that cannot be undone.
+/// Numbers that are not finite, and rotations that cannot be inverted.
 pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
     bounds::check_pose(matrix)?;
     let [a, b, c] = matrix;
@@ -440,7 +441,7 @@ fn number(frame: &LensKeys, top: &LensKeys, key: &str) -> Option<f64> {
     frame.number(key).or_else(|| top.number(key))
 }
 
-/// The camera of a frame, and whether it differs from the one at the top.
+/// The camera of a frame, and whether it differs from the one at the top level.
 fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool), String> {
     let both = |key: &str| number(frame, top, key);
     let size = match (both("w"), both("h")) {
@@ -465,7 +466,7 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
     let y = along("fl_y", "y_fov", "camera_angle_y");
     let focal = match (x, y) {
         (None, None) if lens == Lens::Equirectangular => {
-            // The whole sphere, as nerfstudio scales it.
+            // The whole sphere, with nerfstudio's scale.
             let (w, h) = size.ok_or("w, h: missing, and so are fl_x and fl_y")?;
             [f64::from(w) / 2.0, f64::from(h)].map(FocalLength::Pixels)
         }
@@ -516,7 +517,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
     const KEYS: &[&str] = &[
         "k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2", "s1", "s2", "s3", "s4",
     ];
-    // All of them from one place: half of one lens and half of another is none.
+    // All coefficients must come from one place, so that two lenses are never mixed.
     let own = frame.distortion_params.is_some() || frame.has_any(KEYS);
     let keys = if own { frame } else { top };
     let of = |key: &str| keys.number(key).unwrap_or(0.0);

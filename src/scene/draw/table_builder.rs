@@ -1,7 +1,7 @@
-//! Making a table: images are counted one by one, so that no two masks need be in memory
-//! at once.
+//! Builds a sampling table. Images are added one by one, so that at most one mask needs to be in
+//! memory.
 //!
-//! In the consumer. Never in here: decoding of masks, draws.
+//! Runs in the consumer. Not here: mask decoding, draws.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,23 +12,23 @@ use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, num
 use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
 
-/// A table that is not finished: images are added in the order of their numbers.
+/// An unfinished table. Images are added in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct RayTableBuilder {
     sampler: RaySampler,
     seed: u64,
     joining: u32,
     images: Vec<ImageRecord>,
-    /// Units of each image.
+    /// Number of units of each image.
     units: Vec<u64>,
     counts: Vec<u32>,
     weights: Vec<u64>,
-    /// Where the rows of images without a mask begin, by what they follow from.
+    /// Start of the rows of images without a mask, by size and shape.
     shared: HashMap<(u32, u32, RegionShape), Rows>,
     empty_masks: u32,
 }
 
-/// Where the rows of an image begin, and its units.
+/// Start of an image's rows, and its number of units.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     counts: u32,
@@ -37,12 +37,13 @@ struct Rows {
 }
 
 impl RayTableBuilder {
-    /// Begins a table. `joining` images join at each step, in a random order of the seed:
-    /// step s draws from the first `joining` x (s + 1). 0 draws from all at once.
+    /// Starts a table. `joining` images join at each step, in a random order that the seed
+    /// determines. Step s draws from the first `joining` x (s + 1) of them. With 0, all steps draw
+    /// from all images.
     ///
     /// # Errors
     ///
-    /// `Config` for a sampler that cannot work.
+    /// `Config` for an invalid sampler.
     pub(crate) fn new(sampler: RaySampler, seed: u64, joining: u32) -> Result<Self> {
         sampler.check()?;
         Ok(Self {
@@ -58,12 +59,12 @@ impl RayTableBuilder {
         })
     }
 
-    /// The most bytes of the table of images of these sizes and shapes, masked or not.
+    /// Maximum bytes of the table for images of these sizes and shapes, with or without a mask.
     pub(crate) fn most_bytes(images: impl Iterator<Item = ((u32, u32), RegionShape, bool)>) -> u64 {
         let mut shared = HashSet::new();
         let mut bytes = size_of::<RayTableHeader>() as u64;
         for (size, shape, is_masked) in images {
-            // Its sum, itself, its place in the order.
+            // Its sum, its record, and its position in the order.
             bytes += (8 + size_of::<ImageRecord>() + 4) as u64;
             let image = ImageRecord::new(size, shape, is_masked);
             if image.is_whole() || !(is_masked || shared.insert((size, shape))) {
@@ -75,8 +76,8 @@ impl RayTableBuilder {
         bytes
     }
 
-    /// Adds the next image. One of 0 x 0 pixels, which is not there, one smaller than a
-    /// patch and one with an empty mask count, but are never drawn from.
+    /// Adds the next image. An image gets a number, but is never drawn from, if it has 0 x 0 pixels
+    /// (a missing image), is smaller than a patch, or has an empty mask.
     ///
     /// # Errors
     ///
@@ -116,7 +117,7 @@ impl RayTableBuilder {
         Ok(())
     }
 
-    /// The rows of an image that is not whole: counted, or those of one before it.
+    /// The rows of an image that is not whole. Counts them, or shares those of an equal image.
     fn rows(&mut self, image: &ImageRecord, region: &PixelRegion<'_>) -> Option<Rows> {
         let key = (image.width, image.height, region.shape);
         if region.mask.is_none()
@@ -148,7 +149,7 @@ impl RayTableBuilder {
                 Some(mask) => mask.count_in(row, columns),
                 None => columns.len() as u32,
             };
-            // Below 2^32 for all rows, and 2^63 by weight.
+            // Below 2^32 for all rows, and below 2^63 in weights.
             rows.units += u64::from(here);
             self.counts.push(rows.units as u32);
             if region.shape == RegionShape::Sphere {
@@ -159,11 +160,11 @@ impl RayTableBuilder {
         Some(rows)
     }
 
-    /// The table, sealed.
+    /// Seals the table.
     ///
     /// # Errors
     ///
-    /// `Config` when no image has anything to sample; `Io`.
+    /// `Config` if no image has a pixel to sample; `Io`.
     pub(crate) fn finish(self) -> Result<RayTable> {
         let images = self.images.len() as u32;
         let key = OrderKey {

@@ -140,7 +140,7 @@ fn each_camera_model_is_a_lens() {
                 p: [0.5, 0.6],
             },
         ),
-        // nerfstudio takes no notice of k4 alone.
+        // nerfstudio ignores k4 alone.
         (
             json!({"k4": 0.4}),
             Lens::Brown {
@@ -269,7 +269,7 @@ fn listed_frames_are_for_what_they_are_listed_for() {
         "{notes}"
     );
     assert!(notes.contains("5 frames are in no list"), "{notes}");
-    // Asked for another split, the lists do not count.
+    // With another split requested, the lists do not count.
     let options = SceneOptions {
         split_by: Some(SplitBy::Interval(5)),
         ..SceneOptions::default()
@@ -358,7 +358,7 @@ fn instant_ngps_dialect_is_read() {
     assert_eq!((camera.cx, camera.cy), (4.0, 3.0));
 }
 
-/// nerfstudio's parser of instant-ngp's files takes no notice of `fl_y` (its l. 215).
+/// nerfstudio's parser of instant-ngp's files ignores `fl_y` (its l. 215).
 #[test]
 fn the_focal_length_along_y_is_not_lost() {
     let (folder, mut top) = ten();
@@ -495,7 +495,7 @@ fn images_of_another_size_scale_the_camera_and_of_another_shape_are_refused() {
     folder.write("images/0.jpg", jpeg(3286, 4946, 6));
     let e = folder.refused();
     assert!(e.contains("EXIF block turns it by 90 degrees"), "{e}");
-    // As stored it fits: what EXIF says is noted.
+    // As stored it fits: the EXIF orientation is noted.
     folder.write("images/0.jpg", jpeg(4946, 3286, 6));
     let notes = folder.open(&as_is()).unwrap().notes.join("\n");
     assert!(

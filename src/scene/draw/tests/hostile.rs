@@ -1,4 +1,4 @@
-//! Tables and masks that are not what they should be.
+//! Invalid tables and masks.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -59,7 +59,7 @@ fn cases() -> Vec<Case> {
     samplers.map(case).into()
 }
 
-/// Draws from a table that was opened: whatever it says, pixels lie in its images.
+/// Draws from a table that was accepted: its pixels must be in its images.
 fn draw(table: &RayTable, mask: &MaskBits) {
     for step in [0, 9] {
         let step = table.step(step, 1);
@@ -94,7 +94,7 @@ fn another_process_sees_the_same_table() {
     }
 }
 
-/// Every number of every table, changed in many ways: refused, or harmless.
+/// Changes every number of every table in many ways: each is rejected or harmless.
 #[test]
 fn no_number_of_a_table_leads_out_of_it() {
     let (mut refused, mut harmless) = (0, 0);
@@ -155,7 +155,7 @@ fn memory_that_is_not_sealed_is_refused() {
     assert!(RayTable::from_fd(file.into()).is_err());
 }
 
-/// What a table of two images of 4 x 3 pixels may not say, one by one.
+/// Rejected values of a table of two images of 4 x 3 pixels, one by one.
 #[test]
 fn numbers_that_do_not_add_up_are_refused() {
     let table = table(RaySampler::Uniform, 0, &wholes(&[(4, 3); 2]));
@@ -189,7 +189,7 @@ fn numbers_that_do_not_add_up_are_refused() {
     }
 }
 
-/// Sums that add up, of images that must not be drawn from.
+/// Sums that add up, for images that must not be drawn from.
 #[test]
 fn images_of_no_pixels_or_too_many_are_not_drawn_from() {
     let table = table(RaySampler::Uniform, 0, &wholes(&[(4, 3); 2]));

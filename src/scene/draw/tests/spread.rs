@@ -1,14 +1,14 @@
-//! How often each image, row, column and pixel comes.
+//! Frequency of each image, row, column and pixel.
 //!
-//! Counts are compared with what is expected by chi-square, at a probability of 1e-6 on
-//! either side, with fixed seeds.
+//! Compares counts with their expectation by chi-square, at a probability of 1e-6 on either side,
+//! with fixed seeds.
 
 use super::*;
 
 const SIZES: [(u32, u32); 6] = [(7, 5), (64, 1), (1, 90), (33, 20), (130, 3), (12, 12)];
 
-/// Every bin close to its weight's share: chi-square between its quantiles of 1e-6 and
-/// 1 - 1e-6, by Wilson and Hilferty's approximation.
+/// Checks that each bin is close to its weight's share: chi-square between its quantiles of 1e-6
+/// and 1 - 1e-6, by Wilson and Hilferty's approximation.
 fn assert_spread(bins: &[u64], weights: &[f64]) {
     let (n, total) = (bins.iter().sum::<u64>() as f64, weights.iter().sum::<f64>());
     let mut chi = 0.0;
@@ -58,7 +58,7 @@ fn images_are_even_and_none_is_left_out_when_they_outnumber_the_rays() {
         let bins = counted(300, pixels.iter().map(|p| p.image));
         assert_spread(&bins, &[1.0; 300]);
         assert!(bins.iter().all(|&bin| bin > 0));
-        // In the first two steps, most images that a fair draw reaches.
+        // Most images that a fair draw reaches in the first two steps.
         let early = counted(300, pixels[..256].iter().map(|p| p.image));
         let reached = early.iter().filter(|&&bin| bin > 0).count();
         assert!((140..200).contains(&reached), "{reached}");
@@ -120,7 +120,7 @@ fn masks_are_drawn_from_pixel_by_pixel_and_empty_ones_never() {
         .map(|mask| (size, PixelRegion::masked(mask.view())))
         .collect();
     images.push(((20, 4), PixelRegion::WHOLE));
-    // The number of each pixel that may be drawn, image by image.
+    // Index of each pixel that may be drawn, image by image.
     let mut all: Vec<ScenePixel> = Vec::new();
     for (image, mask) in (0..).zip(masks) {
         let inside = pixels_of(mask.view()).into_iter();
@@ -229,7 +229,7 @@ fn images_that_cannot_be_are_refused() {
             .contains("3 x 4 pixels, and its mask 4 x 3")
     );
     assert!(RayTableBuilder::new(RaySampler::Pairs { radius: 0 }, 0, 0).is_err());
-    // Neither counts.
+    // Neither is drawn from.
     builder.add((65_535, 65_537), &PixelRegion::WHOLE).unwrap();
     assert_eq!(builder.finish().unwrap().images(), 1);
 }
@@ -257,7 +257,8 @@ fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
     }
 }
 
-/// Beside others, a sphere counts by its pixels: what their rows weigh is its own affair.
+/// Among other images, a sphere counts by its pixels. The weights of its rows only matter within
+/// it.
 #[test]
 fn a_sphere_is_as_likely_as_another_image_of_its_size() {
     let sphere = PixelRegion {
@@ -308,7 +309,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
             size: edge,
             dilation,
         };
-        // Few holes for large windows, so that there are places left.
+        // Few holes for large windows, so that some positions remain.
         let mask = match edge {
             1 | 2 => holes.clone(),
             _ => {
@@ -358,7 +359,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
                 assert_eq!(pixel.image, patch[0].image);
             }
         }
-        // By places, over all images.
+        // By positions, over all images.
         let corner = |image: u32, row: u32, col: u32| {
             let extent = (edge - 1) * dilation;
             let steps = || (0..edge).map(|i| i * dilation);
@@ -424,7 +425,7 @@ fn pairs_are_close_and_every_neighbour_is_as_likely() {
                 .map(|(r, c)| f64::from(u8::from(inside(r, c))))
                 .collect();
             assert_spread(&bins, &weights);
-            // The second pixels, by what the first ones leave to choose from.
+            // The second pixels, weighted by the choices that the first ones leave.
             let mut weights = vec![0.0; 117];
             for a in all().filter(|a| inside(a.0, a.1)) {
                 let others = others(a);

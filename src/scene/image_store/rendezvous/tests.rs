@@ -1,4 +1,4 @@
-//! Meetings of one process with itself, and with guests that are written into lists.
+//! Sharing of one process with itself, and with holders that are written into lists.
 
 use std::cell::Cell;
 use std::fs;
@@ -27,7 +27,7 @@ fn met(key: u128) -> (ImageStore, StoreOffer, bool) {
     (store, presence.unwrap(), !made.get())
 }
 
-/// The guests that live have their seats until the files are closed.
+/// The living holders lock their seats until the files are closed.
 fn write(path: &Path, dead: &[StoreHolder], living: &[StoreHolder]) -> Vec<File> {
     let mut list = HolderList::open(path).unwrap();
     list.holders = [dead, living].concat();
@@ -69,7 +69,7 @@ fn who_comes_later_has_what_is_there() {
     assert!(made.unwrap());
     let (second, later, was_there) = met(key);
     assert!(was_there && second.is_present(1) && !second.is_present(0));
-    // The first goes: a third finds the second.
+    // The first exits: a third finds the second.
     drop((first, presence));
     let (third, last, was_there) = met(key);
     assert!(was_there && third.is_present(1));
@@ -89,7 +89,7 @@ fn who_has_gone_or_has_another_store_is_passed_over() {
     let [control, content] = other.descriptors().map(|fd| fd.as_raw_fd());
     let path = list::path(key).unwrap();
     let own = getpid().as_raw();
-    // No such descriptors, another store's, and one that is none.
+    // Missing descriptors, those of another store, and one that is not a store.
     let living = [
         guest(own, 1, [9_999, 9_998]),
         guest(own, 2, [control, content]),
@@ -109,7 +109,7 @@ fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
     let path = list::path(key).unwrap();
     let (store, _presence, _) = met(key);
     let descriptors = store.descriptors().map(|fd| fd.as_raw_fd());
-    // By its number and its descriptors it is this process, which has the store.
+    // By process id and descriptors it is this process, which has the store.
     let mut far = guest(getpid().as_raw(), 7, descriptors);
     far.namespace += 1;
     let seats = write(&path, &[], &[far]);
@@ -119,7 +119,7 @@ fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
         HolderList::open(&path).unwrap().holders,
         [far, presence.guest]
     );
-    // It ends, as only its lock tells.
+    // It exits; only its lock shows that.
     drop(seats);
     let (_third, last, was_there) = met(key);
     assert!(was_there);
@@ -183,7 +183,7 @@ fn a_list_that_was_broken_off_names_nobody() {
 #[test]
 fn a_guest_in_another_folder_of_this_user_is_found() {
     let key = key("elsewhere");
-    // As one that runs with another user number, in a user namespace, has it.
+    // As for a process with another user id, in a user namespace.
     let folder = tempfile::Builder::new()
         .prefix("featherload-")
         .tempdir_in("/tmp")
@@ -198,6 +198,6 @@ fn a_guest_in_another_folder_of_this_user_is_found() {
     assert!(was_there);
     assert_eq!(HolderList::open(&own).unwrap().holders, [presence.guest]);
     drop((presence, seats));
-    // It has ended.
+    // It has exited.
     assert!(!met(key).2);
 }

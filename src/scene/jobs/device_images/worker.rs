@@ -1,4 +1,4 @@
-//! Puts an image into the store, or its coded picture into the row.
+//! Decodes an image into the image store, or writes the coded image to the row.
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
@@ -24,7 +24,7 @@ struct DeviceImagesJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: DeviceImagesSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);

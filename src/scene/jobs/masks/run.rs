@@ -1,16 +1,16 @@
-//! The bits of all masks, in order.
+//! Collects the bits of all masks, in order.
 //!
-//! In the consumer. Bits come out of shared memory and are copied: any bits are a mask.
+//! Runs in the consumer. The bits are copied out of shared memory. Any bits are a valid mask.
 
 use crate::data::index::Index;
 use crate::error::{self, Error, Result};
 use crate::pool::worker_options::LaunchedWorkers;
 use crate::scene::jobs::masks::spec::MasksSpec;
 
-/// The words of each mask.
+/// Returns the words of each mask.
 ///
 /// # Errors
-/// A mask that cannot be read, or has another size than its image; too little memory.
+/// A mask that cannot be read, or whose shape differs from its image's; too little memory.
 pub(crate) fn read_all(
     crew: LaunchedWorkers,
     spec: &MasksSpec,

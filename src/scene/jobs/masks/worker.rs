@@ -1,4 +1,4 @@
-//! From a mask's file to its bits.
+//! Reads a mask file as bits.
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
@@ -24,7 +24,7 @@ use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
 use crate::scene::jobs::shared::program::of_mask;
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from mask to mask.
+/// State of a worker, reused for every mask.
 struct MasksJob {
     spec: MasksSpec,
     index: Index,
@@ -33,7 +33,7 @@ struct MasksJob {
     chosen: Vec<u8>,
 }
 
-/// Reads the pixels of masks, in memory that is kept.
+/// Reads the pixels of masks into reused memory.
 struct MaskReader {
     decoder: SampleDecoder,
     limits: PictureLimits,
@@ -44,7 +44,7 @@ struct MaskReader {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: MasksSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
@@ -74,7 +74,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     }))
 }
 
-/// The mask in a row of a ticket, whose words may be scribbled on.
+/// Number of the mask in a row of a ticket. The ticket is in shared memory and may be corrupt.
 fn mask_of(ticket: &Ticket, row: u32) -> u64 {
     let BatchKey([first, _]) = ticket.key;
     first.saturating_add(u64::from(row))
@@ -140,7 +140,7 @@ impl Job for MasksJob {
 }
 
 impl MaskReader {
-    /// Reads a mask's file to `self.pixels`: three bytes a pixel. Gives its height and width.
+    /// Reads a mask file into `self.pixels`, three bytes a pixel. Returns its height and width.
     fn read(
         &mut self,
         file: &[u8],
@@ -154,7 +154,7 @@ impl MaskReader {
         grow(&mut self.pixels, len)?;
         let pixels = &mut self.pixels[..len];
         if depth::is_deep_grey(file) {
-            // Of 16 bits the low ones count too.
+            // All 16 bits of a level count.
             let levels = &mut self.levels;
             depth::read(file, &self.limits, &|_| Ok(()), levels)?;
             for (level, to) in levels.iter().zip(pixels.as_chunks_mut::<3>().0) {
@@ -163,7 +163,7 @@ impl MaskReader {
             return Ok(size);
         }
         let request = RowRequest {
-            // There is nothing random in the program.
+            // The program makes no random draws.
             random: &PositionRandom::new(0, 0, 0),
             size: None,
             part: None,
@@ -174,8 +174,9 @@ impl MaskReader {
     }
 }
 
-/// Each pixel of `to` is the one of `from` that its centre falls into, as Pillow's and
-/// nerfstudio's NEAREST: 1 where that has a channel that is not 0, or, inverted, none.
+/// Resizes with Pillow's and nerfstudio's NEAREST: each pixel of `to` takes the pixel of `from`
+/// that contains its centre. Writes 1 if any of its channels is nonzero; inverted, writes 1 if all
+/// are 0.
 fn choose(
     from: &[u8],
     (height, width): (u32, u32),
@@ -194,7 +195,7 @@ fn choose(
     }
 }
 
-/// Both are height and width.
+/// Checks that the mask has the shape of its image. Both sizes are (height, width).
 fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), SampleFault> {
     if same_shape((found.1, found.0), (image.1, image.0)) {
         return Ok(());

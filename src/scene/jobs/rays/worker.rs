@@ -1,8 +1,7 @@
-//! From a step's number to its rays.
+//! Makes the rays of a step.
 //!
-//! Runs in workers, and in the consumer with zero workers. Images that are not in the
-//! store yet are decoded by whoever needs them first. Never in here: how a lens bends, how
-//! a picture is decoded.
+//! Runs in workers, and in the consumer with zero workers. The first process that needs an image
+//! decodes it into the image store. Not here: lens formulas, image decoding.
 
 use std::ops::Range;
 use std::os::fd::{OwnedFd, RawFd};
@@ -24,19 +23,19 @@ use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::tag_fault;
 use crate::sys::cpu::CpuLevel;
 
-/// Rays that are made at once: what lies in arrays between two passes stays in the cache.
+/// Rays per chunk: small enough that the arrays between two passes stay in the CPU cache.
 const CHUNK: usize = 1024;
 
-/// Where an image lies in the store.
+/// Where an image begins in the image store.
 #[derive(Debug, Clone, Copy)]
 struct Begin {
     colors: u64,
-    /// None where it has none.
+    /// `None` if the image has no depths.
     depths: Option<u64>,
     width: u32,
 }
 
-/// Everything that a worker keeps from step to step.
+/// State of a worker, reused for every step.
 struct RaysJob {
     spec: RaysSpec,
     supply: ImageSupply,
@@ -45,7 +44,7 @@ struct RaysJob {
     tracer: RayTracer,
     pixels: Vec<ScenePixel>,
     missing: Vec<u32>,
-    /// Where each image lies in the store.
+    /// Start of each image in the image store.
     begins: Vec<Begin>,
     at: Vec<u64>,
     bytes: Vec<[u8; 3]>,
@@ -53,9 +52,9 @@ struct RaysJob {
     levels_of_depth: Vec<[u8; 4]>,
     /// The rays whose images have depths.
     deep: Vec<u32>,
-    /// So many of the pictures that are drawn from are known to be there.
+    /// This many of the images to draw from are known to be in the image store.
     there: usize,
-    /// All of them.
+    /// All of them are.
     complete: bool,
     levels: [f32; 256],
 }
@@ -63,7 +62,7 @@ struct RaysJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: RaysSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
@@ -114,7 +113,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 }
 
 impl RaysJob {
-    /// Sees to it that the images of `self.pixels` are in the store.
+    /// Ensures that the images of `self.pixels` are in the image store.
     fn have_images_decoded(
         &mut self,
         meter: &mut StageMeter,
@@ -130,7 +129,7 @@ impl RaysJob {
         self.missing.sort_unstable();
         self.missing.dedup();
         self.supply.ensure_images(&mut self.missing, meter)?;
-        // Of the images that this run draws from: others may be there for other runs.
+        // Count only images that this run draws from. The store may hold others for other runs.
         let drawn = self.table.drawn_images();
         while drawn
             .get(self.there)
@@ -177,7 +176,7 @@ impl RaysJob {
         }
     }
 
-    /// Depths of the rays at hand, in the scene's units.
+    /// Reads the depths of the current rays, in the scene's units.
     fn measure(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
         depths.fill(0.0);
         self.at.clear();
@@ -204,7 +203,7 @@ impl RaysJob {
 
 impl Job for RaysJob {
     fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
-        // Nobody posts a ticket with more rays than there is room for: `fill` says so.
+        // A ticket never requests more rays than fit; `fill` reports one that does.
         0..(self.spec.layout(ticket.key.into())).map_or(0, |layout| layout.bytes())
     }
 

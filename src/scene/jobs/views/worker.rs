@@ -1,7 +1,7 @@
-//! From a step's number to its image.
+//! Makes the image of a step.
 //!
-//! Runs in workers, and in the consumer with zero workers. An image that is not in the
-//! store yet is decoded by whoever needs it first. Never in here: how a picture is decoded.
+//! Runs in workers, and in the consumer with zero workers. The first process that needs an image
+//! decodes it into the image store. Not here: image decoding.
 
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -24,14 +24,14 @@ use crate::scene::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
 use crate::scene::jobs::views::straightener::RowStraightener;
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from view to view.
+/// State of a worker, reused for every view.
 struct ViewsJob {
     spec: ViewsSpec,
     supply: ImageSupply,
     masks: SceneMasks,
     shown: OutputCameras,
     straightener: RowStraightener,
-    /// The pixels of the image at hand, where they do not go to the row as they are.
+    /// Pixels of the current image, if they are not copied directly to the row.
     pixels: Vec<u8>,
     mask: Vec<u8>,
     depths: Vec<f32>,
@@ -41,7 +41,7 @@ struct ViewsJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: ViewsSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
@@ -77,7 +77,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 impl ViewsJob {
     /// The image of a ticket.
     fn image(&self, ticket: &Ticket) -> usize {
-        // At most as many as there are frames: a pure function of any number.
+        // A pure function of any number, so the result is always a valid frame.
         let BatchKey([step, _]) = ticket.key;
         self.spec.order.image(step) as usize
     }
@@ -110,7 +110,7 @@ impl ViewsJob {
         Ok(())
     }
 
-    /// The levels of an image's depths; false where it has none.
+    /// Reads the depth values of an image; false if it has none.
     fn read_depths(&mut self, image: usize) -> Result<bool, SampleFault> {
         let frames = &self.supply.frames;
         let (Some(begin), Some(camera)) = (frames.depth_begin(image), frames.camera(image)) else {
@@ -123,7 +123,7 @@ impl ViewsJob {
         Ok(true)
     }
 
-    /// Straightens an image into its arrays, and mask and depths with it.
+    /// Straightens an image with its mask and depths into its arrays.
     fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
         let has_depths = self.read_depths(image)?;
         let frames = &self.supply.frames;
@@ -173,7 +173,7 @@ impl ViewsJob {
     }
 }
 
-/// A row of a straight image.
+/// Interpolates a row of a straight image.
 fn mix<const C: usize, L>(
     pixels: &[u8],
     size: (usize, usize),
@@ -199,12 +199,12 @@ fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T>
     }
 }
 
-/// A level of a depth in the scene's units.
+/// Converts a depth value to the scene's units.
 fn measured(level: f32, scale: f64) -> f32 {
     (f64::from(level) * scale) as f32
 }
 
-/// A row that is none of a view: a ticket that was scribbled on.
+/// Fault of a row that does not fit a view: its ticket is corrupt.
 #[cold]
 fn no_row() -> SampleFault {
     SampleFault::new(FaultKind::Unknown, "its row is none of a view")

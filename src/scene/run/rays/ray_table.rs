@@ -1,6 +1,6 @@
-//! What follows from the frames and the sampler, before memory is taken.
+//! Builds the sampling table from frames, masks and sampler.
 //!
-//! In the consumer. Never in here: processes, decoding.
+//! Runs in the consumer. Not here: processes, decoding.
 
 use crate::camera::Lens;
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use crate::scene::draw::{
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::run::SplitFrames;
 
-/// The table of the draws, and the masks as they go with it. `words` are those of the
-/// frames with a mask, in order.
+/// Builds the sampling table, and the masks that belong to it. `words` are the masks of the frames
+/// that have one, in frame order.
 ///
 /// # Errors
-/// Nothing to sample anywhere; a sampler that cannot work.
+/// No pixel to sample in any image; an invalid sampler.
 pub(super) fn table(
     chosen: &SplitFrames,
     sampler: RaySampler,
