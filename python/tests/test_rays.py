@@ -188,7 +188,7 @@ def test_a_patch_stays_whole_when_the_number_changes(rays: Make) -> None:
     for asked in [27, 54, 63, 9, 90, 18]:
         at = one.next(asked).indices.reshape(-1, 3, 3, 3)
         assert (at - at[:, :1, :1])[..., 1:].max() == 2
-    with pytest.raises(featherload.ConfigError, match="whole units of 9: ask for 18"):
+    with pytest.raises(featherload.ConfigError, match="multiple of 9, the rays of a unit: use 18"):
         one.next(20)
 
 

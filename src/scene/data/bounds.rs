@@ -14,7 +14,7 @@ const LEAST: f64 = 1e-18;
 /// A number of a pose's rows is not finite or too large, or an axis is too short. As text.
 pub(super) fn check_pose(rows: &[[f64; 4]; 3]) -> Result<(), String> {
     if let Some(value) = (rows.iter().flatten()).find(|value| !value.is_finite()) {
-        return Err(format!("{value} is not a number of a pose"));
+        return Err(format!("{value} in a pose is not a finite number"));
     }
     if let Some(value) = (rows.iter().flatten()).find(|value| value.abs() > MOST) {
         return Err(format!(

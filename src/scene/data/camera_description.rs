@@ -98,8 +98,8 @@ impl CameraDescription {
         if !same_shape((w, h), (width, height)) {
             let turned = match is_turned && same_shape((w, h), (height, width)) {
                 true => {
-                    "; its EXIF block turns it by 90 degrees, which scenes do not follow: write \
-                     the images upright, or with w and h exchanged"
+                    "; its EXIF orientation turns it by 90 degrees, which scenes ignore: write the \
+                     images upright, or exchange w and h"
                 }
                 false => "",
             };

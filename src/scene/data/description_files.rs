@@ -88,13 +88,13 @@ pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescripti
             continue;
         };
         let reason = match &best {
-            Err(e) if e.is_dataset() => Some(format!("{} is not read: {e}", first.title())),
+            Err(e) if e.is_dataset() => Some(format!("{} is not used: {e}", first.title())),
             Err(_) => None,
             Ok((before, known)) => better((before, known), (way, &found)),
         };
         if let Some(reason) = reason {
             best = Ok((way, found));
-            note(&mut best, format!("{} is read. {reason}", way.title()));
+            note(&mut best, format!("{} is used. {reason}", way.title()));
         }
     }
     if let Ok((DescriptionFile::Transforms(_), _)) = &best
@@ -102,7 +102,8 @@ pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescripti
             .iter()
             .any(|way| matches!(way, DescriptionFile::Colmap(_)))
     {
-        let text = "transforms.json is read. There is a COLMAP model too (format: colmap reads it)";
+        let text = "transforms.json is used. There is also a COLMAP model (to read it, use format: \
+                    colmap)";
         note(&mut best, text.into());
     }
     best.map(|(_, found)| found)
@@ -144,7 +145,7 @@ fn better(
     };
     is_better.then(|| {
         format!(
-            "{} has {had} images that are there, and not {has} (format {} reads it all the same)",
+            "{} has {had} existing images instead of {has} (to read it, use format {})",
             way.title(),
             way.format()
         )
@@ -153,7 +154,7 @@ fn better(
 
 fn no_scene(path: &Path) -> Error {
     let what = unsupported_layouts::conversion_hint(path).unwrap_or_else(|| {
-        "no scene here: give a folder with transforms.json, transforms_train.json, \
+        "no scene here: use a folder with transforms.json, transforms_train.json, \
          dslr/nerfstudio/transforms.json, poses_bounds.npy, or a COLMAP model (cameras.bin or \
          cameras.txt in sparse/0, sparse, colmap/sparse/0 or colmap_text)"
             .into()

@@ -331,8 +331,8 @@ impl Names {
             [] => Ok(None),
             [one] => Ok(Some(one.clone())),
             [first, second, ..] => Err(format!(
-                "{name:?} is not in {}, and both {first:?} and {second:?} are spelled like it: \
-                 correct the name",
+                "{name:?} is not in {}, but both {first:?} and {second:?} match it: correct the \
+                 name",
                 folder.display()
             )),
         }
@@ -353,11 +353,11 @@ impl Names {
         note(&self.backslashes, "names with Windows' backslashes");
         note(
             &self.elsewhere,
-            "names with folders of another machine, found by their last parts",
+            "names with folders of another machine, matched by their last parts",
         );
         note(
             &self.spelled,
-            "names in another case or Unicode form than their files",
+            "names that differ from their files in case or Unicode form",
         );
         notes
     }

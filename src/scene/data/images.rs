@@ -123,8 +123,8 @@ fn choose_factor(
                 Err(Error::dataset(
                     wanted,
                     format!(
-                        "downscale_folder is {factor}, and none of the scene's images is there: \
-                         make them, or remove the option"
+                        "downscale_folder is {factor}, but none of the scene's images exists in \
+                         that size: create them, or remove the option"
                     ),
                 ))
             }

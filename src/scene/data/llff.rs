@@ -54,7 +54,10 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescripti
             1.0..=2_147_483_647.0 => Ok(value.round() as u32),
             _ => {
                 let value = shown_number(value);
-                Err(error(number, format!("{value} is not a number of pixels")))
+                Err(error(
+                    number,
+                    format!("{value} is not a valid number of pixels"),
+                ))
             }
         };
         let declared = CameraDescription {
@@ -127,8 +130,8 @@ fn images(root: &Path, count: usize, options: &SceneOptions) -> Result<Vec<Strin
     }
     let what = match first {
         Some((folder, found)) => format!(
-            "{FILE} has {count} poses, and {folder} has {found} images: they go together by their \
-             order, so put exactly its images there"
+            "{FILE} has {count} poses, and {folder} has {found} images: poses and images are \
+             matched by order, so the folder must contain exactly its images"
         ),
         None => format!("{FILE} has {count} poses, and no folder images or images_N has images"),
     };
@@ -180,7 +183,7 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
     if bytes.len() < due {
         let found = bytes.len();
         return Err(error(format!(
-            "cut off: {due} bytes of numbers are due, {found} are there"
+            "cut off: {found} bytes of numbers, but {due} are expected"
         )));
     }
     let number = |at: usize| {

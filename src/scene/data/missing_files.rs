@@ -49,7 +49,7 @@ impl MissingFiles {
         if let Some(first) = self.named.first() {
             let masks = match self.masks {
                 0 => String::new(),
-                masks => format!(" ({masks} for want of a mask)"),
+                masks => format!(" ({masks} because their mask is missing)"),
             };
             lines.push(format!(
                 "{} images are left out{masks}, first {}: {}",

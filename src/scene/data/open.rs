@@ -116,14 +116,14 @@ fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy>
         return Err(Error::option(
             "split_by",
             format!(
-                "split is listed, and {} lists no frames for training and evaluation: use \
-                 another split",
+                "split is listed, but {} lists no frames for training and evaluation: use another \
+                 split",
                 found.file.display()
             ),
         ));
     }
     if by != SplitBy::Listed && found.is_listed {
-        let what = "the scene lists frames for training and evaluation. The split asked for \
+        let what = "the scene lists frames for training and evaluation. The requested split \
                     replaces that list";
         found.notes.push(what.into());
     }
@@ -166,8 +166,8 @@ fn placement(found: &mut SceneDescription, options: &SceneOptions) -> Result<Wor
         match bounds::check_scale(scale).is_ok() {
             true => to_scene.scale = scale,
             false => found.notes.push(
-                "all cameras are at the origin, or nearly, so there is nothing to scale by: \
-                 remove the scaling"
+                "all cameras are at or near the origin, so the scene cannot be scaled: remove the \
+                 scaling"
                     .into(),
             ),
         }
@@ -279,36 +279,34 @@ fn assemble(
             found.notes.push(format!("{count} {what}"));
         }
     };
-    note(unlisted, "frames are in no list, and left out");
+    note(unlisted, "frames are in no list, so they are left out");
     note(
         turned,
         "images have an EXIF turn of 90 degrees, which scenes ignore: pixels are read as stored",
     );
     note(
         found_masks,
-        "masks were found by their names. The scene's file names none",
+        "masks were found by name. The scene's file names none",
     );
     note(
         inverted,
-        "masks are instant-ngp's dynamic_mask_*: pixels that are not zero are left out",
+        "masks are instant-ngp's dynamic_mask_*: nonzero pixels are masked out",
     );
     note(
         scaled,
-        "poses have a scale in their rotation. It is taken out: axes have length 1",
+        "poses have a scale in their rotation. It is removed: axes have length 1",
     );
     note(
         skewed,
-        "poses are no rotations: they mirror, skew or stretch. They are kept as they are, and \
+        "poses are not rotations: they mirror, skew or stretch. They are used unchanged, and \
          directions of rays have length 1",
     );
     note(
         found_depths,
         match (&inverse_depths, options.find_depths) {
-            (Some(_), _) => "inverse depths (depth_params.json) were found. They are not read",
-            (None, false) => {
-                "depths were found by their names. They are read when depths are asked for"
-            }
-            (None, true) => "depths were found by their names. The scene's file names none",
+            (Some(_), _) => "inverse depths (depth_params.json) were found. They are not supported",
+            (None, false) => "depths were found by name. They are read if depths are requested",
+            (None, true) => "depths were found by name. The scene's file names none",
         },
     );
     if let Some(points) = found.points.take_if(|points| !points.path().exists()) {

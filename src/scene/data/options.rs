@@ -117,7 +117,7 @@ impl SplitBy {
             "listed" => Ok(Self::Listed),
             "all" => Ok(Self::All),
             _ => match text.parse::<u64>() {
-                Ok(0) => Err("every 0th frame is none: use at least 1".to_owned()),
+                Ok(0) => Err("an interval of 0 is impossible: use at least 1".to_owned()),
                 Ok(n) => Ok(Self::Interval(n)),
                 Err(_) => match text.parse::<f64>() {
                     Ok(part) if (0.0..=1.0).contains(&part) => Ok(Self::Fraction(part)),

@@ -150,7 +150,7 @@ pub(super) fn read(path: &Path) -> Result<PointCloud> {
         }
         let place = header.xyz.map(|property| take(property, &values, &point));
         if !bounds::is_place(place) {
-            let what = format!("point {number}: its place {place:?} is not one of float32 numbers");
+            let what = format!("point {number}: its coordinates {place:?} do not fit float32");
             return Err(Error::dataset(path, what));
         }
         let colour = |rgb: [Property; 3]| rgb.map(|p| p.scalar.colour(take(p, &values, &point)));

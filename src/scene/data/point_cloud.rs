@@ -31,8 +31,8 @@ fn check_room(path: &Path, count: u64, available: Option<u64>) -> Result<()> {
         Some(room) if bytes > room => Err(Error::dataset(
             path,
             format!(
-                "{count} points take {}, over half of the available memory ({}): use a file of \
-                 fewer points, or more memory",
+                "{count} points need {}, which is over half of the available memory ({}): use a \
+                 file with fewer points, or more memory",
                 error::size_rounded_up(bytes),
                 error::size_rounded_down(room)
             ),

@@ -279,9 +279,9 @@ impl Scene {
         match &self.inverse_depths {
             Some(file) if self.frames.iter().any(is_read) => Err(Error::dataset(
                 file,
-                "the depths beside the images are inverse ones, whose scales this file has: \
-                 write depths along the camera's axis and name them with depth_file_path, or do \
-                 not ask for depths",
+                "this file marks the depths beside the images as inverse depths: write depths \
+                 along the camera's axis and name them with depth_file_path, or do not request \
+                 depths",
             )),
             _ => Ok(()),
         }

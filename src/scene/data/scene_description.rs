@@ -88,8 +88,8 @@ impl DuplicateImages {
     pub(super) fn note(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(
-                "frames that name an image of an earlier frame: {}, first at {}. All are kept, \
-                 as in nerfstudio",
+                "frames with the image of an earlier frame: {}, first at {}. All are kept, as in \
+                 nerfstudio",
                 self.count, self.first
             )
         })

@@ -94,7 +94,7 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneD
     }
     let mut all = all.ok_or_else(|| {
         let names = BLENDER.map(|(name, _)| name).join(", ");
-        Error::dataset(root, format!("none of {names} is there"))
+        Error::dataset(root, format!("none of {names} exists"))
     })?;
     if !missing.is_empty() {
         all.notes.push(format!("no {}", missing.join(", no ")));
@@ -152,7 +152,7 @@ fn mark_listed(
             let named = numbers.get(&foreign_names::key(name)).ok_or_else(|| {
                 Error::dataset(
                     file,
-                    format!("{key} names {}, and no frame has that name", quoted(name)),
+                    format!("{key} names {}, but no frame has that name", quoted(name)),
                 )
             })?;
             for number in named {
@@ -165,7 +165,8 @@ fn mark_listed(
     }
     if moved > 0 {
         notes.push(format!(
-            "{moved} frames are in the lists of training and evaluation: they are used for training"
+            "{moved} frames are in both lists, of training and of evaluation: they are used for \
+             training"
         ));
     }
     Ok(true)
@@ -248,8 +249,8 @@ impl<'a> Reader<'a> {
         }
         if self.own_intrinsics > 0 {
             self.notes.push(format!(
-                "{} frames have their own intrinsics, and the file has others at the top: their \
-                 own are used (nerfstudio uses those at the top)",
+                "{} frames have their own intrinsics, and the file has others at the top level: \
+                 their own are used (nerfstudio uses those at the top level)",
                 self.own_intrinsics
             ));
         }
@@ -447,8 +448,8 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
     let size = match (both("w"), both("h")) {
         (None, None) => None,
         (Some(w), Some(h)) => Some((pixels("w", w)?, pixels("h", h)?)),
-        (Some(_), None) => return Err("h: missing beside w".into()),
-        (None, Some(_)) => return Err("w: missing beside h".into()),
+        (Some(_), None) => return Err("h: missing, but w is present".into()),
+        (None, Some(_)) => return Err("w: missing, but h is present".into()),
     };
     let lens = lens(frame, top)?;
     let along = |pixels: &str, degrees: &str, radians: &str| {
@@ -467,10 +468,10 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
     let focal = match (x, y) {
         (None, None) if lens == Lens::Equirectangular => {
             // The whole sphere, with nerfstudio's scale.
-            let (w, h) = size.ok_or("w, h: missing, and so are fl_x and fl_y")?;
+            let (w, h) = size.ok_or("w, h: missing, as are fl_x and fl_y")?;
             [f64::from(w) / 2.0, f64::from(h)].map(FocalLength::Pixels)
         }
-        (None, None) => return Err("fl_x: missing, and so are x_fov and camera_angle_x".into()),
+        (None, None) => return Err("fl_x: missing, as are x_fov and camera_angle_x".into()),
         (x, y) => [x, y].map(|focal| focal.unwrap_or(FocalLength::AsOther)),
     };
     let declared = CameraDescription {
@@ -492,7 +493,7 @@ fn pixels(key: &str, value: f64) -> Result<u32, String> {
     match value {
         1.0..=2_147_483_647.0 => Ok(value as u32),
         _ => Err(format!(
-            "{key}: {} is not a number of pixels",
+            "{key}: {} is not a valid number of pixels",
             shown_number(value)
         )),
     }
@@ -500,7 +501,7 @@ fn pixels(key: &str, value: f64) -> Result<u32, String> {
 
 fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
     if frame.has_ftheta || top.has_ftheta {
-        return Err("ftheta_p0: F-theta lenses are not served: undistort the images".into());
+        return Err("ftheta_p0: F-theta lenses are not supported: undistort the images".into());
     }
     let flag = |key: &str| frame.flag(key) || top.flag(key);
     let named = frame
@@ -527,7 +528,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         .filter(|list| !list.is_empty());
     let wrong = |list: &[f64], due: usize| {
         format!(
-            "distortion_params: {} numbers, and {model} has {due}",
+            "distortion_params: {} numbers, but {model} has {due}",
             list.len()
         )
     };
@@ -579,7 +580,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         "EQUIRECTANGULAR" => Ok(Lens::Equirectangular),
         "ORTHOPHOTO" => Ok(Lens::Orthographic),
         other => Err(format!(
-            "camera_model: {} is not served: use one of {}, {OTHER_MODELS}, or undistort the \
+            "camera_model: {} is not supported: use one of {}, {OTHER_MODELS}, or undistort the \
              images",
             quoted(other),
             PERSPECTIVE.join(", ")

@@ -11,7 +11,7 @@ use crate::sys::regular_file;
 
 /// Hint for layouts that no program converts.
 const BY_IMAGES: &str =
-    "`ns-process-data images --data IMAGES --output-dir OUT` finds the cameras anew";
+    "`ns-process-data images --data IMAGES --output-dir OUT` computes the cameras again";
 
 /// Files and folders that together identify a layout, its name, and the hint how to convert it.
 const LAYOUTS: [(&[&str], &str, &str); 20] = [
@@ -120,7 +120,7 @@ pub(super) fn conversion_hint(root: &Path) -> Option<String> {
         None => export(root)?,
     };
     Some(format!(
-        "a scene of {name} ({file}), which is not read: {how}. `index --samples` counts its \
+        "a scene of {name} ({file}), which is not supported: {how}. `index --samples` counts its \
          images as samples of a data set"
     ))
 }

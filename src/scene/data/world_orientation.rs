@@ -119,7 +119,9 @@ fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     let first = column(2);
     let along = dot(up, first);
     unit([0, 1, 2].map(|i| up[i] - first[i] * along)).ok_or_else(|| {
-        "the up vectors of the cameras lie along their right vectors: use orientation up or none".into()
+        "the up vectors of the cameras are parallel to their right vectors: use orientation up or \
+         none"
+            .into()
     })
 }
 

@@ -36,7 +36,7 @@ pub(crate) use mask_bits::{MaskBits, MaskView, mask_words};
 pub use pixel::ScenePixel;
 #[cfg(test)]
 pub(crate) use pixel::WrongMask;
-pub(crate) use region::{CropDisc, PixelRegion, RegionShape};
+pub(crate) use region::{CropDisc, RegionShape, SamplingRegion};
 pub use sampler::RaySampler;
 pub(crate) use step_numbers::StepNumbers;
 #[cfg(test)]

@@ -355,7 +355,7 @@ fn mask_of<'m>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::draw::{MaskBits, PixelRegion, RayTableBuilder, RegionShape};
+    use crate::scene::draw::{MaskBits, RayTableBuilder, RegionShape, SamplingRegion};
 
     /// Rows without a pixel stand first, last and between: no word leads to one, and the
     /// words of a row begin and end where its share does.
@@ -372,7 +372,7 @@ mod tests {
         let mask = MaskBits::from_pixels(rows.as_flattened(), 3, 6).unwrap();
         for shape in [RegionShape::Whole, RegionShape::Sphere] {
             let mut builder = RayTableBuilder::new(RaySampler::Uniform, 1, 0).unwrap();
-            let region = PixelRegion {
+            let region = SamplingRegion {
                 shape,
                 mask: Some(mask.view()),
             };

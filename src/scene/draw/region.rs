@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 
 /// The pixels of one image that may be sampled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PixelRegion<'a> {
+pub(crate) struct SamplingRegion<'a> {
     pub(crate) shape: RegionShape,
     /// If present, pixels must also be in this mask. For patches: the positions where one fits,
     /// from [`erode`](super::erode).
     pub(crate) mask: Option<MaskView<'a>>,
 }
 
-impl<'a> PixelRegion<'a> {
+impl<'a> SamplingRegion<'a> {
     /// Every pixel.
     #[cfg(test)]
     pub(crate) const WHOLE: Self = Self {

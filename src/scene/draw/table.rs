@@ -65,7 +65,7 @@ impl RayTable {
     fn open(sealed: SealedBytes) -> Result<Self> {
         let header = table_format::header(sealed.bytes()).ok_or_else(|| {
             Error::protocol(format!(
-                "the received {} bytes are no table of rays",
+                "the received {} bytes are not a table of rays",
                 sealed.bytes().len()
             ))
         })?;

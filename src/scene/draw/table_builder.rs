@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::region::{PixelRegion, RegionShape};
+use super::region::{RegionShape, SamplingRegion};
 use super::sampler::RaySampler;
 use super::table::RayTable;
 use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, numbered};
@@ -82,24 +82,24 @@ impl RayTableBuilder {
     /// # Errors
     ///
     /// `Config` for 2^32 pixels or more, and for a mask of another size.
-    pub(crate) fn add(&mut self, size: (u32, u32), region: &PixelRegion<'_>) -> Result<()> {
+    pub(crate) fn add(&mut self, size: (u32, u32), region: &SamplingRegion<'_>) -> Result<()> {
         let (width, height) = size;
         let number = self.images.len();
         let too_many = |what: &str| Error::config(format!("image {number}: {what}"));
         if u64::from(width) * u64::from(height) > u64::from(u32::MAX) {
             return Err(too_many(&format!(
-                "{width} x {height} pixels are too many: an image has at most 2^32 - 1"
+                "{width} x {height} pixels are too many: use at most 2^32 - 1"
             )));
         }
         if let Some(mask) = region.mask.filter(|mask| mask.size() != size) {
             let (w, h) = mask.size();
             return Err(Error::config(format!(
-                "image {number} has {width} x {height} pixels, and its mask {w} x {h}: use a \
+                "image {number} has {width} x {height} pixels, but its mask has {w} x {h}: use a \
                  mask of the same size"
             )));
         }
         if u32::try_from(number + 1).is_err() {
-            return Err(too_many("there are 2^32 - 1 already"));
+            return Err(too_many("it exceeds the maximum of 2^32 - 1 images"));
         }
         let mut image = ImageRecord::new(size, region.shape, region.mask.is_some());
         let units = if image.is_whole() {
@@ -107,7 +107,7 @@ impl RayTableBuilder {
             u64::from(width) * u64::from(height)
         } else {
             let rows = self.rows(&image, region);
-            let rows = rows.ok_or_else(|| too_many("the masks have 2^32 rows or more"))?;
+            let rows = rows.ok_or_else(|| too_many("the masks have more than 2^32 - 1 rows"))?;
             (image.counts, image.weights) = (rows.counts, rows.weights);
             rows.units
         };
@@ -118,7 +118,7 @@ impl RayTableBuilder {
     }
 
     /// The rows of an image that is not whole. Counts them, or shares those of an equal image.
-    fn rows(&mut self, image: &ImageRecord, region: &PixelRegion<'_>) -> Option<Rows> {
+    fn rows(&mut self, image: &ImageRecord, region: &SamplingRegion<'_>) -> Option<Rows> {
         let key = (image.width, image.height, region.shape);
         if region.mask.is_none()
             && let Some(rows) = self.shared.get(&key)
@@ -132,7 +132,7 @@ impl RayTableBuilder {
         Some(rows)
     }
 
-    fn counted(&mut self, image: &ImageRecord, region: &PixelRegion<'_>) -> Option<Rows> {
+    fn counted(&mut self, image: &ImageRecord, region: &SamplingRegion<'_>) -> Option<Rows> {
         let extent = self.sampler.extent();
         let mut rows = Rows {
             counts: u32::try_from(self.counts.len()).ok()?,
@@ -215,12 +215,12 @@ impl RayTableBuilder {
                 "there is no image to sample rays from: choose another split".into()
             }
             0 => format!(
-                "none of {images} images has a pixel to sample, and {masks} masks are empty: in \
-                 a mask 0 is out, all else is in"
+                "none of {images} images has a pixel to sample, and {masks} masks are empty: in a \
+                 mask, pixels of value 0 are not sampled"
             ),
             extent => format!(
-                "none of {images} images has room for a patch of {} x {} pixels inside its mask \
-                 ({masks} masks have none): use smaller patches or a smaller dilation",
+                "a patch of {} x {} pixels fits in none of {images} images ({masks} masks have no \
+                 room): use smaller patches or a smaller dilation",
                 u64::from(extent) + 1,
                 u64::from(extent) + 1
             ),

@@ -265,11 +265,11 @@ pub(super) fn check_table(
     let mut units = Vec::with_capacity(parts.images.len());
     for (number, image) in parts.images.iter().enumerate() {
         let counted = parts.units(image, extent);
-        let counted = counted.ok_or_else(|| wrong(format!("image {number} makes no sense")))?;
+        let counted = counted.ok_or_else(|| wrong(format!("image {number} is invalid")))?;
         units.push(Some(counted));
     }
     if header.drawn == 0 {
-        return Err(wrong("no image has anything to sample".into()));
+        return Err(wrong("no image has a pixel to sample".into()));
     }
     let mut before = 0;
     for (place, &number) in parts.order.iter().enumerate() {

@@ -10,7 +10,11 @@ mod stream;
 use super::*;
 use crate::order::PositionRandom;
 
-fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'_>)]) -> RayTable {
+fn table(
+    sampler: RaySampler,
+    joining: u32,
+    images: &[((u32, u32), SamplingRegion<'_>)],
+) -> RayTable {
     let mut builder = RayTableBuilder::new(sampler, 11, joining).unwrap();
     for (size, region) in images {
         builder.add(*size, region).unwrap();
@@ -18,10 +22,10 @@ fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'
     builder.finish().unwrap()
 }
 
-fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), PixelRegion<'static>)> {
+fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), SamplingRegion<'static>)> {
     sizes
         .iter()
-        .map(|&size| (size, PixelRegion::WHOLE))
+        .map(|&size| (size, SamplingRegion::WHOLE))
         .collect()
 }
 
@@ -72,7 +76,7 @@ fn the_bytes_of_a_table_are_known_before_any_mask_is() {
     let made = |images: [(RegionShape, Option<&MaskBits>); 6]| {
         let images = images.map(|(shape, mask)| {
             let mask = mask.map(MaskBits::view);
-            (size, PixelRegion { shape, mask })
+            (size, SamplingRegion { shape, mask })
         });
         table(RaySampler::Uniform, 0, &images).bytes()
     };

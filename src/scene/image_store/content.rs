@@ -55,8 +55,8 @@ impl StoreContent {
                 check_folder(folder, bytes)?;
                 if storage::storage_kind(folder).map_err(failed)? == StorageKind::Unknown {
                     tracing::warn!(
-                        "{} is on FUSE: whether its program keeps files in memory is not known, \
-                         and memory_limit does not count that; a store_folder on a disk avoids it",
+                        "{} is on FUSE, which may keep files in memory that memory_limit does not \
+                         count: to avoid this, use a store_folder on a disk",
                         folder.display()
                     );
                 }
@@ -76,10 +76,10 @@ impl StoreContent {
             StoreBacking::File => {
                 let file = File::from(fd);
                 let found = file.metadata();
-                let found = found.map_err(|e| Error::io("look at the file of the store", e))?;
+                let found = found.map_err(|e| Error::io("check the store file", e))?;
                 if !found.is_file() || found.len() != bytes {
                     return Err(Error::protocol(format!(
-                        "the file of the store has {} bytes, its pictures need {bytes}",
+                        "the store file has {} bytes, but its images need {bytes}",
                         found.len()
                     )));
                 }
@@ -110,7 +110,7 @@ impl StoreContent {
             Self::Memory(memory) => {
                 let at = range.start as usize;
                 memory
-                    .allocate(at..at + len, "a picture")
+                    .allocate(at..at + len, "an image")
                     .map_err(no_memory)?;
                 let bytes = memory.bytes_at(at, len);
                 // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access faults.
@@ -139,7 +139,8 @@ impl StoreContent {
         match self {
             Self::Memory(memory) => {
                 let fd = memory.as_fd().try_clone_to_owned();
-                let fd = fd.map_err(|e| Error::io("have the memory of the store twice", e))?;
+                let fd =
+                    fd.map_err(|e| Error::io("duplicate the descriptor of the image store", e))?;
                 SharedMemory::open(fd, mapped_bytes(bytes)?).map(Some)
             }
             Self::File(_) => Ok(None),
@@ -226,7 +227,7 @@ fn mapped_bytes(bytes: u64) -> Result<usize> {
         .and_then(|b| usize::try_from(b.checked_add(8)?).ok())
         .ok_or_else(|| {
             Error::config(format!(
-                "{} of pictures are too many to map",
+                "{} of images are too many to map",
                 error::size(bytes)
             ))
         })
@@ -254,22 +255,20 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
         Error::option(
             "store_folder",
             format!(
-                "{} {what}: name another folder with store_folder",
+                "{} {what}: use another folder as store_folder",
                 folder.display()
             ),
         )
     };
-    let failed = |e: std::io::Error| Error::io_at("look at the disk of", folder, e);
+    let failed = |e: std::io::Error| Error::io_at("check the disk of", folder, e);
     let kind = statfs(folder).map_err(|e| failed(e.into()))?;
     if storage::storage_kind(folder).map_err(failed)? == StorageKind::InMemory {
-        return Err(wrong(
-            "lies in memory, and the images do not fit there".into(),
-        ));
+        return Err(wrong("is in memory, where the images do not fit".into()));
     }
     let free = kind.blocks_available() * kind.block_size().max(0) as u64;
     if free < bytes {
         return Err(wrong(format!(
-            "has {} free, and the images take {}",
+            "has {} free, but the images need {}",
             error::size_rounded_down(free),
             error::size_rounded_up(bytes)
         )));
@@ -281,7 +280,10 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
 fn no_memory(e: Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
-        format!("no room for its pixels: {e}. Set a memory_limit, so that they go to a file"),
+        format!(
+            "no memory for its pixels: {e}. Set a memory_limit, so that they are kept in a \
+                 file"
+        ),
     )
 }
 
@@ -290,8 +292,7 @@ fn no_disk(e: std::io::Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
         format!(
-            "no room for its pixels in the file of the store: {e}. Name a store_folder with more \
-             room"
+            "no space for its pixels in the store file: {e}. Use a store_folder with more space"
         ),
     )
 }

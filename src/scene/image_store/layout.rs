@@ -30,8 +30,7 @@ impl StoreLayout {
             let begin = end.checked_next_multiple_of(ALIGN);
             end = begin.and_then(|b| b.checked_add(bytes)).ok_or_else(|| {
                 Error::config(format!(
-                    "the pictures before number {} take {end} bytes: with it they are more than \
-                     can be counted",
+                    "the images before number {} have {end} bytes: with it, the total is too large",
                     ends.len()
                 ))
             })?;

@@ -67,7 +67,7 @@ impl ImageStore {
         key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
-        control.allocate(0..control.len(), "the words of a store")?;
+        control.allocate(0..control.len(), "the words of an image store")?;
         let content = StoreContent::create(holding, places.bytes(), folder)?;
         for (word, value) in head(&places, key).into_iter().enumerate().rev() {
             control.word(word).store(value, Ordering::Release);
@@ -90,7 +90,9 @@ impl ImageStore {
         let control = SharedMemory::open(control, control_bytes(&places))?;
         let said = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
         if said != head(&places, key) {
-            return Err(Error::protocol("the received store holds other pictures"));
+            return Err(Error::protocol(
+                "the received image store holds other images",
+            ));
         }
         let content = StoreContent::open(holding, content, places.bytes())?;
         Self::of(places, control, content)
@@ -161,7 +163,7 @@ impl ImageStore {
             return Ok(true);
         }
         let range = self.places.of(number).ok_or_else(|| {
-            let text = format!("there is no picture {number} in the store");
+            let text = format!("there is no image {number} in the image store");
             SampleFault::new(FaultKind::Unknown, text)
         })?;
         let at = (HEAD + number) as u64;
@@ -270,12 +272,12 @@ fn hash_of(places: &StoreLayout) -> u64 {
 
 #[cold]
 fn outside() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "a pixel lies outside of its picture")
+    SampleFault::new(FaultKind::Unknown, "a pixel is outside its image")
 }
 
 #[cold]
 fn unreadable(e: std::io::Error) -> SampleFault {
-    let text = format!("the file of the store cannot be read: {e}");
+    let text = format!("the store file cannot be read: {e}");
     SampleFault::new(FaultKind::Unreadable, text)
 }
 

@@ -264,7 +264,7 @@ impl SceneMemoryInputs {
                 };
                 let fits = if in_file { "more than" } else { "within" };
                 format!(
-                    "with images in memory the run takes {}, {fits} {}: {whose}{by}",
+                    "with images in memory the run needs {}, {fits} {}: {whose}{by}",
                     error::size_rounded_up(needed),
                     error::size_rounded_down(room)
                 )

@@ -75,7 +75,7 @@ impl<K: SceneKind> SceneBuilder<K> {
         };
         let no_room = |needed: u64, free: u64| {
             format!(
-                "the ring needs {} and {} are available: lower {}",
+                "the ring needs {}, but {} are available: lower {}",
                 error::size_rounded_up(needed),
                 error::size_rounded_down(free),
                 K::LOWER[0]

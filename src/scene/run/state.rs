@@ -26,7 +26,7 @@ pub(crate) fn check_first_step(step: u64) -> Result<()> {
     }
     Err(Error::option(
         "start",
-        format!("step {step} of `start` is too far: use at most {LAST_STEP}"),
+        format!("`start` is {step}, which is too large: use at most {LAST_STEP}"),
     ))
 }
 
@@ -66,7 +66,7 @@ pub trait SceneState: Debug + Serialize + DeserializeOwned {
         match compared.find(|(then, now)| then != now) {
             None => Ok(()),
             Some(((what, then), (_, now))) => Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                "cannot resume: {what} was {then} and is now {now}. Use the old value, or start \
                  without a state"
             ))),
         }
@@ -184,7 +184,7 @@ pub(crate) fn fingerprint(chosen: &SplitFrames, masks: &[Vec<u64>]) -> Result<St
             crop_radius: chosen.crop_radii.get(image).copied().flatten(),
         };
         let text = serde_json::to_vec(&facts)
-            .map_err(|e| Error::protocol(format!("write what is known of an image: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the data of an image: {e}")))?;
         hash.write(&text);
         hash.write(&[u8::from(frame.has_mask)]);
     }

@@ -115,8 +115,8 @@ pub(super) fn points(path: &Path) -> Result<PointCloud> {
         if !bounds::is_place(place) {
             let at = file.at();
             return Err(file.error(format!(
-                "point {number} of {count}, before byte {at}: its place {place:?} is not one of float32 \
-                 numbers"
+                "point {number} of {count}, before byte {at}: its coordinates {place:?} do not fit \
+                 float32"
             )));
         }
         points.push(count, place, Some(colour));

@@ -103,8 +103,8 @@ pub(super) fn larger_model(models: &[ModelFolder]) -> Option<String> {
     (largest.images > read.images).then(|| {
         let count = |model: &ModelFolder| model.images.unwrap_or(0);
         format!(
-            "the scene has {} COLMAP models, and the one that is read is not the largest: {} has \
-             {} images, {} has {}. Give that folder as the scene to read it",
+            "the scene has {} COLMAP models, and the one in use is not the largest: {} has {} \
+             images, {} has {}. Use that folder as the scene to read it",
             models.len(),
             read.folder.display(),
             count(read),

@@ -60,7 +60,7 @@ pub(super) fn open(root: &Path) -> Result<SceneDescription> {
         .collect();
     if !ignored.is_empty() {
         notes.push(format!(
-            "{}: not read, since each image has its own pose",
+            "{}: not read, because each image has its own pose",
             ignored.join(", ")
         ));
     }

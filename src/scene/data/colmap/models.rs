@@ -120,7 +120,7 @@ impl ModelCamera {
             ("EQUIRECTANGULAR", _) => Lens::Equirectangular,
             ("SIMPLE_DIVISION" | "DIVISION" | "EUCM", _) => {
                 return Err(error(
-                    "this camera model is not served: undistort the images (colmap \
+                    "this camera model is not supported: undistort the images (colmap \
                      image_undistorter), or reconstruct with another model, such as OPENCV or \
                      OPENCV_FISHEYE",
                 ));

@@ -113,8 +113,8 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
     let mut notes = Vec::new();
     if without_points > 0 {
         notes.push(format!(
-            "images.txt: {without_points} images have no line of 2D points. The next image stands \
-             in its place, and is read"
+            "images.txt: {without_points} images have no line of 2D points. The next line is read \
+             as the next image"
         ));
     }
     if let Some(stated) = stated.filter(|&stated| stated != images.len() as u64) {
@@ -204,7 +204,7 @@ pub(super) fn points(path: &Path) -> Result<PointCloud> {
         let _id: u64 = fields.number("POINT3D_ID")?;
         let place = fields.numbers(["X", "Y", "Z"])?;
         if !bounds::is_place(place) {
-            return Err(fields.error("X, Y, Z: not numbers that float32 holds"));
+            return Err(fields.error("X, Y, Z: do not fit float32"));
         }
         let colour = [
             fields.number("R")?,

@@ -141,7 +141,7 @@ impl<'a> LineFields<'a> {
     pub(super) fn number<T: FromStr>(&mut self, name: &str) -> Result<T> {
         let word = self.word(name)?;
         word.parse()
-            .map_err(|_| self.error(format!("{name}: {} is not such a number", quoted(word))))
+            .map_err(|_| self.error(format!("{name}: {} is not a valid number", quoted(word))))
     }
 
     pub(super) fn numbers<const N: usize>(&mut self, names: [&str; N]) -> Result<[f64; N]> {

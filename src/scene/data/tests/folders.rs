@@ -137,7 +137,7 @@ fn masks_and_depths_are_found_by_any_of_their_names() {
         scene
             .notes
             .iter()
-            .any(|note| note.contains("2 masks were found by their names"))
+            .any(|note| note.contains("2 masks were found by name"))
     );
     let options = SceneOptions {
         find_masks: false,
@@ -239,5 +239,5 @@ fn sizes_that_are_not_given_are_the_images() {
     top["w"] = json!(3300);
     folder.json("transforms.json", &top);
     let e = folder.refused();
-    assert!(e.contains("frames[0].h: missing beside w"), "{e}");
+    assert!(e.contains("frames[0].h: missing, but w is present"), "{e}");
 }

@@ -84,7 +84,7 @@ fn errors_name_file_and_key() {
         (&|t| t["fl_x"] = json!(0), "json: fl_x is 0"),
         (
             &|t| t["w"] = json!(-8),
-            "json: w: -8 is not a number of pixels",
+            "json: w: -8 is not a valid number of pixels",
         ),
         (&|t| t["h"] = json!(1e300), "json: h: 1e300 is not"),
         (
@@ -318,7 +318,7 @@ fn what_is_no_scene_is_said_so() {
     let folder = Folder::new();
     let e = folder.refused();
     assert!(
-        e.contains("no scene here: give a folder with transforms.json"),
+        e.contains("no scene here: use a folder with transforms.json"),
         "{e}"
     );
     assert_eq!(Scene::detect(folder.path()), None);
@@ -483,7 +483,7 @@ fn a_point_beyond_float32_is_refused() {
     model.write(&folder);
     let scene = folder.open(&as_is()).unwrap();
     let e = scene.points().unwrap_err().to_string();
-    assert!(e.contains("is not one of float32 numbers"), "{e}");
+    assert!(e.contains("do not fit float32"), "{e}");
 }
 
 /// The key as in the file, and its place: a frame's own key is in the frame.

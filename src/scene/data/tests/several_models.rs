@@ -122,8 +122,8 @@ fn a_transforms_file_hides_no_model_that_has_more_images() {
         assert_eq!((scene.format, scene.frames.len()), (due, 3), "{names:?}");
         let notes = scene.notes.join("\n");
         let note = match due {
-            SceneFormat::Colmap => "the COLMAP model is read. transforms.json",
-            _ => "There is a COLMAP model too",
+            SceneFormat::Colmap => "the COLMAP model is used. transforms.json",
+            _ => "There is also a COLMAP model",
         };
         assert!(notes.contains(note), "{notes}");
     }

@@ -42,16 +42,16 @@ fn cases() -> Vec<Case> {
             mask = erode(mask.view(), size, dilation);
         }
         let disc = RegionShape::Disc(CropDisc::new(4.0).unwrap());
-        let of = |shape, mask| PixelRegion { shape, mask };
+        let of = |shape, mask| SamplingRegion { shape, mask };
         let images = [
-            ((9, 8), PixelRegion::WHOLE),
+            ((9, 8), SamplingRegion::WHOLE),
             ((70, 6), of(RegionShape::Whole, Some(mask.view()))),
             ((12, 9), of(disc, None)),
             ((12, 9), of(disc, None)),
             ((70, 6), of(disc, Some(mask.view()))),
             ((8, 7), of(RegionShape::Sphere, None)),
             ((70, 6), of(RegionShape::Sphere, Some(mask.view()))),
-            ((2, 2), PixelRegion::WHOLE),
+            ((2, 2), SamplingRegion::WHOLE),
         ];
         let table = table(sampler, 3, &images);
         Case { table, mask }
@@ -215,7 +215,7 @@ fn a_mask_that_was_not_counted_gives_no_pixel() {
     let empty = MaskView::new(&zeros, 70, 6).unwrap();
     let narrow = MaskBits::from_pixels(&[1; 60], 10, 6).unwrap();
     for sampler in [RaySampler::Uniform, RaySampler::Pairs { radius: 1 }] {
-        let table = table(sampler, 0, &[(size, PixelRegion::masked(mask.view()))]);
+        let table = table(sampler, 0, &[(size, SamplingRegion::masked(mask.view()))]);
         let step = table.step(0, 0);
         for wrong in [None, Some(empty), Some(narrow.view())] {
             for ray in 0..4 {

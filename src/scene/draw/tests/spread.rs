@@ -117,9 +117,9 @@ fn masks_are_drawn_from_pixel_by_pixel_and_empty_ones_never() {
     let masks = [&empty, &sparse, &single, &dense, &empty];
     let mut images: Vec<_> = masks
         .iter()
-        .map(|mask| (size, PixelRegion::masked(mask.view())))
+        .map(|mask| (size, SamplingRegion::masked(mask.view())))
         .collect();
-    images.push(((20, 4), PixelRegion::WHOLE));
+    images.push(((20, 4), SamplingRegion::WHOLE));
     // Index of each pixel that may be drawn, image by image.
     let mut all: Vec<ScenePixel> = Vec::new();
     for (image, mask) in (0..).zip(masks) {
@@ -173,7 +173,7 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
         let table = table(
             sampler,
             0,
-            &[((300, 200), PixelRegion::masked(mask.view()))],
+            &[((300, 200), SamplingRegion::masked(mask.view()))],
         );
         let pixels = drawn(&table, 3, 100, |_| Some(mask.view()));
         assert!(pixels.iter().all(|&pixel| pixel == want), "{sampler:?}");
@@ -183,14 +183,14 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
 #[test]
 fn nothing_to_sample_is_an_error_that_says_so() {
     let empty = MaskBits::from_pixels(&[0; 12], 4, 3).unwrap();
-    let finish = |sampler, images: &[((u32, u32), PixelRegion<'_>)]| {
+    let finish = |sampler, images: &[((u32, u32), SamplingRegion<'_>)]| {
         let mut builder = RayTableBuilder::new(sampler, 0, 0).unwrap();
         for (size, region) in images {
             builder.add(*size, region).unwrap();
         }
         builder.finish().unwrap_err()
     };
-    let masked = ((4, 3), PixelRegion::masked(empty.view()));
+    let masked = ((4, 3), SamplingRegion::masked(empty.view()));
     let error = finish(RaySampler::Uniform, &[masked, masked]);
     assert!(error.is_config());
     let text = error.to_string();
@@ -215,29 +215,31 @@ fn images_that_cannot_be_are_refused() {
     let mut builder = RayTableBuilder::new(RaySampler::Uniform, 0, 0).unwrap();
     assert!(
         builder
-            .add((65_536, 65_536), &PixelRegion::WHOLE)
+            .add((65_536, 65_536), &SamplingRegion::WHOLE)
             .unwrap_err()
             .is_config()
     );
     let mask = MaskBits::from_pixels(&[1; 12], 4, 3).unwrap();
     let error = builder
-        .add((3, 4), &PixelRegion::masked(mask.view()))
+        .add((3, 4), &SamplingRegion::masked(mask.view()))
         .unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("3 x 4 pixels, and its mask 4 x 3")
+            .contains("3 x 4 pixels, but its mask has 4 x 3")
     );
     assert!(RayTableBuilder::new(RaySampler::Pairs { radius: 0 }, 0, 0).is_err());
     // Neither is drawn from.
-    builder.add((65_535, 65_537), &PixelRegion::WHOLE).unwrap();
+    builder
+        .add((65_535, 65_537), &SamplingRegion::WHOLE)
+        .unwrap();
     assert_eq!(builder.finish().unwrap().images(), 1);
 }
 
 #[test]
 fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
     let (width, height) = (20u32, 31u32);
-    let region = |mask| PixelRegion {
+    let region = |mask| SamplingRegion {
         shape: RegionShape::Sphere,
         mask,
     };
@@ -261,7 +263,7 @@ fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
 /// it.
 #[test]
 fn a_sphere_is_as_likely_as_another_image_of_its_size() {
-    let sphere = PixelRegion {
+    let sphere = SamplingRegion {
         shape: RegionShape::Sphere,
         mask: None,
     };
@@ -278,7 +280,7 @@ fn a_disc_gives_all_of_its_pixels_and_no_other() {
     let mask = random_mask(size, 7, 6);
     let disc = RegionShape::Disc(CropDisc::new(10.3).unwrap());
     for mask in [None, Some(mask.view())] {
-        let region = PixelRegion { shape: disc, mask };
+        let region = SamplingRegion { shape: disc, mask };
         let table = table(RaySampler::ByImage, 0, &[(size, region)]);
         let pixels = drawn(&table, 50, 4000, |_| mask);
         let inside = |row: u32, col: u32| {
@@ -321,19 +323,19 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
         let places = erode(mask.view(), edge, dilation);
         let disc = RegionShape::Disc(CropDisc::new(30.0).unwrap());
         let images = [
-            (size, PixelRegion::masked(places.view())),
-            (size, PixelRegion::WHOLE),
-            ((3, 3), PixelRegion::WHOLE),
+            (size, SamplingRegion::masked(places.view())),
+            (size, SamplingRegion::WHOLE),
+            ((3, 3), SamplingRegion::WHOLE),
             (
                 size,
-                PixelRegion {
+                SamplingRegion {
                     shape: disc,
                     mask: None,
                 },
             ),
             (
                 size,
-                PixelRegion {
+                SamplingRegion {
                     shape: disc,
                     mask: Some(places.view()),
                 },
@@ -388,13 +390,13 @@ fn pairs_are_close_and_every_neighbour_is_as_likely() {
     let mask = random_mask(size, 6, 10);
     let disc = RegionShape::Disc(CropDisc::new(4.6).unwrap());
     let regions = [
-        PixelRegion::WHOLE,
-        PixelRegion::masked(mask.view()),
-        PixelRegion {
+        SamplingRegion::WHOLE,
+        SamplingRegion::masked(mask.view()),
+        SamplingRegion {
             shape: disc,
             mask: None,
         },
-        PixelRegion {
+        SamplingRegion {
             shape: disc,
             mask: Some(mask.view()),
         },

@@ -20,17 +20,17 @@ impl Scene {
     }
 
     fn table(&self, sampler: RaySampler, joining: u32) -> RayTable {
-        let shaped = |shape| PixelRegion { shape, mask: None };
+        let shaped = |shape| SamplingRegion { shape, mask: None };
         let images = [
-            ((64, 48), PixelRegion::WHOLE),
+            ((64, 48), SamplingRegion::WHOLE),
             (
                 (64, 48),
                 shaped(RegionShape::Disc(CropDisc::new(20.0).unwrap())),
             ),
             ((64, 48), shaped(RegionShape::Sphere)),
-            ((70, 9), PixelRegion::masked(self.mask.view())),
-            ((64, 48), PixelRegion::masked(self.empty.view())),
-            ((40, 30), PixelRegion::WHOLE),
+            ((70, 9), SamplingRegion::masked(self.mask.view())),
+            ((64, 48), SamplingRegion::masked(self.empty.view())),
+            ((40, 30), SamplingRegion::WHOLE),
         ];
         table(sampler, joining, &images)
     }
@@ -144,12 +144,12 @@ fn images_alike_are_drawn_from_as_others_are() {
     // The same images, one of them masked by all of its pixels.
     let full = MaskBits::from_pixels(&[1; 64 * 48], 64, 48).unwrap();
     let mut images = wholes(&[(64, 48); 9]);
-    images[4].1 = PixelRegion::masked(full.view());
+    images[4].1 = SamplingRegion::masked(full.view());
     let masked = table(RaySampler::Uniform, 0, &images);
     assert!(masked.common_size.is_none() && masked.images_equal);
     // The same with an image that is never drawn from.
     let mut images = wholes(&[(64, 48); 9]);
-    images.push(((0, 0), PixelRegion::WHOLE));
+    images.push(((0, 0), SamplingRegion::WHOLE));
     let more = table(RaySampler::Uniform, 0, &images);
     assert_eq!(more.common_size, Some((64, 48)));
     let pixels = |table: &RayTable| drawn(table, 2, 5000, |_| Some(full.view()));
@@ -227,7 +227,7 @@ fn images_join_by_and_by_and_empty_ones_never_do() {
     }
     let order = |seed| {
         let mut builder = RayTableBuilder::new(RaySampler::Uniform, seed, 1).unwrap();
-        (0..100).for_each(|_| builder.add((2, 2), &PixelRegion::WHOLE).unwrap());
+        (0..100).for_each(|_| builder.add((2, 2), &SamplingRegion::WHOLE).unwrap());
         builder.finish().unwrap().order().to_vec()
     };
     let mut sorted = order(1);
@@ -260,7 +260,7 @@ fn units_of_a_step_are_those_of_the_images_that_joined() {
 
 #[test]
 fn images_without_masks_share_their_rows() {
-    let disc = |radius| PixelRegion {
+    let disc = |radius| SamplingRegion {
         shape: RegionShape::Disc(CropDisc::new(radius).unwrap()),
         mask: None,
     };

@@ -32,7 +32,7 @@ pub(super) fn own_folder() -> Result<PathBuf> {
         Ok(()) => Ok(folder),
         Err(_) if is_ours(&folder) => Ok(folder),
         Err(e) => Err(Error::io_at(
-            "use (it must belong to this user, and nobody else may write to it)",
+            "use (it must belong to this user, and no other user may write to it)",
             &folder,
             e,
         )),

@@ -137,14 +137,15 @@ impl HolderList {
     /// Locks the seat of this process.
     pub(super) fn seat(&self, guest: &StoreHolder) -> Result<File> {
         let file = self.file.try_clone();
-        let file = file.map_err(|e| Error::io("have the list of a store open", e))?;
+        let file =
+            file.map_err(|e| Error::io("duplicate the descriptor of the store's list", e))?;
         byte_locks::hold_byte(&file, guest.seat)?;
         Ok(file)
     }
 
     pub(super) fn write(&mut self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec(&self.holders)
-            .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the holders of a store: {e}")))?;
         self.file
             .rewind()
             .and_then(|()| self.file.write_all(&text))

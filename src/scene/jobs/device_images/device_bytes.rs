@@ -122,7 +122,7 @@ impl SceneDeviceBytes {
             Some(limit) if limit < self.fixed_bytes() => Some(Error::option(
                 "gpu_memory_limit",
                 format!(
-                    "{} batches, cameras and masks take {} of the device and gpu_memory_limit \
+                    "{} batches, cameras and masks need {} of device memory, but gpu_memory_limit \
                      allows {}: raise it, or lower {}",
                     self.batches,
                     error::size_rounded_up(self.fixed_bytes()),
@@ -140,9 +140,9 @@ impl SceneDeviceBytes {
         Error::option(
             "gpu_memory_limit",
             format!(
-                "the images take {} and do not fit gpu_memory_limit beside {} for batches, and a \
-                 device cannot read images in a file: raise gpu_memory_limit to {}, or \
-                 memory_limit so that the images lie in memory",
+                "the images need {} and do not fit gpu_memory_limit together with {} for batches, \
+                 and a device cannot read images in a file: raise gpu_memory_limit to {}, or raise \
+                 memory_limit so that the images fit in memory",
                 error::size_rounded_up(all),
                 error::size(beside),
                 error::size_rounded_up(all + beside)

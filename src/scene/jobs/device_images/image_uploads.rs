@@ -258,7 +258,7 @@ impl DeviceImages {
         stage: &mut SceneStage,
     ) -> Result<Option<FilledBatch>> {
         if filled.place.number != u64::from(image) {
-            return Err(Error::protocol("an image that nobody asked for"));
+            return Err(Error::protocol("an image that was not requested"));
         }
         let range = pictures.layout().of(image as usize);
         let bytes = range.map_or(0, |range| (range.end - range.start) as usize);
@@ -301,7 +301,7 @@ impl DeviceImages {
         at: u64,
         stage: &mut SceneStage,
     ) -> Result<bool> {
-        let wrong = || Error::protocol("a coded image is not as its worker states");
+        let wrong = || Error::protocol("a coded image differs from its worker's statement");
         let limits = self.limits.ok_or_else(wrong)?;
         let copy = |from: usize, to: &mut [u8]| rows.copy(HEAD + from, to);
         let picture = CodedPicture::copied(coded, copy).map_err(|_| wrong())?;
@@ -415,7 +415,7 @@ fn coded_in(rows: &RowMemory) -> Result<Option<usize>> {
     let mut head = [0; HEAD];
     match rows.copy(0, &mut head) {
         true => Ok(coded_bytes(head)),
-        false => Err(Error::protocol("a row is too short for its head")),
+        false => Err(Error::protocol("a row is too short for its header")),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn read_all(
     let shape = spec.shape(crew.workers());
     let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
         format!(
-            "reading the masks needs {} and {} are available: use fewer workers or a larger \
+            "reading the masks needs {}, but {} are available: use fewer workers or a larger \
              `downscale`",
             error::size_rounded_up(needed),
             error::size_rounded_down(free)
@@ -52,7 +52,7 @@ pub(crate) fn read_all(
                 .rows
                 .bytes()
                 .get(begin..begin + 8 * mask.words() as usize);
-            let bytes = bytes.ok_or_else(|| Error::protocol("a mask lies outside of its slot"))?;
+            let bytes = bytes.ok_or_else(|| Error::protocol("a mask is outside its slot"))?;
             all.push(bytemuck::pod_collect_to_vec(bytes));
         }
         next = coming(1);

@@ -50,13 +50,13 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index]) = <[OwnedFd; 1]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that reads masks came with other descriptors than its index",
+            "the job of masks got other descriptors than its index",
         ));
     };
     let index = Index::from_fd(index)?;
     if index.len() != spec.masks.len() as u64 {
         return Err(Error::protocol(
-            "a job that reads masks has another number of files",
+            "the job of masks has a wrong number of files",
         ));
     }
     let mode = InputMode::of(parts.runs_in);
@@ -203,8 +203,8 @@ fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), 
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the mask is {} x {}, and its image is {} x {}, which is another shape: give the mask \
-             the image's width and height, or remove it",
+            "the mask is {} x {}, but its image is {} x {}, which is another shape: resize the \
+             mask to the image's width and height, or remove it",
             found.1, found.0, image.1, image.0
         ),
     ))

@@ -84,7 +84,7 @@ impl SceneBatch<StepRays> {
     fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {
         if field.number_bytes() != size_of::<T>() {
             return Err(Error::config(format!(
-                "{} holds other numbers",
+                "{} has values of another type",
                 field.name()
             )));
         }

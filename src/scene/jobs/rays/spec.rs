@@ -81,8 +81,5 @@ impl From<BatchKey> for RayTicket {
 /// Fault of a ticket whose words are corrupt.
 #[cold]
 pub(crate) fn scribbled() -> SampleFault {
-    SampleFault::new(
-        FaultKind::Unknown,
-        "its ticket asks for rays that nobody asked for",
-    )
+    SampleFault::new(FaultKind::Unknown, "its ticket is corrupt")
 }

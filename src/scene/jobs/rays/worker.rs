@@ -68,8 +68,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, files, control, content, table, masks]) = <[OwnedFd; 6]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that makes rays came with other descriptors than those of a store, table and \
-             masks",
+            "the job of rays got other descriptors than those of an image store, table and masks",
         ));
     };
     let mode = InputMode::of(parts.runs_in);
@@ -79,7 +78,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let masks = SceneMasks::from_fd(frames, masks)?;
     if table.images() as usize != frames.frames.len() {
         return Err(Error::protocol(
-            "a job that makes rays has a table of another number of images",
+            "the job of rays has a table with a wrong number of images",
         ));
     }
     let begins = (0..frames.frames.len()).filter_map(|image| {
@@ -227,7 +226,7 @@ impl Job for RaysJob {
             self.table
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
-                    let text = "its mask is not the one that was counted";
+                    let text = "its mask differs from the one in the table";
                     let fault = SampleFault::new(FaultKind::Unknown, text);
                     tag_fault(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;

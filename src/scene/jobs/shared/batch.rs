@@ -187,13 +187,13 @@ impl<A: SceneArrays> SceneBatch<A> {
 
     fn on_a_device() -> Error {
         Error::config(format!(
-            "{} is in the memory of a device: use on_device, or to_host for a copy",
+            "{} is in device memory: use on_device, or to_host for a copy",
             A::NAME
         ))
     }
 
     #[cold]
     fn outside() -> Error {
-        Error::protocol(format!("{} lies outside of its slot", A::NAME))
+        Error::protocol(format!("{} is outside its slot", A::NAME))
     }
 }

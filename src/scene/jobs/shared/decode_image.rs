@@ -11,7 +11,7 @@ use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::PositionRandom;
 use crate::picture::jpeg::gpu_rows::CodedPicture;
-use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
+use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, SamplingRegion};
 use crate::picture::{AlphaPolicy, FileFormat, depth, grow};
 use crate::pool::worker::meter::StageMeter;
 use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
@@ -117,7 +117,7 @@ impl SceneDecoder {
                 return None;
             }
             let header = jpeg::read_header(&file).ok()?;
-            let whole = PixelRegion {
+            let whole = SamplingRegion {
                 x: 0,
                 y: 0,
                 w: width,
@@ -278,7 +278,10 @@ fn divided(v: u8, alpha: u8) -> u8 {
 
 #[cold]
 fn too_short() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its place in the store is too small")
+    SampleFault::new(
+        FaultKind::Unknown,
+        "its range in the image store is too small",
+    )
 }
 
 /// For each of `of` output pixels, the index among the `among` pixels of the depth file. First
@@ -311,8 +314,8 @@ fn check_depth_shape(found: (u32, u32), image: (u32, u32)) -> Result<(), SampleF
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the depth is {} x {}, and its image is {} x {}, which is another shape: give the \
-             depth the image's width and height, remove it, or read no depths",
+            "the depth is {} x {}, but its image is {} x {}, which is another shape: resize the \
+             depth to the image's width and height, remove it, or read no depths",
             found.1, found.0, image.1, image.0
         ),
     ))

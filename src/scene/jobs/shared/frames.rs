@@ -53,7 +53,7 @@ impl StoredFrames {
     /// Seals the frames in shared memory, for other processes.
     pub(crate) fn seal(&self) -> Result<SealedFrames> {
         let bytes = serde_json::to_vec(self)
-            .map_err(|e| Error::protocol(format!("write the frames of a scene: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the frames of a scene: {e}")))?;
         SealedBytes::new("featherload-frames", &[&bytes]).map(SealedFrames)
     }
 
@@ -76,7 +76,7 @@ impl StoredFrames {
         match fits {
             true => Ok(()),
             false => Err(Error::protocol(
-                "the frames of a scene and their cameras or places do not belong together",
+                "the frames of a scene do not match their cameras or ranges",
             )),
         }
     }

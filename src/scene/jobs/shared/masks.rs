@@ -47,7 +47,7 @@ impl SceneMasks {
         match found == 8 * end {
             true => Ok(Self { sealed, ends }),
             false => Err(Error::protocol(format!(
-                "the masks have {found} bytes, their images need {}",
+                "the masks have {found} bytes, but their images need {}",
                 8 * end
             ))),
         }

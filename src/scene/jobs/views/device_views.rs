@@ -101,7 +101,7 @@ impl KernelSteps for DeviceViews {
             self.frames.camera(image),
             self.frames.frames.get(image),
         ) else {
-            return Err(Error::protocol("a view of no image"));
+            return Err(Error::protocol("a view without an image"));
         };
         let to = shown.camera();
         let straight = match shown {

@@ -89,7 +89,13 @@ impl RowStraightener {
         };
         maps.ensure_image(number, WaitMode::Wait, |out| {
             let places: &mut [SourcePoint] = bytemuck::try_cast_slice_mut(out).map_err(|e| {
-                SampleFault::new(FaultKind::Unknown, format!("the places of a camera: {e}"))
+                SampleFault::new(
+                    FaultKind::Unknown,
+                    format!(
+                        "the straightening map of a camera: \
+                                                              {e}"
+                    ),
+                )
             })?;
             for (at, row) in places.chunks_exact_mut(width).enumerate() {
                 make_row(at, row);

@@ -34,7 +34,7 @@ impl StepTickets for ViewTickets {
     fn arrays(&self, place: &BatchRequest, (): ()) -> Result<(usize, StepImage)> {
         let image = self.spec.order.image(place.number);
         let layout = self.shown.layout(&self.frames, image as usize);
-        let layout = layout.ok_or_else(|| Error::protocol("a view of no image"))?;
+        let layout = layout.ok_or_else(|| Error::protocol("a view without an image"))?;
         Ok((layout.bytes(), StepImage { layout, image }))
     }
 

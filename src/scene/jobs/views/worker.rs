@@ -47,7 +47,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let fds = std::mem::take(&mut parts.descriptors);
     let mut fds = fds.into_iter();
     let mut next = || {
-        let missing = "a job that shows images came without a store, masks or maps";
+        let missing = "the job of views got no image store, masks or maps";
         fds.next().ok_or_else(|| Error::protocol(missing))
     };
     let [index, files, control, content, masks] = [next()?, next()?, next()?, next()?, next()?];
@@ -55,7 +55,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
     let masks = SceneMasks::from_fd(&supply.frames, masks)?;
     let shown = OutputCameras::new(&supply.frames, spec.form)
-        .map_err(|refused| Error::protocol(format!("a job with a camera: {}", refused.why)))?;
+        .map_err(|refused| Error::protocol(format!("the camera of a job: {}", refused.why)))?;
     let maps = shown.maps(&supply.frames, spec.most_maps)?;
     let shared = match maps.places.len() {
         0 => None,
@@ -207,7 +207,7 @@ fn measured(level: f32, scale: f64) -> f32 {
 /// Fault of a row that does not fit a view: its ticket is corrupt.
 #[cold]
 fn no_row() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its row is none of a view")
+    SampleFault::new(FaultKind::Unknown, "its row does not fit a view")
 }
 
 impl Job for ViewsJob {

@@ -168,7 +168,7 @@ impl SceneKind for RayKind {
         if rays == 0 || whole != rays {
             let per_unit = u64::from(sampler.rays_per_unit());
             return Err(Error::config(format!(
-                "{rays} rays are not whole units of {per_unit}: ask for {}",
+                "{rays} rays are not a multiple of {per_unit}, the rays of a unit: use {}",
                 whole.max(per_unit)
             )));
         }
@@ -176,7 +176,7 @@ impl SceneKind for RayKind {
             return Err(Error::option(
                 "most_rays",
                 format!(
-                    "{rays} rays were asked for, and there is room for {}: raise most_rays",
+                    "{rays} rays were requested, but at most {} fit: raise most_rays",
                     self.most_rays
                 ),
             ));

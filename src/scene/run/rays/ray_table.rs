@@ -6,7 +6,7 @@ use crate::camera::Lens;
 use crate::error::{Error, Result};
 use crate::scene::draw::RaySampler;
 use crate::scene::draw::{
-    CropDisc, MaskBits, MaskView, PixelRegion, RayTable, RayTableBuilder, RegionShape, erode,
+    CropDisc, MaskBits, MaskView, RayTable, RayTableBuilder, RegionShape, SamplingRegion, erode,
 };
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::run::SplitFrames;
@@ -28,7 +28,7 @@ pub(super) fn table(
     for (image, frame) in chosen.frames.frames.iter().enumerate() {
         let camera = chosen.frames.camera(image);
         let (width, height) = camera.map_or((0, 0), |c| (c.width, c.height));
-        let mut region = PixelRegion {
+        let mut region = SamplingRegion {
             shape: shape_of(chosen, image)?,
             mask: None,
         };

@@ -102,7 +102,7 @@ impl SceneKind for ViewKind {
             return Err(Error::option(
                 "downscale",
                 format!(
-                    "the largest view takes {}, and at most 4 GiB fit: raise `downscale`",
+                    "the largest view needs {}, but at most 4 GiB fit: raise `downscale`",
                     error::size_rounded_up(view)
                 ),
             ));
@@ -246,7 +246,7 @@ fn check_rows(frames: &StoredFrames, shown: &OutputCameras) -> Result<()> {
         Some(rows) if rows > MOST_ROWS => Err(Error::option(
             "downscale",
             format!(
-                "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
+                "an image has {rows} rows, but views on a device have at most {MOST_ROWS}: raise \
                  `downscale`, or use device cpu"
             ),
         )),
