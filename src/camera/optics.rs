@@ -293,7 +293,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The point lies at the very edge of what the lens can see.
+    /// Whether the point is at the edge of the lens's view.
     fn near_the_edge(optics: &CameraOptics, [x, y, z]: [f64; 3]) -> bool {
         let across = (x * x + y * y).sqrt();
         let at = if optics.camera.lens.is_perspective() {

@@ -103,7 +103,7 @@ mod tests {
         );
         assert_eq!(
             pose(|rows| rows[0][0] = f64::NAN).unwrap_err(),
-            "NaN is not a number of a pose"
+            "NaN in a pose is not a finite number"
         );
         assert_eq!(
             pose(|rows| rows[2][2] = 5e-324).unwrap_err(),

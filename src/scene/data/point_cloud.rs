@@ -97,7 +97,7 @@ mod tests {
         for due in [
             "a/cloud.ply",
             "100 points",
-            "1.47 KiB, over half of the available memory (1.46 KiB)",
+            "1.47 KiB, which is over half of the available memory (1.46 KiB)",
             "fewer",
         ] {
             assert!(e.contains(due), "{e}");

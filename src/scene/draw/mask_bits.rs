@@ -283,7 +283,7 @@ mod tests {
                 .collect();
             let mask = MaskBits::from_pixels(&pixels, width, height).unwrap();
             assert_eq!(mask.words().len() as u64, mask_words(width, height));
-            // What lies behind the width does not count.
+            // Bits beyond the width do not count.
             let mut dirty = mask.words().to_vec();
             if width % 64 != 0 {
                 for row in dirty.chunks_mut(width.div_ceil(64) as usize) {

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
     use crate::scene::draw::{MaskBits, RayTableBuilder, RegionShape, SamplingRegion};
 
-    /// Rows without a pixel stand first, last and between: no word leads to one, and the
+    /// Rows without a pixel are first, last and between: no word selects one, and the
     /// words of a row begin and end where its share does.
     #[test]
     fn a_word_leads_to_the_row_whose_share_it_is_in() {

@@ -446,7 +446,7 @@ mod tests {
     fn a_store_of_other_pictures_is_refused() {
         let one = store(StoreBacking::Memory);
         let [control, content] = one.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
-        // As many pictures and bytes, cut elsewhere.
+        // Equal numbers of images and bytes, with other ranges.
         let others = StoreLayout::new([6, 0, 300, 17]).unwrap();
         assert_eq!(others.bytes(), places().bytes());
         let again = || [&control, &content].map(|fd: &OwnedFd| fd.try_clone().unwrap());
@@ -458,7 +458,7 @@ mod tests {
             let [control, content] = again();
             let e =
                 ImageStore::open(places, StoreBacking::Memory, control, content, key).unwrap_err();
-            assert!(e.to_string().contains("other pictures"), "{e}");
+            assert!(e.to_string().contains("other images"), "{e}");
         }
     }
 

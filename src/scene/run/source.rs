@@ -1,6 +1,6 @@
 //! Where a scene comes from.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::{Path, PathBuf};
 

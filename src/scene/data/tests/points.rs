@@ -88,7 +88,7 @@ fn bad_clouds_are_refused_and_none_is_believed() {
         (header("ascii", 0, &["float x", "float y"]), "no property z"),
         (header("ascii", 0, &["vector x"]), "unknown type"),
         (header("ascii", 0, &["list uchar int x"]), "a list"),
-        (not_a_number, "point 0: its place"),
+        (not_a_number, "point 0: its coordinates"),
         (word, "\"x\" is not a number"),
         (short, "point 1: 2 numbers"),
     ] {

@@ -217,7 +217,7 @@ mod tests {
                     end = range.end;
                 }
                 assert!(end <= layout.bytes() && layout.bytes() < end + 9 * ALIGN);
-                // Cut one by one they lie where they are said to.
+                // Split one by one, they are at their ranges.
                 let mut memory = vec![0u64; layout.bytes() / 8];
                 let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
                 let begin = memory.as_ptr() as usize;

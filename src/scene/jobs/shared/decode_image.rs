@@ -11,7 +11,7 @@ use crate::jobs::sample::{RowRequest, SampleDecoder};
 use crate::jobs::sample_input::{InputMode, SampleInput};
 use crate::order::PositionRandom;
 use crate::picture::jpeg::gpu_rows::CodedPicture;
-use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, SamplingRegion};
+use crate::picture::jpeg::{self, DecodeScale, JpegDecoder, PixelRegion};
 use crate::picture::{AlphaPolicy, FileFormat, depth, grow};
 use crate::pool::worker::meter::StageMeter;
 use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
@@ -117,7 +117,7 @@ impl SceneDecoder {
                 return None;
             }
             let header = jpeg::read_header(&file).ok()?;
-            let whole = SamplingRegion {
+            let whole = PixelRegion {
                 x: 0,
                 y: 0,
                 w: width,
@@ -356,7 +356,7 @@ mod tests {
             ((44, 60), (20, 30)),
         ] {
             let fault = check_depth_shape(found, image).unwrap_err();
-            assert!(fault.reason.contains("give the depth"), "{fault}");
+            assert!(fault.reason.contains("resize the depth"), "{fault}");
         }
     }
 
