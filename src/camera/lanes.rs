@@ -105,7 +105,7 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
     /// The points that the lens distorts to these.
     #[inline(always)]
     pub fn undistort(&self, bent_x: &LaneValues, bent_y: &LaneValues, n: usize) -> StraightPoints {
-        self.steps_from((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
+        self.newton_steps((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
     }
 
     /// The points that the lens distorts to these, starting from the solutions `here` of nearby
@@ -125,11 +125,11 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
             x[i] += here.by_x[0][i] * right + here.by_y[0][i] * down;
             y[i] += here.by_x[1][i] * right + here.by_y[1][i] * down;
         }
-        self.steps_from((&x, &y), (bent_x, bent_y), self.steps_beside, n)
+        self.newton_steps((&x, &y), (bent_x, bent_y), self.steps_beside, n)
     }
 
     #[inline(always)]
-    fn steps_from(
+    fn newton_steps(
         &self,
         (from_x, from_y): (&LaneValues, &LaneValues),
         (bent_x, bent_y): (&LaneValues, &LaneValues),

@@ -52,8 +52,8 @@ impl Camera {
                 "width or height",
                 "is 1: a distorted image needs at least 2 pixels",
             )),
-            _ if self.lens.is_perspective() => inscribed(&source),
-            _ => centred(&source),
+            _ if self.lens.is_perspective() => inscribed_camera(&source),
+            _ => centred_camera(&source),
         };
         camera.map(|camera| UndistortedCamera { camera, source })
     }
@@ -94,7 +94,7 @@ impl UndistortedCamera {
 
 /// Source: OpenCV, `calib3d/src/calibration_base.cpp`: `getUndistortRectangles` (earlier
 /// `icvGetRectangles`) and `getOptimalNewCameraMatrix`.
-fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
+fn inscribed_camera(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let camera = source.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));
     let (mut left, mut right) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -107,7 +107,7 @@ fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
             }
             let x = column as f64 * (width - 1.0) / last as f64 + 0.5;
             let y = row as f64 * (height - 1.0) / last as f64 + 0.5;
-            let [x, y] = straight(source, x, y)?;
+            let [x, y] = straight_point(source, x, y)?;
             if column == 0 {
                 left = left.max(x);
             }
@@ -143,7 +143,7 @@ fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
 const POINTS: usize = 9;
 
 /// Source: OpenCV, `calib3d/src/fisheye.cpp`, `estimateNewCameraMatrixForUndistortRectify`.
-fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
+fn centred_camera(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let camera = source.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));
     // Like OpenCV: an integer division, and edges at the full width and height.
@@ -159,7 +159,7 @@ fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let (mut left, mut right) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut top, mut bottom) = (f64::INFINITY, f64::NEG_INFINITY);
     for (x, y) in edges {
-        let [x, y] = straight(source, x + 0.5, y + 0.5)?;
+        let [x, y] = straight_point(source, x + 0.5, y + 0.5)?;
         let y = y * aspect;
         centre_x += x / 4.0;
         centre_y += y / 4.0;
@@ -188,7 +188,7 @@ fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
 }
 
 /// `(x / z, y / z)` of the ray through a point at the edge of the image.
-fn straight(source: &CameraOptics, x: f64, y: f64) -> Result<[f64; 2], CameraFault> {
+fn straight_point(source: &CameraOptics, x: f64, y: f64) -> Result<[f64; 2], CameraFault> {
     let refused = |why: &str| {
         let reason = format!("{why} at ({x}, {y}), at the edge of the image: crop it, or use rays");
         CameraFault::new("lens", reason)

@@ -112,7 +112,7 @@ impl CameraUnprojector {
     fn directions_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: RayDirections<'_>) {
         for here in pieces(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
-            let n = whole(here.len());
+            let n = padded_len(here.len());
             let (bent_x, bent_y) = self.without_unit(&x, &y, n);
             let found = way.found(&bent_x, &bent_y, n);
             let (directions, valid) = self.completed(&found, &x, &y, here.len());
@@ -152,7 +152,7 @@ impl CameraUnprojector {
         for here in pieces(count) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let size = here.len();
-            let n = whole(size);
+            let n = padded_len(size);
             let (bent_x, bent_y) = self.without_unit(&x, &y, n);
             let (right_x, below_y) = self.without_unit(&one_more(&x), &one_more(&y), n);
             let middle = way.found(&bent_x, &bent_y, n);
@@ -284,7 +284,7 @@ fn pieces(count: usize) -> impl Iterator<Item = Range<usize>> {
 /// Rounds up to full vectors of four. The value must be unknown at compile time: loops of known
 /// length are unrolled before they are vectorised.
 #[inline(always)]
-fn whole(size: usize) -> usize {
+fn padded_len(size: usize) -> usize {
     size.next_multiple_of(4).min(LANES)
 }
 

@@ -72,7 +72,7 @@ impl DescriptionFile {
 /// A path without a scene; files that cannot be read.
 pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     if let Some(format) = options.format {
-        return way_of(path, format).read(options);
+        return description_of_format(path, format).read(options);
     }
     let ways = find_descriptions(path);
     let Some((first, others)) = ways.split_first() else {
@@ -82,25 +82,28 @@ pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescripti
         return first.read(options);
     }
     let mut best = first.read(options).map(|found| (first, found));
-    for way in others {
+    for description in others {
         // An error in a description that is not needed must not hide a good one.
-        let Ok(found) = way.read(options) else {
+        let Ok(found) = description.read(options) else {
             continue;
         };
         let reason = match &best {
             Err(e) if e.is_dataset() => Some(format!("{} is not used: {e}", first.title())),
             Err(_) => None,
-            Ok((before, known)) => better((before, known), (way, &found)),
+            Ok((before, known)) => reason_to_prefer((before, known), (description, &found)),
         };
         if let Some(reason) = reason {
-            best = Ok((way, found));
-            note(&mut best, format!("{} is used. {reason}", way.title()));
+            best = Ok((description, found));
+            note(
+                &mut best,
+                format!("{} is used. {reason}", description.title()),
+            );
         }
     }
     if let Ok((DescriptionFile::Transforms(_), _)) = &best
         && others
             .iter()
-            .any(|way| matches!(way, DescriptionFile::Colmap(_)))
+            .any(|description| matches!(description, DescriptionFile::Colmap(_)))
     {
         let text = "transforms.json is used. There is also a COLMAP model (to read it, use format: \
                     colmap)";
@@ -116,8 +119,8 @@ fn note(best: &mut Result<(&DescriptionFile, SceneDescription)>, text: String) {
 }
 
 /// The reason to use `other` instead of `known`, if there is one.
-fn better(
-    (way, known): (&DescriptionFile, &SceneDescription),
+fn reason_to_prefer(
+    (description, known): (&DescriptionFile, &SceneDescription),
     (other, found): (&DescriptionFile, &SceneDescription),
 ) -> Option<String> {
     let there = |found: &SceneDescription| {
@@ -126,7 +129,7 @@ fn better(
             .filter(|f| images::is_anywhere(&found.root, f))
             .count()
     };
-    if let (DescriptionFile::Transforms(_), DescriptionFile::Blender(_)) = (way, other) {
+    if let (DescriptionFile::Transforms(_), DescriptionFile::Blender(_)) = (description, other) {
         let stem = |path: PathBuf| path.with_extension("");
         let named: HashSet<PathBuf> = found.frames.iter().map(|f| stem(f.original())).collect();
         if known
@@ -134,7 +137,7 @@ fn better(
             .iter()
             .all(|f| named.contains(&stem(f.original())))
         {
-            return Some(format!("{} names the same images", way.title()));
+            return Some(format!("{} names the same images", description.title()));
         }
     }
     let (had, has) = (there(known), there(found));
@@ -146,8 +149,8 @@ fn better(
     is_better.then(|| {
         format!(
             "{} has {had} existing images instead of {has} (to read it, use format {})",
-            way.title(),
-            way.format()
+            description.title(),
+            description.format()
         )
     })
 }
@@ -183,10 +186,10 @@ pub(super) fn find_descriptions(path: &Path) -> Vec<DescriptionFile> {
         }
         return all;
     }
-    way_of_file(path).into_iter().collect()
+    transforms_description(path).into_iter().collect()
 }
 
-fn way_of_file(path: &Path) -> Option<DescriptionFile> {
+fn transforms_description(path: &Path) -> Option<DescriptionFile> {
     if !path.is_file() {
         return None;
     }
@@ -231,7 +234,7 @@ fn scannet_folder(path: &Path) -> Option<PathBuf> {
 }
 
 /// The description of a format that the user named.
-fn way_of(path: &Path, format: SceneFormat) -> DescriptionFile {
+fn description_of_format(path: &Path, format: SceneFormat) -> DescriptionFile {
     let is_file = path.is_file();
     let folder = || match is_file {
         true => folder_of(path),

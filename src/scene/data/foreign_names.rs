@@ -61,7 +61,7 @@ pub(super) fn resolve_names(
             let file = names
                 .find(&found.base, &frame.name, NameKind::Image)
                 .map_err(at)?;
-            if let Some(path) = file.or_else(|| names.slashed(&frame.name)) {
+            if let Some(path) = file.or_else(|| names.with_slashes(&frame.name)) {
                 (frame.folder, frame.path) = split(&found.base, &path);
                 moved.insert(frame.name.clone());
             }
@@ -71,7 +71,7 @@ pub(super) fn resolve_names(
     for frame in &mut found.frames {
         for path in [&mut frame.mask, &mut frame.depth].into_iter().flatten() {
             names
-                .settle_path(&found.root, path, NameKind::MaskOrDepth(&images))
+                .resolve_path(&found.root, path, NameKind::MaskOrDepth(&images))
                 .map_err(|what| Error::dataset(&found.file, format!("{}: {what}", frame.at)))?;
         }
     }
@@ -95,7 +95,7 @@ pub(super) fn resolve_names(
     }
     if let Some(PointsFile::Ply(path)) = &mut found.points {
         names
-            .settle_path(&found.root, path, NameKind::Points)
+            .resolve_path(&found.root, path, NameKind::Points)
             .map_err(|what| Error::dataset(&found.file, what))?;
     }
     found.notes.extend(names.notes());
@@ -193,7 +193,7 @@ impl Names {
         if !matches!(of, NameKind::Image) || !is_absolute {
             return Ok(None);
         }
-        let found = self.find_in_folders(base, &parts)?;
+        let found = self.find_in_image_folders(base, &parts)?;
         if let Some((path, is_respelled)) = &found {
             self.count(name, path, true, *is_respelled);
         }
@@ -201,7 +201,7 @@ impl Names {
     }
 
     /// The only image that matches the longest last part of a name, in one of the image folders.
-    fn find_in_folders(
+    fn find_in_image_folders(
         &mut self,
         base: &Path,
         parts: &[&str],
@@ -245,7 +245,7 @@ impl Names {
     }
 
     /// Converts a relative Windows name to a path, whether or not the path exists.
-    fn slashed(&mut self, name: &str) -> Option<PathBuf> {
+    fn with_slashes(&mut self, name: &str) -> Option<PathBuf> {
         let (parts, is_absolute) = parts(name);
         if is_absolute || !name.contains('\\') {
             return None;
@@ -256,7 +256,7 @@ impl Names {
     }
 
     /// Replaces a path by that of the file that it means.
-    fn settle_path(
+    fn resolve_path(
         &mut self,
         root: &Path,
         path: &mut PathBuf,
@@ -270,7 +270,7 @@ impl Names {
             return Ok(());
         };
         let file = self.find(root, &name, of)?;
-        if let Some(file) = file.or_else(|| self.slashed(&name)) {
+        if let Some(file) = file.or_else(|| self.with_slashes(&name)) {
             *path = root.join(file);
         }
         Ok(())
@@ -292,10 +292,10 @@ impl Names {
                 path.push(part);
                 continue;
             }
-            let mut found = self.like(&folder, part)?;
+            let mut found = self.find_entry(&folder, part)?;
             if found.is_none() && number + 1 == parts.len() {
                 for extension in extensions {
-                    found = self.like(&folder, &format!("{part}.{extension}"))?;
+                    found = self.find_entry(&folder, &format!("{part}.{extension}"))?;
                     if found.is_some() {
                         break;
                     }
@@ -311,14 +311,14 @@ impl Names {
     }
 
     /// The entry of a folder with this name, in any case and Unicode form.
-    fn like(&mut self, folder: &Path, name: &str) -> Result<Option<OsString>, String> {
+    fn find_entry(&mut self, folder: &Path, name: &str) -> Result<Option<OsString>, String> {
         if !self.listings.contains_key(folder) {
             let mut listing: HashMap<String, Vec<OsString>> = HashMap::new();
             // A folder that does not exist has no entries.
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let file = entry.file_name();
                 if let Some(text) = file.to_str() {
-                    listing.entry(fold(text)).or_default().push(file);
+                    listing.entry(fold_case(text)).or_default().push(file);
                 }
             }
             self.listings.insert(folder.to_owned(), listing);
@@ -326,7 +326,7 @@ impl Names {
         let alike = self
             .listings
             .get(folder)
-            .and_then(|all| all.get(&fold(name)));
+            .and_then(|all| all.get(&fold_case(name)));
         match alike.map(Vec::as_slice).unwrap_or_default() {
             [] => Ok(None),
             [one] => Ok(Some(one.clone())),
@@ -392,7 +392,7 @@ fn parts(name: &str) -> (Vec<&str>, bool) {
 }
 
 /// A name in one case and one Unicode form.
-fn fold(name: &str) -> String {
+fn fold_case(name: &str) -> String {
     name.nfc()
         .collect::<String>()
         .to_lowercase()

@@ -118,7 +118,7 @@ fn choose_factor(
                 let wanted = found
                     .frames
                     .first()
-                    .map(|frame| sibling(&frame.folder, &found.root, "images", factor).0);
+                    .map(|frame| folders_beside(&frame.folder, &found.root, "images", factor).0);
                 let wanted = wanted.unwrap_or_else(|| found.root.clone());
                 Err(Error::dataset(
                     wanted,
@@ -190,7 +190,7 @@ pub(super) fn is_anywhere(root: &Path, frame: &FrameDescription) -> bool {
 }
 
 /// Folders named `kind` beside a folder of images: for this size, and for the original size.
-fn sibling(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, PathBuf) {
+fn folders_beside(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, PathBuf) {
     let beside = match images == root {
         true => root,
         false => images.parent().unwrap_or(root),
@@ -244,7 +244,7 @@ fn folders(found: &SceneDescription, kinds: &[&str], factor: u32) -> HashMap<Pat
         }
         let mut there: Vec<Folder> = Vec::new();
         for kind in kinds {
-            let (small, full) = sibling(&frame.folder, &found.root, kind, factor);
+            let (small, full) = folders_beside(&frame.folder, &found.root, kind, factor);
             if factor > 1 && small.is_dir() {
                 there.push((small, false));
             }

@@ -32,7 +32,7 @@ pub(super) fn quote_words(json: &mut [u8]) {
                 let end = end.map_or(json.len(), |len| at + len);
                 if WORDS.contains(&&json[at..end]) {
                     let signed = at > 0 && matches!(json[at - 1], b'-' | b'+');
-                    mark(&mut json[at - usize::from(signed)..end]);
+                    mark_word(&mut json[at - usize::from(signed)..end]);
                 }
                 at = end;
             }
@@ -53,7 +53,7 @@ fn string_end(json: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn mark(word: &mut [u8]) {
+fn mark_word(word: &mut [u8]) {
     let last = word.len() - 1;
     word.copy_within(0..last - 2, 2);
     word[0] = b'"';

@@ -63,8 +63,8 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
         });
     }
     let mut found = description_files::read(path, options)?;
-    sort(&mut found, options.image_order);
-    let split_by = mark(&mut found, options)?;
+    sort_frames(&mut found, options.image_order);
+    let split_by = mark_splits(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
     let (files, factor) = images::find(&found, options)?;
     assemble(found, files, factor, to_scene, split_by, options)
@@ -85,7 +85,7 @@ fn check(options: &SceneOptions) -> Result<()> {
 }
 
 /// Sorts frames by [`ImageOrder`].
-fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
+fn sort_frames(found: &mut SceneDescription, order: Option<ImageOrder>) {
     let is_colmap = found.format == SceneFormat::Colmap;
     let order = order.unwrap_or(match is_colmap {
         true => ImageOrder::Name,
@@ -105,7 +105,7 @@ fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
 }
 
 /// Sets the split of every frame. Returns the rule.
-fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
+fn mark_splits(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
     let default = match found.format {
         _ if found.is_listed => SplitBy::Listed,
         SceneFormat::Colmap | SceneFormat::Llff => SplitBy::Interval(8),
@@ -215,7 +215,7 @@ fn assemble(
             let what = format!("{} ({}), in the scene: {what}", frame.at, frame.name);
             Error::dataset(&found.file, what)
         };
-        let camera = in_scene(camera, to_scene.scale);
+        let camera = scaled_camera(camera, to_scene.scale);
         camera.check().map_err(|fault| wrong(fault.to_string()))?;
         let Some(split) = frame.split else {
             unlisted += 1;
@@ -332,7 +332,7 @@ fn assemble(
 
 /// Converts a camera from the file's world to the scene's: distances between parallel rays are
 /// scaled too. (nerfstudio scales poses, but not these distances.)
-fn in_scene(camera: Camera, scale: f64) -> Camera {
+fn scaled_camera(camera: Camera, scale: f64) -> Camera {
     match camera.lens {
         Lens::Orthographic => Camera {
             fx: camera.fx / scale,

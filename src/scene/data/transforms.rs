@@ -63,7 +63,7 @@ pub(super) fn open(
     });
     let mut reader = Reader::new(file, root.clone(), format, &document);
     let mut frames = reader.frames("frames", document.frames.as_deref(), &root)?;
-    let is_listed = mark_listed(&mut frames, &document, file, &mut reader.notes)?;
+    let is_listed = mark_listed_frames(&mut frames, &document, file, &mut reader.notes)?;
     reader.found(frames, is_listed, &document)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneD
 }
 
 /// Sets the split of frames from `train_filenames` and similar lists. False if there are none.
-fn mark_listed(
+fn mark_listed_frames(
     frames: &mut [FrameDescription],
     document: &TransformsFile,
     file: &Path,

@@ -75,7 +75,7 @@ impl RayTable {
             RaySampler::Uniform | RaySampler::ByImage => {
                 if let Some(room) = self.common_size {
                     for (ray, pixel) in numbered(ray, out) {
-                        *pixel = draws.in_alike(ray, room);
+                        *pixel = draws.pixel_in_equal_images(ray, room);
                     }
                     return Ok(());
                 }
@@ -191,7 +191,7 @@ impl Draws<'_> {
 
     /// The pixel of a unit of one ray, if all images are whole and of equal size.
     #[inline]
-    fn in_alike(&self, unit: u64, (width, height): (u32, u32)) -> ScenePixel {
+    fn pixel_in_equal_images(&self, unit: u64, (width, height): (u32, u32)) -> ScenePixel {
         let [which, place] = self.step.key.words(unit, DrawPurpose::Place);
         let (drawn, _) = below(which, u64::from(self.step.images));
         let (row, rest) = below(place, u64::from(height));
@@ -251,11 +251,11 @@ impl Draws<'_> {
             let (n, _) = below(word, u64::from(counts.last().copied().unwrap_or(0)));
             let n = n as u32;
             let row = counts.partition_point(|&count| count <= n);
-            return (row as u32, n - before(counts, row));
+            return (row as u32, n - sum_before(counts, row));
         }
         let (n, _) = below(word, weights.last().copied().unwrap_or(0));
         let row = weights.partition_point(|&weight| weight <= n);
-        let (start, first) = (before(weights, row), before(counts, row));
+        let (start, first) = (sum_before(weights, row), sum_before(counts, row));
         let weight = weights.get(row).map_or(0, |end| end - start);
         let units = counts.get(row).map_or(0, |end| u64::from(end - first));
         // All pixels of a row have the same weight: its sine.
@@ -336,7 +336,7 @@ impl Draws<'_> {
 }
 
 /// The running sum before this row.
-fn before<T: Copy + Default>(sums: &[T], row: usize) -> T {
+fn sum_before<T: Copy + Default>(sums: &[T], row: usize) -> T {
     let last = row.checked_sub(1).and_then(|last| sums.get(last));
     last.copied().unwrap_or_default()
 }

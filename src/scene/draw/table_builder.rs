@@ -183,7 +183,7 @@ impl RayTableBuilder {
         };
         let sums: Vec<u64> = order.iter().map(running).collect();
         if sums.is_empty() {
-            return Err(self.nothing());
+            return Err(self.no_pixels_error());
         }
         order.extend(none);
         let header = RayTableHeader {
@@ -207,7 +207,7 @@ impl RayTableBuilder {
         RayTable::seal(&header, &parts)
     }
 
-    fn nothing(&self) -> Error {
+    fn no_pixels_error(&self) -> Error {
         let images = self.images.len();
         let masks = self.empty_masks;
         Error::config(match self.sampler.extent() {

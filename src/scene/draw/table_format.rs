@@ -215,14 +215,14 @@ impl<'a> TableSections<'a> {
             before = count;
         }
         if shape == SPHERE {
-            weighed(counts, self.weights_of(image, height))?;
+            check_row_weights(counts, self.weights_of(image, height))?;
         }
         (counts.len() == height as usize).then_some(u64::from(before))
     }
 }
 
 /// Returns `Some` if each row's weight is its count times a valid sine.
-fn weighed(counts: &[u32], weights: &[u64]) -> Option<()> {
+fn check_row_weights(counts: &[u32], weights: &[u64]) -> Option<()> {
     if counts.len() != weights.len() {
         return None;
     }

@@ -111,7 +111,7 @@ impl StoreContent {
                 let at = range.start as usize;
                 memory
                     .allocate(at..at + len, "an image")
-                    .map_err(no_memory)?;
+                    .map_err(out_of_memory)?;
                 let bytes = memory.bytes_at(at, len);
                 // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access faults.
                 // The only caller is `store::ImageStore::ensure_image`, and nothing else in this
@@ -129,7 +129,7 @@ impl StoreContent {
                 if buffer.capacity() > KEEP {
                     *buffer = Vec::new();
                 }
-                written.map_err(no_disk)
+                written.map_err(disk_error)
             }
         }
     }
@@ -277,7 +277,7 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 #[cold]
-fn no_memory(e: Error) -> SampleFault {
+fn out_of_memory(e: Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
         format!(
@@ -288,7 +288,7 @@ fn no_memory(e: Error) -> SampleFault {
 }
 
 #[cold]
-fn no_disk(e: std::io::Error) -> SampleFault {
+fn disk_error(e: std::io::Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
         format!(

@@ -35,7 +35,7 @@ use crate::sys::pid_namespace;
 #[derive(Debug)]
 pub(crate) struct StoreOffer {
     file: PathBuf,
-    guest: StoreHolder,
+    holder: StoreHolder,
     /// Open while this process lives. Closing it releases the lock of its seat.
     _seat: File,
 }
@@ -63,12 +63,14 @@ pub(crate) fn open_or_create(
     };
     list.remove_dead();
     let elsewhere = folders::others(&path).into_iter().flat_map(living_holders);
-    let guests = list.holders.iter().copied().chain(elsewhere);
-    let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = guests
-        .filter(|guest| suits(guest.holding))
-        .partition(|guest| guest.namespace == namespace);
-    let found = near.iter().find_map(|guest| ask(guest, users, places, key));
-    if let (None, Some(guest)) = (&found, far.first()) {
+    let holders = list.holders.iter().copied().chain(elsewhere);
+    let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = holders
+        .filter(|holder| suits(holder.holding))
+        .partition(|holder| holder.namespace == namespace);
+    let found = near
+        .iter()
+        .find_map(|holder| open_from_holder(holder, users, places, key));
+    if let (None, Some(holder)) = (&found, far.first()) {
         tracing::warn!(
             "decoded images are not shared with {}: process {} of PID namespace {} has them, and \
              this process is in namespace {namespace}; start both in one PID namespace",
@@ -76,8 +78,8 @@ pub(crate) fn open_or_create(
                 1 => "another process".to_owned(),
                 n => format!("{n} other processes"),
             },
-            guest.process,
-            guest.namespace
+            holder.process,
+            holder.namespace
         );
     }
     let made = found.map_or_else(create, Ok);
@@ -89,7 +91,7 @@ pub(crate) fn open_or_create(
         }
     };
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
-    let guest = StoreHolder {
+    let holder = StoreHolder {
         process: getpid().as_raw(),
         namespace,
         users,
@@ -98,8 +100,8 @@ pub(crate) fn open_or_create(
         content,
         holding: store.backing(),
     };
-    list.holders.push(guest);
-    let written = list.seat(&guest).and_then(|seat| {
+    list.holders.push(holder);
+    let written = list.seat(&holder).and_then(|seat| {
         list.write(&path)?;
         Ok(seat)
     });
@@ -109,7 +111,7 @@ pub(crate) fn open_or_create(
             remove_stale_lists(&path);
             let presence = StoreOffer {
                 file: path,
-                guest,
+                holder,
                 _seat: seat,
             };
             Ok((store, Some(presence)))
@@ -131,31 +133,36 @@ fn current_namespaces() -> Result<(u64, u64)> {
 /// Opens the store of a holder in this PID namespace. `None` if the holder has exited or has
 /// another store now. Logs a warning if it lives but access is denied. `users` is the user
 /// namespace of this process.
-fn ask(guest: &StoreHolder, users: u64, places: &StoreLayout, key: u128) -> Option<ImageStore> {
+fn open_from_holder(
+    holder: &StoreHolder,
+    users: u64,
+    places: &StoreLayout,
+    key: u128,
+) -> Option<ImageStore> {
     let open = |fd: i32| -> io::Result<OwnedFd> {
-        let path = pid_namespace::folder(guest.process)?.join(format!("fd/{fd}"));
+        let path = pid_namespace::folder(holder.process)?.join(format!("fd/{fd}"));
         let opened = File::options().read(true).write(true).open(path)?;
         Ok(OwnedFd::from(opened))
     };
-    let opened = open(guest.control).and_then(|control| Ok((control, open(guest.content)?)));
+    let opened = open(holder.control).and_then(|control| Ok((control, open(holder.content)?)));
     let e = match opened {
         Ok((control, content)) => {
-            return ImageStore::open(places.clone(), guest.holding, control, content, key).ok();
+            return ImageStore::open(places.clone(), holder.holding, control, content, key).ok();
         }
         Err(e) if e.kind() == ErrorKind::NotFound => return None,
         Err(e) => e,
     };
-    let reason = match guest.users == users {
-        true => Error::io(format!("open its memory in /proc/{}/fd", guest.process), e).to_string(),
+    let reason = match holder.users == users {
+        true => Error::io(format!("open its memory in /proc/{}/fd", holder.process), e).to_string(),
         false => format!(
             "it runs in user namespace {}, and this process in {users}, which may not open its \
              memory ({e}); start both in one user namespace",
-            guest.users
+            holder.users
         ),
     };
     tracing::warn!(
         "decoded images are not shared with process {}: {reason}",
-        guest.process
+        holder.process
     );
     None
 }
@@ -163,18 +170,18 @@ fn ask(guest: &StoreHolder, users: u64, places: &StoreLayout, key: u128) -> Opti
 impl Drop for StoreOffer {
     /// Does nothing in a forked copy: the offer belongs to the parent.
     fn drop(&mut self) {
-        if Pid::from_raw(self.guest.process) != getpid() {
+        if Pid::from_raw(self.holder.process) != getpid() {
             return;
         }
-        if let Err(e) = leave(&self.file, &self.guest) {
+        if let Err(e) = remove_holder(&self.file, &self.holder) {
             tracing::warn!("{e}");
         }
     }
 }
 
-fn leave(path: &Path, guest: &StoreHolder) -> Result<()> {
+fn remove_holder(path: &Path, holder: &StoreHolder) -> Result<()> {
     let mut list = HolderList::open(path)?;
-    list.holders.retain(|other| other != guest);
+    list.holders.retain(|other| other != holder);
     match list.holders.is_empty() {
         true => {
             list.end(path);

@@ -69,7 +69,7 @@ impl ImageStore {
         let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
         control.allocate(0..control.len(), "the words of an image store")?;
         let content = StoreContent::create(holding, places.bytes(), folder)?;
-        for (word, value) in head(&places, key).into_iter().enumerate().rev() {
+        for (word, value) in control_header(&places, key).into_iter().enumerate().rev() {
             control.word(word).store(value, Ordering::Release);
         }
         Self::of(places, control, content)
@@ -89,7 +89,7 @@ impl ImageStore {
     ) -> Result<Self> {
         let control = SharedMemory::open(control, control_bytes(&places))?;
         let said = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
-        if said != head(&places, key) {
+        if said != control_header(&places, key) {
             return Err(Error::protocol(
                 "the received image store holds other images",
             ));
@@ -260,7 +260,7 @@ fn control_bytes(places: &StoreLayout) -> usize {
 }
 
 /// Header of the control words.
-fn head(places: &StoreLayout, key: u128) -> [u64; 4] {
+fn control_header(places: &StoreLayout, key: u128) -> [u64; 4] {
     [MAGIC, hash_of(places), key as u64, (key >> 64) as u64]
 }
 

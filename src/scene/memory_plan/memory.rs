@@ -207,7 +207,7 @@ pub(crate) struct MaskMemoryInputs {
 pub(crate) struct SceneLimit {
     pub(crate) limit: Option<MemoryLimit>,
     /// The user set the limit: the run may use all of it.
-    pub(crate) is_asked: bool,
+    pub(crate) is_requested: bool,
 }
 
 impl SceneLimit {
@@ -215,7 +215,7 @@ impl SceneLimit {
     pub(crate) fn lowest(asked: Option<u64>) -> Self {
         Self {
             limit: MemoryLimit::lowest_of(asked),
-            is_asked: asked.is_some(),
+            is_requested: asked.is_some(),
         }
     }
 
@@ -223,7 +223,7 @@ impl SceneLimit {
     fn room(self) -> Option<u64> {
         let bytes = self.limit?.bytes;
         // Without a user's limit, leave a share to the trainer, which may need more memory later.
-        Some(match self.is_asked {
+        Some(match self.is_requested {
             true => bytes,
             false => bytes / 4 * 3,
         })
@@ -495,7 +495,7 @@ mod tests {
                 bytes,
                 by: "memory_limit",
             }),
-            is_asked: true,
+            is_requested: true,
         }
     }
 
@@ -535,7 +535,7 @@ mod tests {
     fn what_nobody_limited_is_the_trainer_s_too() {
         let whole = ingredients(2).memory(false).unwrap().total_bytes;
         let machine = |bytes| SceneLimit {
-            is_asked: false,
+            is_requested: false,
             ..asked(bytes)
         };
         assert!(plan(ingredients(2), machine(whole)).unwrap().store.in_file);
@@ -543,7 +543,7 @@ mod tests {
         assert!(!found.store.in_file);
         let none = SceneLimit {
             limit: None,
-            is_asked: false,
+            is_requested: false,
         };
         assert!(!plan(ingredients(2), none).unwrap().store.in_file);
     }

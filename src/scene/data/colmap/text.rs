@@ -100,7 +100,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
             return Err(fields.error(format!("IMAGE_ID: a second image {id}")));
         }
         let at = format!("line {number}");
-        without_points += u64::from(!step_over_points(path, &mut lines, &name)?);
+        without_points += u64::from(!skip_points(path, &mut lines, &name)?);
         images.push(ModelImage {
             id,
             quaternion,
@@ -128,7 +128,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
 
 /// Skips the line of 2D points after an image, which may be empty. Returns false if the next image
 /// follows instead, because an editor removed empty lines.
-fn step_over_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Result<bool> {
+fn skip_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Result<bool> {
     while let Some((line, number)) = lines.any()? {
         if line.starts_with('#') {
             continue;

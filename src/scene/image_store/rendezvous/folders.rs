@@ -20,7 +20,7 @@ const IN_SESSION: &str = "featherload";
 
 /// A folder of this user alone. It disappears with the session or the next boot.
 pub(super) fn own_folder() -> Result<PathBuf> {
-    let folder = match of_session() {
+    let folder = match session_folder() {
         Some(folder) => folder,
         None => Path::new(SHARED).join(format!("{PREFIX}{}", Uid::effective())),
     };
@@ -46,7 +46,7 @@ fn is_ours(folder: &Path) -> bool {
 }
 
 /// The folder in that of the login session, if this process has one.
-fn of_session() -> Option<PathBuf> {
+fn session_folder() -> Option<PathBuf> {
     let session = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?);
     (session.is_absolute() && is_ours(&session)).then(|| session.join(IN_SESSION))
 }
@@ -63,7 +63,7 @@ pub(super) fn others(own: &Path) -> Vec<PathBuf> {
         name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
     });
     let mut all: Vec<PathBuf> = shared.map(|entry| entry.path()).collect();
-    all.extend(of_session());
+    all.extend(session_folder());
     all.push(session);
     all.sort();
     all.dedup();

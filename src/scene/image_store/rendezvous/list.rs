@@ -50,11 +50,11 @@ pub(super) fn path(key: u128) -> Result<PathBuf> {
 }
 
 /// Reads the holders. Empty if the text is incomplete or too long.
-fn guests_in(file: &mut File) -> Vec<StoreHolder> {
+fn read_holders(file: &mut File) -> Vec<StoreHolder> {
     let mut text = String::new();
     let read = file.take(MOST_LIST).read_to_string(&mut text).is_ok();
-    let guests = serde_json::from_str(&text).ok().filter(|_| read);
-    guests.unwrap_or_default()
+    let holders = serde_json::from_str(&text).ok().filter(|_| read);
+    holders.unwrap_or_default()
 }
 
 /// The living holders in the list at `path`, which is in another folder. Reads it without a lock,
@@ -67,8 +67,8 @@ pub(super) fn living_holders(path: PathBuf) -> Vec<StoreHolder> {
     let Ok(mut file) = options else {
         return Vec::new();
     };
-    let guests = guests_in(&mut file).into_iter();
-    guests.filter(|guest| guest.is_alive(&file)).collect()
+    let holders = read_holders(&mut file).into_iter();
+    holders.filter(|holder| holder.is_alive(&file)).collect()
 }
 
 /// The list of a store and its holders, locked until it is dropped.
@@ -113,10 +113,10 @@ impl HolderList {
     /// more. An incomplete list has no holders.
     fn of(mut file: File) -> Option<Self> {
         file.try_lock().ok()?;
-        let guests = guests_in(&mut file);
+        let holders = read_holders(&mut file);
         let list = Self {
             file,
-            holders: guests,
+            holders: holders,
         };
         let named = list.file.metadata().is_ok_and(|found| found.nlink() > 0);
         named.then_some(list)
@@ -125,21 +125,21 @@ impl HolderList {
     /// Keeps only the holders that still lock their seats.
     pub(super) fn remove_dead(&mut self) {
         let file = &self.file;
-        self.holders.retain(|guest| guest.is_alive(file));
+        self.holders.retain(|holder| holder.is_alive(file));
     }
 
     /// A seat that no holder has.
     pub(super) fn free_seat(&self) -> u64 {
-        let taken = self.holders.iter().map(|guest| guest.seat).max();
+        let taken = self.holders.iter().map(|holder| holder.seat).max();
         taken.map_or(0, |seat| seat.saturating_add(1))
     }
 
     /// Locks the seat of this process.
-    pub(super) fn seat(&self, guest: &StoreHolder) -> Result<File> {
+    pub(super) fn seat(&self, holder: &StoreHolder) -> Result<File> {
         let file = self.file.try_clone();
         let file =
             file.map_err(|e| Error::io("duplicate the descriptor of the store's list", e))?;
-        byte_locks::hold_byte(&file, guest.seat)?;
+        byte_locks::hold_byte(&file, holder.seat)?;
         Ok(file)
     }
 

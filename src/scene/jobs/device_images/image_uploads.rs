@@ -87,11 +87,11 @@ pub(crate) struct DeviceImages {
     places: Vec<PixelPlace>,
     /// Maximum sizes of a part of JPEGs; `None` if workers decode all images.
     limits: Option<PartLimits>,
-    under_way: PendingImages,
+    pending: PendingImages,
     /// A coded image that did not fit in the current part. It comes before all later images.
-    left: Option<FilledBatch>,
+    postponed: Option<FilledBatch>,
     /// Images of the parts in progress will be requested again, so their results are dropped.
-    given_up: bool,
+    is_cancelled: bool,
     /// Images that the device flagged.
     flagged: HashSet<u32>,
     /// For each image, whether kernels may read it.
@@ -124,9 +124,9 @@ impl DeviceImages {
             ready: vec![false; places.len()],
             places,
             limits: run.bytes.jpegs.map(|jpegs| jpegs.limits),
-            under_way: PendingImages::default(),
-            left: None,
-            given_up: false,
+            pending: PendingImages::default(),
+            postponed: None,
+            is_cancelled: false,
             flagged: HashSet::new(),
             decoded: 0,
             hold_timeout: run.hold_timeout,
@@ -153,14 +153,14 @@ impl DeviceImages {
     ) -> Result<Option<(u32, usize)>> {
         let began = Instant::now();
         loop {
-            if std::mem::take(&mut self.given_up) {
+            if std::mem::take(&mut self.is_cancelled) {
                 stage.cancel_coded()?;
             }
             while let Some(errors) = stage.poll_decoded()? {
-                self.under_way.finish_decoding(&errors);
+                self.pending.finish_decoding(&errors);
                 self.decoded += errors.iter().filter(|error| **error == 0).count() as u64;
             }
-            if let Some(image) = self.under_way.take_first() {
+            if let Some(image) = self.pending.take_first() {
                 match image.state {
                     PendingState::Failed(e) => {
                         // The next call restarts with this image.
@@ -181,11 +181,11 @@ impl DeviceImages {
                 }
             }
             let left = limit.saturating_sub(began.elapsed());
-            let look = match self.under_way.is_empty() {
+            let look = match self.pending.is_empty() {
                 true => left,
                 false => DECODING.min(left),
             };
-            let came = self.fetch(coming, pictures, stage, look);
+            let came = self.collect_images(coming, pictures, stage, look);
             // Submit after an error, too. The cancel drops these images with all others in
             // progress.
             stage.submit_coded()?;
@@ -196,7 +196,7 @@ impl DeviceImages {
                 if left.is_zero() {
                     return Ok(None);
                 }
-                if !self.under_way.is_empty() {
+                if !self.pending.is_empty() {
                     std::thread::sleep(DECODING);
                 }
             }
@@ -205,7 +205,7 @@ impl DeviceImages {
 
     /// Takes finished images from the workers. Waits for the first one up to `limit`. Adds coded
     /// images to the next part. Returns whether any image arrived.
-    fn fetch(
+    fn collect_images(
         &mut self,
         coming: &impl Fn(usize) -> Option<u32>,
         pictures: &ImageStore,
@@ -213,15 +213,15 @@ impl DeviceImages {
         mut limit: Duration,
     ) -> Result<bool> {
         let mut came = false;
-        while self.under_way.takes_more()
+        while self.pending.accepts_more()
             && stage.can_add_coded()
-            && (self.uploads_ahead() || self.under_way.is_empty())
+            && (self.uploads_ahead() || self.pending.is_empty())
         {
-            let before = self.under_way.len();
+            let before = self.pending.len();
             let Some(image) = coming(before) else {
                 break;
             };
-            let filled = match self.left.take() {
+            let filled = match self.postponed.take() {
                 Some(filled) => filled,
                 None => {
                     let flagged = &self.flagged;
@@ -236,8 +236,8 @@ impl DeviceImages {
                 }
             };
             limit = Duration::ZERO;
-            self.left = self.take(filled, image, pictures, stage)?;
-            if self.left.is_some() {
+            self.postponed = self.route_image(filled, image, pictures, stage)?;
+            if self.postponed.is_some() {
                 break;
             }
             came = true;
@@ -250,7 +250,7 @@ impl DeviceImages {
     ///
     /// # Errors
     /// An unexpected image; a row that no worker writes.
-    fn take(
+    fn route_image(
         &mut self,
         filled: FilledBatch,
         image: u32,
@@ -268,7 +268,7 @@ impl DeviceImages {
                 let (id, file) = named.unwrap_or((image.into(), image.into()));
                 PendingState::Failed(self.fault(id, file, fault))
             }
-            (None, Some(PixelPlace::Device(at))) => match coded_in(&filled.rows)? {
+            (None, Some(PixelPlace::Device(at))) => match coded_len(&filled.rows)? {
                 Some(coded) => {
                     if !self.add_coded((&filled.rows, coded), bytes, at, stage)? {
                         return Ok(Some(filled));
@@ -285,7 +285,7 @@ impl DeviceImages {
             },
             (None, _) => PendingState::Ready,
         };
-        self.under_way.push(image, bytes, state);
+        self.pending.push(image, bytes, state);
         Ok(None)
     }
 
@@ -333,9 +333,9 @@ impl DeviceImages {
     /// Cancels requested images, because the order changes.
     pub(crate) fn cancel(&mut self) {
         self.engine.cancel();
-        self.under_way.clear();
-        self.left = None;
-        self.given_up = true;
+        self.pending.clear();
+        self.postponed = None;
+        self.is_cancelled = true;
     }
 
     /// Number of these images that kernels may read or that are in the image store.
@@ -411,7 +411,7 @@ impl DeviceImages {
 ///
 /// # Errors
 /// A row without a header.
-fn coded_in(rows: &RowMemory) -> Result<Option<usize>> {
+fn coded_len(rows: &RowMemory) -> Result<Option<usize>> {
     let mut head = [0; HEAD];
     match rows.copy(0, &mut head) {
         true => Ok(coded_bytes(head)),

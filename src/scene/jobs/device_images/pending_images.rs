@@ -73,7 +73,7 @@ impl PendingImages {
 
     /// Whether more images may follow. False if the first image is ready, or if the last one
     /// failed: then all images are requested again.
-    pub(super) fn takes_more(&self) -> bool {
+    pub(super) fn accepts_more(&self) -> bool {
         let is = |image: Option<&PendingImage>| match image.map(|image| &image.state) {
             None | Some(PendingState::Decoding) => true,
             Some(PendingState::Ready | PendingState::Flagged | PendingState::Failed(_)) => false,
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn images_come_in_their_order_once_the_device_has_decoded_them() {
         let mut images = PendingImages::default();
-        assert!(images.takes_more() && images.take_first().is_none());
+        assert!(images.accepts_more() && images.take_first().is_none());
         images.push(5, 50, PendingState::Decoding);
         images.push(2, 20, PendingState::Ready);
         images.push(9, 90, PendingState::Decoding);
         images.push(4, 40, PendingState::Decoding);
-        assert!(images.takes_more() && images.take_first().is_none());
+        assert!(images.accepts_more() && images.take_first().is_none());
         // A part of two.
         images.finish_decoding(&[0, 3]);
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         let mut first = |number: u32| {
             let image = images.take_first().unwrap();
             assert_eq!((image.number, image.bytes), (number, number as usize * 10));
@@ -123,11 +123,11 @@ mod tests {
         let mut images = PendingImages::default();
         images.push(1, 1, PendingState::Decoding);
         images.push(2, 1, PendingState::Failed(Error::protocol("no image")));
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         images.finish_decoding(&[0]);
         assert_eq!(images.take_first().unwrap().number, 1);
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         images.take_first().unwrap();
-        assert!(images.takes_more());
+        assert!(images.accepts_more());
     }
 }

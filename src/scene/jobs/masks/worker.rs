@@ -114,7 +114,7 @@ impl Job for MasksJob {
         drop(file);
         grow(&mut self.chosen, bits.0 as usize * bits.1 as usize)?;
         let chosen = &mut self.chosen[..bits.0 as usize * bits.1 as usize];
-        choose(&self.reader.pixels, size, (bits, is_inverted), chosen);
+        resize_nearest(&self.reader.pixels, size, (bits, is_inverted), chosen);
         let found = MaskBits::from_pixels(chosen, bits.1, bits.0);
         let words = found.as_ref().map_or(&[][..], |found| found.words());
         let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -177,7 +177,7 @@ impl MaskReader {
 /// Resizes with Pillow's and nerfstudio's NEAREST: each pixel of `to` takes the pixel of `from`
 /// that contains its centre. Writes 1 if any of its channels is nonzero; inverted, writes 1 if all
 /// are 0.
-fn choose(
+fn resize_nearest(
     from: &[u8],
     (height, width): (u32, u32),
     (to, is_inverted): ((u32, u32), bool),
@@ -221,11 +221,11 @@ mod tests {
             let mut pixels = vec![0; 3 * 24];
             pixels[3 * (row * 6 + col) + 1] = 1;
             let mut same = [9; 24];
-            choose(&pixels, (4, 6), ((4, 6), false), &mut same);
+            resize_nearest(&pixels, (4, 6), ((4, 6), false), &mut same);
             assert_eq!(same.iter().position(|&c| c == 1), Some(row * 6 + col));
             assert_eq!(same.iter().filter(|&&c| c == 1).count(), 1);
             let mut half = [9; 6];
-            choose(&pixels, (4, 6), ((2, 3), false), &mut half);
+            resize_nearest(&pixels, (4, 6), ((2, 3), false), &mut half);
             let at = (row % 2 == 1 && col % 2 == 1).then_some(row / 2 * 3 + col / 2);
             assert_eq!(half.iter().position(|&c| c == 1), at);
         }

@@ -113,10 +113,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 
 impl RaysJob {
     /// Ensures that the images of `self.pixels` are in the image store.
-    fn have_images_decoded(
-        &mut self,
-        meter: &mut StageMeter,
-    ) -> std::result::Result<(), SampleFault> {
+    fn ensure_images(&mut self, meter: &mut StageMeter) -> std::result::Result<(), SampleFault> {
         if self.complete {
             return Ok(());
         }
@@ -143,7 +140,7 @@ impl RaysJob {
         Ok(())
     }
 
-    fn color(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
+    fn read_colors(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
         let channels = self.supply.frames.channels() as u64;
         self.at.clear();
         for pixel in &self.pixels {
@@ -170,13 +167,13 @@ impl RaysJob {
             *color = self.levels[*level as usize];
         }
         match arrays.depths.get_mut(first..first + self.pixels.len()) {
-            Some(depths) => self.measure(depths),
+            Some(depths) => self.read_depths(depths),
             None => Ok(()),
         }
     }
 
     /// Reads the depths of the current rays, in the scene's units.
-    fn measure(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
+    fn read_depths(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
         depths.fill(0.0);
         self.at.clear();
         self.deep.clear();
@@ -231,7 +228,7 @@ impl Job for RaysJob {
                     tag_fault(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;
             meter.lap(spec::DRAW);
-            self.have_images_decoded(meter)?;
+            self.ensure_images(meter)?;
             meter.lap(stages::DECODE);
             let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
             self.tracer.trace(
@@ -242,7 +239,7 @@ impl Job for RaysJob {
                 first,
             );
             meter.lap(spec::TRACE);
-            self.color(&mut arrays, first)?;
+            self.read_colors(&mut arrays, first)?;
             meter.lap(spec::COLOR);
         }
         Ok(())

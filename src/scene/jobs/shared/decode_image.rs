@@ -157,8 +157,8 @@ impl SceneDecoder {
             Err(SampleFault::new(FaultKind::Corrupt, text))
         })?;
         let [rows, cols] = [
-            places(size.0, frame.file_size.0, found.0),
-            places(size.1, frame.file_size.1, found.1),
+            nearest_rows(size.0, frame.file_size.0, found.0),
+            nearest_rows(size.1, frame.file_size.1, found.1),
         ];
         let lines = out.chunks_exact_mut(size_of::<f32>() * size.1 as usize);
         for (line, row) in lines.zip(&rows) {
@@ -225,7 +225,7 @@ impl ColorDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let [mut colors, mut alpha] = std::mem::take(&mut self.apart);
-        let filled = self.fill_apart(file, frame, size, [&mut colors, &mut alpha], meter);
+        let filled = self.decode_channels(file, frame, size, [&mut colors, &mut alpha], meter);
         if filled.is_ok() {
             let premultiplied = size != frame.file_size;
             let pixels = colors
@@ -235,7 +235,7 @@ impl ColorDecoder {
                 .zip(alpha.as_chunks::<3>().0);
             for ((rgb, [a, ..]), to) in pixels.zip(out.as_chunks_mut::<4>().0) {
                 let [r, g, b] = match premultiplied {
-                    true => rgb.map(|v| divided(v, *a)),
+                    true => rgb.map(|v| unmultiplied(v, *a)),
                     false => *rgb,
                 };
                 *to = [r, g, b, *a];
@@ -245,7 +245,7 @@ impl ColorDecoder {
         filled
     }
 
-    fn fill_apart(
+    fn decode_channels(
         &mut self,
         file: &[u8],
         frame: &StoredFrame,
@@ -269,7 +269,7 @@ impl ColorDecoder {
 }
 
 /// Divides a colour by its alpha, to undo a multiplication.
-fn divided(v: u8, alpha: u8) -> u8 {
+fn unmultiplied(v: u8, alpha: u8) -> u8 {
     match alpha {
         0 => 0,
         a => ((u16::from(v) * 255 + u16::from(a) / 2) / u16::from(a)).min(255) as u8,
@@ -287,7 +287,7 @@ fn too_short() -> SampleFault {
 /// For each of `of` output pixels, the index among the `among` pixels of the depth file. First
 /// takes the pixel that contains the centre, of `image` pixels. Then maps it to the file as
 /// OpenCV's `INTER_NEAREST` does, with which nerfstudio resizes depths.
-fn places(of: u32, image: u32, among: u32) -> Vec<usize> {
+fn nearest_rows(of: u32, image: u32, among: u32) -> Vec<usize> {
     let per_pixel = 1.0 / (f64::from(image) / f64::from(among));
     let place = |at: u32| {
         let pixel = (2 * u64::from(at) + 1) * u64::from(image) / (2 * u64::from(of));
@@ -363,13 +363,13 @@ mod tests {
     /// `cv2.resize(np.arange(among)[None], (image, 1), interpolation=cv2.INTER_NEAREST)`.
     #[test]
     fn depths_of_another_size_are_resized_as_opencv_does() {
-        assert_eq!(places(4, 4, 8), [0, 2, 4, 6]);
-        assert_eq!(places(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
-        assert_eq!(places(5, 5, 7), [0, 1, 2, 4, 5]);
-        assert_eq!(places(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
-        assert_eq!(places(6, 6, 6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(nearest_rows(4, 4, 8), [0, 2, 4, 6]);
+        assert_eq!(nearest_rows(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(nearest_rows(5, 5, 7), [0, 1, 2, 4, 5]);
+        assert_eq!(nearest_rows(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
+        assert_eq!(nearest_rows(6, 6, 6), [0, 1, 2, 3, 4, 5]);
         // At half the image's size: the pixel in the middle, as of an image.
-        assert_eq!(places(3, 6, 6), [1, 3, 5]);
-        assert_eq!(places(3, 6, 12), [2, 6, 10]);
+        assert_eq!(nearest_rows(3, 6, 6), [1, 3, 5]);
+        assert_eq!(nearest_rows(3, 6, 12), [2, 6, 10]);
     }
 }

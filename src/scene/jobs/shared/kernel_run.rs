@@ -103,7 +103,7 @@ impl<S: KernelSteps> KernelRun<S> {
         let began = Instant::now();
         let left = || limit.saturating_sub(began.elapsed());
         while self.steps.needs_images(step) {
-            if self.one_more(pictures, left())?.is_none() {
+            if self.upload_next(pictures, left())?.is_none() {
                 return Ok(None);
             }
             self.failed_ahead = false;
@@ -113,20 +113,20 @@ impl<S: KernelSteps> KernelRun<S> {
         }
         let (rows, arrays) = self.steps.launch(step, request)?;
         let batch = SceneBatch::device(rows, arrays, step);
-        self.ahead(pictures);
+        self.upload_ahead(pictures);
         Ok(Some(batch))
     }
 
     /// Uploads images that workers have finished, ahead of need. If an image fails, the step that
     /// needs it retries it and reports the error.
-    fn ahead(&mut self, pictures: &ImageStore) {
+    fn upload_ahead(&mut self, pictures: &ImageStore) {
         let mut bytes = 0;
         while bytes < AHEAD
             && !self.failed_ahead
             && !self.steps.is_complete()
             && self.images.uploads_ahead()
         {
-            match self.one_more(pictures, Duration::ZERO) {
+            match self.upload_next(pictures, Duration::ZERO) {
                 Ok(Some(more)) => bytes += more,
                 Ok(None) => break,
                 Err(_) => self.failed_ahead = true,
@@ -135,7 +135,7 @@ impl<S: KernelSteps> KernelRun<S> {
     }
 
     /// Waits for the next image and makes it readable by the kernel. Returns its bytes.
-    fn one_more(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
+    fn upload_next(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
         let came = {
             let (coming, stage) = self.steps.upcoming_images();
             self.images.next(&coming, pictures, stage, limit)?

@@ -104,7 +104,7 @@ impl ViewsJob {
         if self.read_depths(image)? {
             let scale = self.spec.depth_scale;
             for (level, to) in self.depths.iter().zip(arrays.depth.iter_mut()) {
-                *to = measured(*level, scale);
+                *to = scaled_depth(*level, scale);
             }
         }
         Ok(())
@@ -144,8 +144,8 @@ impl ViewsJob {
             grow(&mut self.mask, width * height)?;
             mask.unpack(&mut self.mask[..width * height]);
         }
-        let mask = mask.map(|_| taken(&self.mask[..width * height], (width, height)));
-        let depths = has_depths.then(|| taken(&self.depths[..], (width, height)));
+        let mask = mask.map(|_| image_view(&self.mask[..width * height], (width, height)));
+        let depths = has_depths.then(|| image_view(&self.depths[..], (width, height)));
         let columns = straight.camera().width as usize;
         let (float, scale) = (self.spec.form.float, self.spec.depth_scale);
         let pixels = &self.pixels[..len];
@@ -166,7 +166,7 @@ impl ViewsJob {
                 }
                 if let Some(depths) = depths {
                     let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
-                    depths.sample_nearest(places, 0.0, |level| measured(level, scale), to);
+                    depths.sample_nearest(places, 0.0, |level| scaled_depth(level, scale), to);
                 }
                 Ok(())
             })
@@ -187,11 +187,11 @@ where
 {
     let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
     let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
-    taken(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
+    image_view(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
     Ok(())
 }
 
-fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T> {
+fn image_view<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T> {
     RemapSource {
         pixels,
         width,
@@ -200,7 +200,7 @@ fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T>
 }
 
 /// Converts a depth value to the scene's units.
-fn measured(level: f32, scale: f64) -> f32 {
+fn scaled_depth(level: f32, scale: f64) -> f32 {
     (f64::from(level) * scale) as f32
 }
 

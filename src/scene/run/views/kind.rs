@@ -95,7 +95,7 @@ impl SceneKind for ViewKind {
         };
         let frames = with_discs(chosen);
         let shown = OutputCameras::new(&frames, form);
-        let shown = shown.map_err(|refused| not_straight(&chosen.images, &refused))?;
+        let shown = shown.map_err(|refused| unsupported_lens(&chosen.images, &refused))?;
         let view = shown.most_bytes(&frames);
         // A row's length is counted in 32 bits.
         if view > u64::from(u32::MAX) {
@@ -260,7 +260,7 @@ fn most_maps(memory_limit: Option<u64>) -> u64 {
     memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
 }
 
-fn not_straight(images: &[PathBuf], refused: &UnsupportedLens) -> Error {
+fn unsupported_lens(images: &[PathBuf], refused: &UnsupportedLens) -> Error {
     let path = images.get(refused.image);
     let name = path.map_or_else(String::new, |path| path.display().to_string());
     Error::option(
