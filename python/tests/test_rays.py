@@ -175,7 +175,7 @@ def test_another_number_of_rays_is_the_same_sequence(rays: Make) -> None:
         assert first.step == second.step and second.rays == asked
         n = min(96, asked)
         assert same({k: v[:n] for k, v in first.items()}, {k: v[:n] for k, v in second.items()})
-    with pytest.raises(featherload.ConfigError, match="1001 rays .* room for 1000") as raised:
+    with pytest.raises(featherload.ConfigError, match="1001 rays .* at most 1000 fit") as raised:
         other.next(1001)
     assert raised.value.option == "most_rays"
     with pytest.raises(featherload.ConfigError, match="rays 0 is too small"):
@@ -188,7 +188,7 @@ def test_a_patch_stays_whole_when_the_number_changes(rays: Make) -> None:
     for asked in [27, 54, 63, 9, 90, 18]:
         at = one.next(asked).indices.reshape(-1, 3, 3, 3)
         assert (at - at[:, :1, :1])[..., 1:].max() == 2
-    with pytest.raises(featherload.ConfigError, match="whole units of 9: ask for 18"):
+    with pytest.raises(featherload.ConfigError, match="multiple of 9, the rays of a unit: use 18"):
         one.next(20)
 
 

@@ -1,18 +1,18 @@
-//! What is wrong with a camera's numbers, in words that name the field.
+//! Checks a camera's numbers. A fault names the field.
 //!
-//! In every process. Never in here: names of files, which the caller adds.
+//! Used in every process. Not here: file names, which the caller adds.
 
 use std::fmt;
 
 use super::model::{Camera, Lens};
 
-/// A number that a camera cannot have. The text names the field; the file and its key are
-/// the caller's to add.
+/// A number that a camera cannot have. The text names the field; the caller adds the file and its
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CameraFault {
     /// `width`, `fx`, `k1`, `omega`, `lens`...
     pub field: String,
-    /// What is wrong with it, and what it must be.
+    /// What is wrong with the value, and what is allowed.
     pub reason: String,
 }
 
@@ -33,16 +33,16 @@ impl fmt::Display for CameraFault {
 
 impl std::error::Error for CameraFault {}
 
-/// Focal lengths, in pixels. Rays of a shorter one have lengths whose squares are infinite; of a
-/// longer one neighbouring rays are one.
+/// Range of focal lengths, in pixels. With a shorter one, the squared length of a ray overflows.
+/// With a longer one, neighbouring rays are equal.
 const LEAST_FOCAL: f64 = 1e-9;
-/// The most that any number of a camera is.
+/// Largest absolute value of any number of a camera.
 const MOST: f64 = 1e12;
 
 impl Camera {
-    /// The first field that no camera can have: sizes are at least 1, focal lengths 1e-9 to 1e12,
-    /// other numbers finite and at most 1e12 from 0. A principal point outside of the image is
-    /// none: crops have it.
+    /// Returns the first field that no camera can have. Sizes must be at least 1, focal lengths
+    /// 1e-9 to 1e12, other numbers finite and at most 1e12 from 0. A principal point outside the
+    /// image is valid: crops have one.
     pub fn check(&self) -> Result<(), CameraFault> {
         for (field, size) in [("width", self.width), ("height", self.height)] {
             if size == 0 {

@@ -1,30 +1,30 @@
-//! How much of the world a pixel sees, as nerfstudio's ray bundles say it.
+//! How much of the world a pixel sees, as in nerfstudio's ray bundles.
 //!
-//! Source: nerfstudio, `cameras/cameras.py`, the end of `_generate_rays_from_coords`
-//! (`pixel_area`, `directions_norm`). In every process.
+//! Source: nerfstudio, `cameras/cameras.py`, the end of `_generate_rays_from_coords` (`pixel_area`,
+//! `directions_norm`). Used in every process.
 
 use super::lens::equirectangular;
 use super::model::Lens;
 use super::optics::CameraOptics;
 
-/// What nerfstudio's `RayBundle` holds of a ray beside its direction.
+/// The values of nerfstudio's `RayBundle` in addition to a ray's direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelFootprint {
-    /// `|d - dx| |d - dy|`, where `d`, `dx` and `dy` have length 1: the directions through the
-    /// point, through one pixel to the right, and through one pixel below. 0 for parallel
-    /// rays. A rotation of the camera does not change it.
+    /// `|d - dx| |d - dy|`, where `d`, `dx` and `dy` are unit directions: through the point,
+    /// through one pixel to the right, and through one pixel below. 0 for parallel rays. Does not
+    /// depend on the camera's rotation.
     pub pixel_area: f64,
-    /// The length along the ray of one unit of depth, as nerfstudio's directions have it
-    /// before they are normalised: perspective lenses `|(x, y, 1)|`; [`Lens::Fisheye624Coefficients`]
-    /// `1 / cos(theta)`, or 1 at 90 degrees and beyond; the others 1.
+    /// Length along the ray of one unit of depth: the length of nerfstudio's directions before they
+    /// are normalised. Perspective lenses: `|(x, y, 1)|`. [`Lens::Fisheye624`]: `1 / cos(theta)`,
+    /// or 1 at 90 degrees and beyond. Other lenses: 1.
     pub directions_norm: f64,
 }
 
 impl CameraOptics {
-    /// The footprint of the ray through `(x, y)`, in pixels; none where there is no ray.
+    /// The footprint of the ray through `(x, y)`, in pixels; `None` if there is no ray.
     ///
-    /// Where the lens ends within the next pixel, the one before takes its place; where it ends
-    /// on both sides the area is 0.
+    /// If the lens ends within the next pixel, the previous pixel is used instead. If it ends on
+    /// both sides, the area is 0.
     pub fn footprint(&self, x: f64, y: f64) -> Option<PixelFootprint> {
         let ray = self.unproject(x, y)?;
         let here = ray.unit();
@@ -39,19 +39,19 @@ impl CameraOptics {
         })
     }
 
-    /// [`PixelFootprint::directions_norm`] of a direction as this camera's rays have it.
+    /// [`PixelFootprint::directions_norm`] of a direction of this camera's rays.
     pub(super) fn directions_norm(&self, [x, y, z]: [f64; 3]) -> f64 {
         let length = (x * x + y * y + z * z).sqrt();
         match self.camera().lens {
-            // As far as f64 can tell from sideways.
+            // Not sideways, within the precision of f64.
             Lens::Fisheye624 { .. } if z > 1e-15 => length / z,
             _ if self.camera().lens.is_perspective() => length,
             _ => 1.0,
         }
     }
 
-    /// The direction through a point that may lie beside the image: round the sphere, where
-    /// the image is all of it.
+    /// The direction through a point, which may be outside the image. If the image is the whole
+    /// sphere, it wraps around.
     fn beside(&self, x: f64, y: f64) -> Option<[f64; 3]> {
         if self.camera().lens == Lens::Equirectangular {
             return Some(equirectangular::direction(self.without_unit(x, y)));

@@ -1,35 +1,34 @@
-//! Many points at a time through a lens that bends a plane, back to where they came from.
+//! Inverts a lens that distorts a plane, for many points at a time.
 //!
-//! Newton's method with a fixed number of steps from the bent point itself, as nerfstudio's
-//! `radial_and_tangential_undistort` has it, or from the answer of a point beside it. Loops
-//! over arrays of f64 without branches: the compiler makes vector code of them. It does so
-//! where it does not know how many rounds they have (else it unrolls them first), and where
-//! nothing in them is a call: a `map` that is not inlined costs more than the lens. The
-//! formulas are those of `lens`, written once more for this; a test of `unprojector` holds
-//! the two together. All is inlined into its callers, which are compiled for several kinds
-//! of CPU. In every process.
+//! Uses Newton's method with a fixed number of steps. It starts from the distorted point itself,
+//! like nerfstudio's `radial_and_tangential_undistort`, or from the solution of a neighbouring
+//! point. The loops run over arrays of f64 without branches, so that the compiler vectorises them.
+//! This requires that it does not know the number of iterations (otherwise it unrolls them first),
+//! and that they contain no calls: a `map` that is not inlined costs more than the lens. The
+//! formulas repeat those of `lens`; a test of `unprojector` compares both. Everything is inlined
+//! into its callers, which are compiled for several kinds of CPU. Used in every process.
 
-/// How many points go together, at most: few enough that all of it stays in the cache.
+/// Maximum number of points per call: few enough to stay in the CPU cache.
 pub const LANES: usize = 32;
 pub type LaneValues = [f64; LANES];
 
-/// The square of a residual from which one more step is enough, where the lens grows by 1 or
-/// more. A point is then wrong by about half the bend times the residual's square over the
-/// cube of the growth: by 1e-11 for a bend of 20.
+/// Squared residual from which one more step is enough, if the lens grows by 1 or more. The error
+/// of a point is then about half the curvature, times the squared residual, over the cube of the
+/// growth: 1e-11 for a curvature of 20.
 const RESIDUAL2: f64 = 1e-12;
-/// Where the lens grows less it is about to turn round: the plain way looks closer.
+/// With less growth, the lens is near its turning point. The scalar method is used there.
 const LEAST_GROWTH: f64 = 0.05;
-/// More steps cost everybody more than the plain way costs the few that need them.
+/// More steps would cost every point more than the scalar method costs the few that need them.
 const MOST_STEPS: usize = 7;
 
-/// A plane that a lens bends.
+/// A plane that a lens distorts.
 pub trait PlaneDistortion: Clone {
-    /// Where a point goes, and the derivatives. Always inlined, or the loops are no vector
-    /// code.
+    /// Distorts a point, and returns the derivatives. Must be inlined, or the loops are not
+    /// vectorised.
     fn distort(&self, x: f64, y: f64) -> BentPoint;
 }
 
-/// A bent point, and its derivatives: `x_y` is that of x by y.
+/// A distorted point with its derivatives: `x_y` is the derivative of x by y.
 #[derive(Debug)]
 pub struct BentPoint {
     x: f64,
@@ -40,34 +39,34 @@ pub struct BentPoint {
     y_y: f64,
 }
 
-/// The way back through a plane, in as many steps as its points need.
+/// Inverse of a distorted plane, in as many steps as its points need.
 #[derive(Debug, Clone)]
 pub struct PlaneInverse<B> {
     plane: B,
-    /// The square of the radius or angle where the lens ends.
+    /// Square of the radius or angle where the lens ends.
     limit2: f64,
     steps: usize,
-    /// From a point to the one a pixel beside it.
+    /// Steps from a point to its neighbour one pixel away.
     steps_beside: usize,
 }
 
-/// Points that a lens bends to given ones.
+/// Points that a lens distorts to given ones.
 #[derive(Debug, Clone, Copy)]
 pub struct StraightPoints {
     pub x: LaneValues,
     pub y: LaneValues,
-    /// Whether they are found. Those that are not may have an answer all the same.
+    /// Whether each point converged. Points that did not may still have a solution.
     pub found: [bool; LANES],
-    /// The bent ones.
+    /// The distorted points.
     of: [LaneValues; 2],
-    /// How they move when those do, as of the last step: `by_x` to the right, `by_y` down.
+    /// Derivatives by the distorted points, as of the last step: `by_x` to the right, `by_y` down.
     by_x: [LaneValues; 2],
     by_y: [LaneValues; 2],
 }
 
 impl<B: PlaneDistortion> PlaneInverse<B> {
-    /// Takes as few steps as all of `bent`, points that can be straightened, need; and those
-    /// a `pixel` beside them.
+    /// Finds the smallest number of steps for all points in `bent`, which must be invertible, and
+    /// for points that are one `pixel` away from them.
     pub fn new(plane: B, limit: f64, bent: &[[f64; 2]], pixel: [f64; 2]) -> Self {
         let mut unbend = Self {
             plane,
@@ -103,13 +102,14 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
         self.steps as u32
     }
 
-    /// The points that the lens bends to these.
+    /// The points that the lens distorts to these.
     #[inline(always)]
     pub fn undistort(&self, bent_x: &LaneValues, bent_y: &LaneValues, n: usize) -> StraightPoints {
-        self.steps_from((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
+        self.newton_steps((bent_x, bent_y), (bent_x, bent_y), self.steps, n)
     }
 
-    /// The points that the lens bends to these, which are not far from those of `here`.
+    /// The points that the lens distorts to these, starting from the solutions `here` of nearby
+    /// points.
     #[inline(always)]
     pub fn beside(
         &self,
@@ -125,11 +125,11 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
             x[i] += here.by_x[0][i] * right + here.by_y[0][i] * down;
             y[i] += here.by_x[1][i] * right + here.by_y[1][i] * down;
         }
-        self.steps_from((&x, &y), (bent_x, bent_y), self.steps_beside, n)
+        self.newton_steps((&x, &y), (bent_x, bent_y), self.steps_beside, n)
     }
 
     #[inline(always)]
-    fn steps_from(
+    fn newton_steps(
         &self,
         (from_x, from_y): (&LaneValues, &LaneValues),
         (bent_x, bent_y): (&LaneValues, &LaneValues),
@@ -164,7 +164,7 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
         for i in 0..n {
             let r2 = at.x[i] * at.x[i] + at.y[i] * at.y[i];
             let least = growth[i].min(1.0);
-            // Not a number is false in each of them.
+            // NaN makes each condition false.
             at.found[i] = (left2[i] <= RESIDUAL2 * least * least * least)
                 & (growth[i] > LEAST_GROWTH)
                 & (r2 < self.limit2);
@@ -173,8 +173,8 @@ impl<B: PlaneDistortion> PlaneInverse<B> {
     }
 }
 
-/// A radial polynomial of `N` terms and tangential ones; thin-prism ones when `PRISM`, which
-/// take a sixth of the time.
+/// A radial polynomial of `N` terms, and tangential terms. Thin-prism terms if `PRISM`; they take a
+/// sixth of the time.
 #[derive(Debug, Clone)]
 pub struct PolynomialPlane<const N: usize, const PRISM: bool> {
     pub k: [f64; N],
@@ -221,8 +221,8 @@ impl PlaneDistortion for RationalPlane {
     }
 }
 
-/// What the fisheye of Aria does to points that its polynomial has bent. `p` as there: its
-/// first belongs to x.
+/// The second part of Aria's fisheye lens, after its polynomial. `p` is in Aria's order: the first
+/// value belongs to x.
 #[derive(Debug, Clone)]
 pub struct PrismPlane {
     pub p: [f64; 2],
@@ -274,8 +274,8 @@ fn tangential(x: f64, y: f64, d: f64, by_r2: f64, [p1, p2]: [f64; 2]) -> BentPoi
     }
 }
 
-/// The rays of length 1 with these angles, of pi at most. Within 4e-15 of
-/// `lens::from_angles`, whose sines are calls.
+/// Unit directions with these angles, of at most pi. Within 4e-15 of `lens::from_angles`, which
+/// calls functions for sines.
 #[inline(always)]
 pub fn rays(x: &LaneValues, y: &LaneValues, n: usize) -> [LaneValues; 3] {
     let n = n.min(LANES);
@@ -292,8 +292,8 @@ pub fn rays(x: &LaneValues, y: &LaneValues, n: usize) -> [LaneValues; 3] {
     [dx, dy, dz]
 }
 
-/// `sin t / t` and `cos t` in `t2`: Taylor's series. Up to pi the first term left out is
-/// below 1e-17.
+/// Taylor series of `sin t / t` and `cos t` in `t2`. Up to pi, the first omitted term is below
+/// 1e-17.
 const TERMS: usize = 15;
 const SINE: [f64; TERMS] = taylor(1.0);
 const COSINE: [f64; TERMS] = taylor(0.0);

@@ -1,22 +1,22 @@
-//! Lenses as numbers: from an image point to a ray, from a point of space to an
-//! image point, and from a bent image to a straight one.
+//! Camera models: converts image points to rays, points in space to image points, and distorted
+//! images to straight ones.
 //!
-//! Axes are OpenCV's: x to the right, y down, z forward. The pixel in row `r` and
-//! column `c` has its centre at `(c + 0.5, r + 0.5)`, so the image covers `0..width`
-//! and `0..height`. Lengths in the image are pixels, angles are radians. What has no
-//! answer is `None`, never a number that diverged.
+//! Axes are OpenCV's: x to the right, y down, z forward. The pixel in row `r` and column `c` has
+//! its centre at `(c + 0.5, r + 0.5)`, so the image covers `0..width` and `0..height`. Lengths in
+//! the image are in pixels, angles in radians. A point without a result is `None`, never a number
+//! that diverged.
 //!
-//! Pure, and the same bits on every x86-64 CPU: sines and the like come from the crate
-//! `libm`, products and sums are never fused. In every process. Never in here: files,
-//! pixels, poses, threads.
+//! Pure, with bit-identical results on every x86-64 CPU: the crate `libm` computes sines and
+//! similar functions, and products and sums are never fused. Used in every process. Not here:
+//! files, pixels, poses, threads.
 //!
-//! - `model`: `Camera`, `Lens`, `Ray`; `check`: what is wrong with a camera's numbers;
+//! - `model`: `Camera`, `Lens`, `Ray`; `check`: checks a camera's numbers;
 //! - `lens`: the formulas of all families;
-//! - `optics`: one point at a time, and how far a lens can be inverted; `unprojector`: many;
-//!   `lanes`: the loops of that;
-//! - `shape`: whether two sizes have one shape;
+//! - `optics`: one point at a time, and the limit of inversion; `unprojector`: many points;
+//!   `lanes`: its vectorised loops;
+//! - `shape`: compares the shapes of two sizes;
 //! - `footprint`: how much of the world a pixel sees;
-//! - `undistorted`: the pinhole camera of a straightened image, and where its pixels come from.
+//! - `undistorted_camera`: the pinhole camera of a straightened image, and its source coordinates.
 
 mod check;
 mod footprint;

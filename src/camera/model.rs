@@ -1,20 +1,20 @@
-//! What an image was taken with: size, focal lengths, principal point, lens.
+//! The camera of an image: size, focal lengths, principal point, lens.
 //!
-//! Plain numbers, in every process. Never in here: what a lens does to a point.
+//! Plain numbers, used in every process. Not here: the effect of a lens on a point.
 
 use serde::{Deserialize, Serialize};
 
-/// What an image was taken with.
+/// The intrinsics and the lens of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Camera {
     /// Columns of the image.
     pub width: u32,
     /// Rows of the image.
     pub height: u32,
-    /// Focal length in pixels, along the rows. [`Lens::Equirectangular`]: pixels for half a
-    /// turn. [`Lens::Orthographic`]: pixels for one unit of length.
+    /// Focal length in pixels, along the rows. [`Lens::Equirectangular`]: pixels of half a turn.
+    /// [`Lens::Orthographic`]: pixels of one unit of length.
     pub fx: f64,
-    /// As `fx`, along the columns.
+    /// Like `fx`, along the columns.
     pub fy: f64,
     /// Principal point in pixels, from the left edge: the middle of the first column is 0.5.
     pub cx: f64,
@@ -23,7 +23,7 @@ pub struct Camera {
     pub lens: Lens,
 }
 
-/// How a lens bends rays. The formula of each stands in its file of `camera/lens`.
+/// The distortion model. Each formula is in its file of `camera/lens`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lens {
@@ -53,24 +53,24 @@ pub enum Lens {
     },
     /// COLMAP's FOV (Devernay and Faugeras).
     Fov { omega: f64 },
-    /// The whole sphere: nerfstudio's EQUIRECTANGULAR. COLMAP's of size `w, h` has
-    /// `fx = cx = w / 2`, `fy = h`, `cy = h / 2`.
+    /// The whole sphere: nerfstudio's EQUIRECTANGULAR. COLMAP's model of size `w, h` has `fx = cx =
+    /// w / 2`, `fy = h`, `cy = h / 2`.
     Equirectangular,
     /// Parallel rays: nerfstudio's ORTHOPHOTO.
     Orthographic,
 }
 
-/// A ray in the axes of the camera.
+/// A ray in camera coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ray {
-    /// Zero but for [`Lens::Orthographic`].
+    /// Zero, except for [`Lens::Orthographic`].
     pub origin: [f64; 3],
-    /// `z` is 1 for perspective lenses; the others' has length 1.
+    /// Perspective lenses: `z` is 1. Other lenses: of length 1.
     pub direction: [f64; 3],
 }
 
 impl Ray {
-    /// The direction, of length 1.
+    /// The direction, normalised.
     pub fn unit(&self) -> [f64; 3] {
         let [x, y, z] = self.direction;
         let length = (x * x + y * y + z * z).sqrt();
@@ -79,8 +79,8 @@ impl Ray {
 }
 
 impl Camera {
-    /// The camera of the same image at another size: `fx` and `cx` by the ratio of the
-    /// widths, `fy` and `cy` by that of the heights. A side of 0 is taken as 1.
+    /// The camera of the same image at another size. `fx` and `cx` scale with the width, `fy` and
+    /// `cy` with the height. A side of 0 counts as 1.
     pub fn scaled(&self, width: u32, height: u32) -> Camera {
         let across = f64::from(width) / f64::from(self.width.max(1));
         let down = f64::from(height) / f64::from(self.height.max(1));
@@ -97,7 +97,7 @@ impl Camera {
 }
 
 impl Lens {
-    /// The lens is a pinhole but for its distortion: rays have `z = 1`, and none goes sideways.
+    /// Whether the lens is perspective: rays have `z = 1` and never go sideways.
     pub(super) fn is_perspective(&self) -> bool {
         matches!(
             self,
@@ -105,7 +105,7 @@ impl Lens {
         )
     }
 
-    /// Nothing is bent.
+    /// Whether the lens has no distortion.
     pub(super) fn is_straight(&self) -> bool {
         let fisheye = matches!(
             self,
@@ -114,7 +114,7 @@ impl Lens {
         !fisheye && self.coefficients().iter().all(|(_, value)| *value == 0.0)
     }
 
-    /// The coefficients, by name, in the order of the definition.
+    /// The coefficients with their names, in the order of the definition.
     pub(super) fn coefficients(&self) -> Vec<(String, f64)> {
         let named = |name: &str, first: usize, values: &[f64]| {
             let pairs = values.iter().enumerate();

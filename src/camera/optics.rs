@@ -1,6 +1,6 @@
-//! One point at a time: from the image to a ray, from space to the image.
+//! Projects and unprojects one point at a time.
 //!
-//! The plain way, beside which `unprojector` has a fast one. In every process.
+//! The scalar method; `unprojector` has a vectorised one. Used in every process.
 
 use std::f64::consts::PI;
 
@@ -9,17 +9,17 @@ use super::lens::lens_coefficients::{LensCoefficients, RadialFactor};
 use super::lens::{equirectangular, fov, from_angles, orthographic, rational, to_angles, turning};
 use super::model::{Camera, Lens, Ray};
 
-/// Where a lens stops to be invertible, by its radial part. Beyond its first turning point a
-/// distortion comes back on itself: two rays meet in one pixel, and Newton's method ends at either,
-/// or nowhere. Tangential terms move the edge a little: that is looked at point by point.
+/// The limit of inversion of a lens, from its radial part. Beyond its first turning point two rays
+/// share one pixel, and Newton's method converges to either, or not at all. Tangential terms move
+/// the limit slightly; that is checked for each point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LensLimits {
-    /// Perspective lenses: the first radius `r` of `(x / z, y / z)` that is not valid, which
-    /// may be infinite. Fisheyes: the first angle to the axis, pi at most.
+    /// Perspective lenses: the first invalid radius `r` of `(x / z, y / z)`, which may be infinite.
+    /// Fisheyes: the first invalid angle to the axis, at most pi.
     pub radius: f64,
 }
 
-/// A camera, and how far it can be inverted: for more than one point.
+/// A camera with its limit of inversion, for more than one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CameraOptics {
     camera: Camera,
@@ -27,7 +27,8 @@ pub struct CameraOptics {
 }
 
 impl Camera {
-    /// Roots of a polynomial: some microseconds. [`CameraOptics`] keeps them.
+    /// Computes the limits of inversion. Finds roots of a polynomial, which takes some
+    /// microseconds. [`CameraOptics`] keeps the result.
     pub fn limits(&self) -> LensLimits {
         let radius = match &self.lens {
             Lens::Pinhole | Lens::Fov { .. } | Lens::Equirectangular | Lens::Orthographic => {
@@ -41,19 +42,20 @@ impl Camera {
         LensLimits { radius }
     }
 
-    /// The ray, in the camera, through the image point `(x, y)` in pixels. `None` where the lens
-    /// cannot be inverted: beyond the first turning point of its distortion, where the image
-    /// is folded over, or where the answer does not project back to within 1e-12 focal
-    /// lengths. Points outside of the image have rays like others.
+    /// The ray in camera coordinates through the image point `(x, y)` in pixels. Points outside the
+    /// image have rays too. `None` where the lens cannot be inverted: beyond the first turning
+    /// point of its distortion, where the image is folded over, or where the result does not
+    /// project back to within 1e-12 focal lengths.
     ///
-    /// For more than one point see [`CameraOptics`], for many [`CameraUnprojector`](super::Unprojector).
+    /// For more than one point use [`CameraOptics`], for many
+    /// [`CameraUnprojector`](super::CameraUnprojector).
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
         CameraOptics::new(self).unproject(x, y)
     }
 
-    /// Where a point of space, in the camera's axes, is seen: in pixels, perhaps outside of
-    /// the image. `None` where nothing is seen: behind a perspective lens, or where the lens
-    /// cannot be inverted (see [`unproject`](Camera::unproject)).
+    /// The image point of a point in camera coordinates, in pixels. It may be outside the image.
+    /// `None` behind a perspective lens, or where the lens cannot be inverted (see
+    /// [`unproject`](Camera::unproject)).
     pub fn project(&self, point: [f64; 3]) -> Option<[f64; 2]> {
         CameraOptics::new(self).project(point)
     }
@@ -75,7 +77,7 @@ impl CameraOptics {
         self.limits
     }
 
-    /// As [`Camera::unproject`].
+    /// Like [`Camera::unproject`].
     pub fn unproject(&self, x: f64, y: f64) -> Option<Ray> {
         let bent = self.without_unit(x, y);
         if !(bent[0].is_finite() && bent[1].is_finite()) {
@@ -111,7 +113,7 @@ impl CameraOptics {
         finite.then_some(Ray { origin, direction })
     }
 
-    /// As [`Camera::project`].
+    /// Like [`Camera::project`].
     pub fn project(&self, point: [f64; 3]) -> Option<[f64; 2]> {
         let limit = self.limits.radius;
         let bent = match &self.camera.lens {
@@ -140,7 +142,7 @@ impl CameraOptics {
         [(x - cx) / fx, (y - cy) / fy]
     }
 
-    /// What the lens does to a plane, or to angles; none of other kinds.
+    /// Coefficients of lenses that distort a plane or angles; `None` for other kinds.
     fn bending(&self) -> Option<LensCoefficients<'_>> {
         let none = [0.0; 2];
         let (radial, p, s) = match &self.camera.lens {
@@ -154,7 +156,7 @@ impl CameraOptics {
     }
 }
 
-/// `(x / z, y / z)`; none behind the camera.
+/// `(x / z, y / z)`; `None` behind the camera.
 fn plane([x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
     (z > 0.0).then(|| [x / z, y / z])
 }
@@ -291,7 +293,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The point lies at the very edge of what the lens can see.
+    /// Whether the point is at the edge of the lens's view.
     fn near_the_edge(optics: &CameraOptics, [x, y, z]: [f64; 3]) -> bool {
         let across = (x * x + y * y).sqrt();
         let at = if optics.camera.lens.is_perspective() {

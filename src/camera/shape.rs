@@ -1,9 +1,9 @@
-//! Whether two images have the same shape, whatever their sizes.
+//! Compares the shapes of two images of any sizes.
 //!
 //! Pure.
 
-/// Whether one size (width, height) is the other one times a factor, up to a pixel of rounding
-/// a side of the smaller one.
+/// Whether one size (width, height) is a multiple of the other. Each side may be off by one pixel
+/// of the smaller size, for rounding.
 pub(crate) fn same_shape(a: (u32, u32), b: (u32, u32)) -> bool {
     let ((w, h), (width, height)) = match a.0 >= b.0 {
         true => (a, b),

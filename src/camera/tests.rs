@@ -1,5 +1,5 @@
-//! Cameras and points against COLMAP, nerfstudio and OpenCV: `tests/goldens/camera.json`,
-//! which `scripts/camera_goldens` has made.
+//! Compares cameras and points with COLMAP, nerfstudio and OpenCV: `tests/goldens/camera.json`,
+//! made by `scripts/camera_goldens`.
 
 use std::collections::HashSet;
 use std::{fs, mem};
@@ -13,7 +13,7 @@ struct Goldens {
     cases: Vec<Case>,
 }
 
-/// Its fields are explained in `scripts/camera_goldens/goldens.py`.
+/// `scripts/camera_goldens/goldens.py` explains the fields.
 #[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -33,7 +33,7 @@ struct Case {
     places: Vec<[f64; 4]>,
 }
 
-/// What directions, lengths and places in pixels may differ by; areas, over themselves.
+/// Allowed difference of directions, lengths and image points; for areas, relative.
 const TOLERANCE: f64 = 1e-6;
 
 fn cases() -> Vec<Case> {
@@ -48,7 +48,7 @@ fn apart<const N: usize>(given: [f64; N], wanted: &[f64]) -> f64 {
     differences.fold(0.0, f64::max)
 }
 
-/// The largest difference of a case; infinite where an answer is missing.
+/// The largest difference of a case; infinite if a result is missing.
 fn difference(case: &Case) -> f64 {
     let optics = CameraOptics::new(&case.camera);
     let rays = case.rays.iter().map(|ray| {
@@ -93,7 +93,7 @@ fn rays_and_places_are_those_of_colmap_and_nerfstudio() {
         assert!(difference < TOLERANCE, "{}: {difference:e}", case.name);
         families.insert(mem::discriminant(&case.camera.lens));
     }
-    // Every lens that there is.
+    // Every lens.
     assert_eq!(families.len(), 9);
 }
 
@@ -154,7 +154,7 @@ fn a_slip_in_a_camera_is_caught() {
     }
 }
 
-/// The lens without one of its coefficients, for each that is not zero.
+/// The lens without one of its coefficients, for each nonzero one.
 fn without_one(lens: Lens) -> Vec<(String, Lens)> {
     let mut all = Vec::new();
     for (i, (name, value)) in lens.coefficients().into_iter().enumerate() {
@@ -197,15 +197,15 @@ fn straightened_images_are_those_of_opencv() {
         for place in &case.places {
             let at = given.source(place[0], place[1]).unwrap();
             let difference = apart(at, &place[2..]);
-            // OpenCV's places are those of its own camera, in f32.
+            // OpenCV's points are those of its own camera, in f32.
             assert!(difference < 1e-3 + within, "{}: {difference:e}", case.name);
         }
     }
     assert_eq!(seen, 5);
 }
 
-/// What the straightened image shows is what the bent one has: no point is taken from beyond
-/// the middles of the outer pixels by more than half a pixel.
+/// The straightened image only has content of the distorted one: no point is taken from more than
+/// half a pixel beyond the centres of the outer pixels.
 #[test]
 fn straightened_images_have_pixels_everywhere() {
     for case in cases().iter().filter(|case| case.straight.is_some()) {

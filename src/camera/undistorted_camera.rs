@@ -1,22 +1,22 @@
-//! The pinhole camera of a straightened image, and where in the bent image each of its points
-//! is taken from.
+//! The pinhole camera of a straightened image, and the source coordinates of its pixels in the
+//! distorted image.
 //!
-//! Two ways. nerfstudio takes them for splatting (`data/utils/dataloaders.py`,
-//! `_undistort_image`), by calls of OpenCV:
-//! - perspective lenses: `getOptimalNewCameraMatrix` with `alpha` 0, cropped to the rectangle
-//!   that it calls valid, which is one row and one column less than the image;
+//! Like nerfstudio for splatting (`data/utils/dataloaders.py`, `_undistort_image`), there are two
+//! methods, which OpenCV calls:
+//! - perspective lenses: `getOptimalNewCameraMatrix` with `alpha` 0, cropped to the rectangle that
+//!   it returns as valid, which is one row and one column smaller than the image;
 //! - fisheyes: `fisheye::estimateNewCameraMatrixForUndistortRectify` with `balance` 0, at the
 //!   image's size.
 //!
-//! The middle of the first pixel is at 0 in OpenCV, and at 0.5 here. Around a call of OpenCV
-//! one takes 0.5 from `cx` and `cy`, and adds 0.5 to those of the result and to the places of
-//! a map. In this file every number has it at 0.5.
+//! The middle of the first pixel is at 0 in OpenCV, and at 0.5 in this file. To compare with
+//! OpenCV, subtract 0.5 from `cx` and `cy` before a call, and add 0.5 to those of the result and to
+//! the coordinates of a map.
 //!
-//! OpenCV stops its inverse after five rounds, and goes on where the lens has turned round.
-//! Here the inverse is exact, or there is none. nerfstudio straightens FISHEYE624 by a crop
-//! radius that it is told; here that lens goes the way of the other fisheyes.
+//! Known differences: OpenCV's inverse stops after five iterations, and continues beyond the
+//! turning point of a lens. Here the inverse is exact, or `None`. nerfstudio straightens FISHEYE624
+//! with a given crop radius. Here that lens is treated like other fisheyes.
 //!
-//! In every process. Never in here: pixels, and how they are mixed.
+//! Used in every process. Not here: pixels and their interpolation.
 
 use super::check::CameraFault;
 use super::model::{Camera, Lens};
@@ -30,12 +30,13 @@ pub struct UndistortedCamera {
 }
 
 impl Camera {
-    /// The pinhole camera that sees what this one does, less what its lens bends out of a
-    /// rectangle; itself, where nothing is bent.
+    /// The pinhole camera with the view of this one, without the parts that the lens distorts out
+    /// of a rectangle. Unchanged if there is no distortion.
     ///
-    /// Refused, by name: lenses without a pinhole ([`Lens::Equirectangular`],
-    /// [`Lens::Orthographic`]); images whose edge the lens cannot be inverted at, or sees at 90
-    /// degrees to its axis and beyond; images of one pixel's width or height.
+    /// # Errors
+    /// Lenses without a matching pinhole camera ([`Lens::Equirectangular`],
+    /// [`Lens::Orthographic`]); images with an edge where the lens cannot be inverted, or that it
+    /// sees at 90 degrees to its axis or more; images that are one pixel wide or high.
     pub fn undistorted(&self) -> Result<UndistortedCamera, CameraFault> {
         self.check()?;
         let source = CameraOptics::new(self);
@@ -51,8 +52,8 @@ impl Camera {
                 "width or height",
                 "is 1: a distorted image needs at least 2 pixels",
             )),
-            _ if self.lens.is_perspective() => inscribed(&source),
-            _ => centred(&source),
+            _ if self.lens.is_perspective() => inscribed_camera(&source),
+            _ => centred_camera(&source),
         };
         camera.map(|camera| UndistortedCamera { camera, source })
     }
@@ -64,23 +65,24 @@ impl UndistortedCamera {
         &self.camera
     }
 
-    /// Whether the image stays as it is: nothing was bent.
+    /// Whether the image stays unchanged because there is no distortion.
     pub fn is_unchanged(&self) -> bool {
         self.source.camera().lens.is_straight()
     }
 
-    /// The place in the bent image, in its pixels, of a point of the straightened one. None
-    /// where the lens does not see it.
+    /// The point in the distorted image, in pixels, of a point of the straightened one. `None` if
+    /// the lens does not see it.
     ///
-    /// The rectangle is that of a few points of the image's edge, as OpenCV's is. Between them a
-    /// place can lie beyond the middles of the outer pixels, by 0.2 pixels for a phone's lens.
+    /// As in OpenCV, the rectangle comes from a few points of the image's edge. Between them a
+    /// source point can be outside the centres of the outer pixels, by 0.2 pixels for a phone's
+    /// lens.
     pub fn source(&self, x: f64, y: f64) -> Option<[f64; 2]> {
         let Camera { fx, fy, cx, cy, .. } = self.camera;
         self.source.project([(x - cx) / fx, (y - cy) / fy, 1.0])
     }
 
-    /// The places of the middles of a row's pixels, from the first column on: as many as the
-    /// shorter of the slices has. NaN where the lens does not see them.
+    /// Source points of the pixel centres of a row, starting with the first column: as many as the
+    /// shorter slice holds. NaN where the lens does not see them.
     pub fn source_row(&self, row: u32, x: &mut [f64], y: &mut [f64]) {
         let down = f64::from(row) + 0.5;
         for (column, (x, y)) in x.iter_mut().zip(y).enumerate() {
@@ -90,9 +92,9 @@ impl UndistortedCamera {
     }
 }
 
-/// Source: OpenCV, `calib3d/src/calibration_base.cpp`: `getUndistortRectangles` (before:
+/// Source: OpenCV, `calib3d/src/calibration_base.cpp`: `getUndistortRectangles` (earlier
 /// `icvGetRectangles`) and `getOptimalNewCameraMatrix`.
-fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
+fn inscribed_camera(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let camera = source.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));
     let (mut left, mut right) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -105,7 +107,7 @@ fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
             }
             let x = column as f64 * (width - 1.0) / last as f64 + 0.5;
             let y = row as f64 * (height - 1.0) / last as f64 + 0.5;
-            let [x, y] = straight(source, x, y)?;
+            let [x, y] = straight_point(source, x, y)?;
             if column == 0 {
                 left = left.max(x);
             }
@@ -137,14 +139,14 @@ fn inscribed(source: &CameraOptics) -> Result<Camera, CameraFault> {
     })
 }
 
-/// So many points on each edge of the image, corners included.
+/// Number of points on each edge of the image, with corners.
 const POINTS: usize = 9;
 
 /// Source: OpenCV, `calib3d/src/fisheye.cpp`, `estimateNewCameraMatrixForUndistortRectify`.
-fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
+fn centred_camera(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let camera = source.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));
-    // OpenCV halves whole numbers, and has its edges at the width and the height.
+    // Like OpenCV: an integer division, and edges at the full width and height.
     let (middle_x, middle_y) = (f64::from(camera.width / 2), f64::from(camera.height / 2));
     let edges = [
         (middle_x, 0.0),
@@ -157,7 +159,7 @@ fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
     let (mut left, mut right) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut top, mut bottom) = (f64::INFINITY, f64::NEG_INFINITY);
     for (x, y) in edges {
-        let [x, y] = straight(source, x + 0.5, y + 0.5)?;
+        let [x, y] = straight_point(source, x + 0.5, y + 0.5)?;
         let y = y * aspect;
         centre_x += x / 4.0;
         centre_y += y / 4.0;
@@ -186,7 +188,7 @@ fn centred(source: &CameraOptics) -> Result<Camera, CameraFault> {
 }
 
 /// `(x / z, y / z)` of the ray through a point at the edge of the image.
-fn straight(source: &CameraOptics, x: f64, y: f64) -> Result<[f64; 2], CameraFault> {
+fn straight_point(source: &CameraOptics, x: f64, y: f64) -> Result<[f64; 2], CameraFault> {
     let refused = |why: &str| {
         let reason = format!("{why} at ({x}, {y}), at the edge of the image: crop it, or use rays");
         CameraFault::new("lens", reason)
@@ -200,7 +202,7 @@ fn straight(source: &CameraOptics, x: f64, y: f64) -> Result<[f64; 2], CameraFau
     }
 }
 
-/// The cosine of an angle at which a pinhole's image is a thousand focal lengths wide.
+/// Cosine of an angle where a pinhole's image is a thousand focal lengths wide.
 const STEEPEST: f64 = 1e-3;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Rays of many image points of one camera.
 //!
-//! A fixed number of Newton's steps for thirty-two points at a time, without branches
-//! (`lanes`). What has not converged then, or lies close to where the lens ends, goes the
-//! plain way (`optics`), as do lenses whose formula needs no steps. All numbers are f64: the
-//! answers are those of the plain way to 1e-9, and differences of neighbouring directions
-//! keep their digits.
+//! Takes a fixed number of Newton's steps for thirty-two points at a time, without branches
+//! (`lanes`). Points that have not converged then, or that are close to the end of the lens, use
+//! the scalar method (`optics`). So do lenses with a closed formula. All numbers are f64. The
+//! results equal those of the scalar method within 1e-9, and differences of neighbouring directions
+//! keep their precision.
 //!
-//! A point's answer follows from camera and point alone: not from its neighbours, nor from
-//! its place in the slice. In every process.
+//! The result of a point depends only on camera and point, not on its neighbours or its position in
+//! the slice. Used in every process.
 
 use std::ops::Range;
 
@@ -20,12 +20,12 @@ use super::model::{Camera, Lens};
 use super::optics::CameraOptics;
 use crate::sys::cpu::CpuLevel;
 
-/// A camera, prepared for rays of many points.
+/// A camera, prepared to compute rays of many points.
 #[derive(Debug, Clone)]
 pub struct CameraUnprojector {
     optics: CameraOptics,
     way: UnprojectMethod,
-    /// Whether the loops take the code for AVX2: twice as many points an instruction.
+    /// Whether to use the AVX2 code, which processes twice as many points per instruction.
     wide: bool,
 }
 
@@ -37,13 +37,12 @@ enum UnprojectMethod {
     Fisheye(Newton<PolynomialPlane<4, false>, true>),
     ThinPrism(Newton<PolynomialPlane<4, true>, true>),
     Aria(Aria),
-    /// Point by point: a formula without rounds.
+    /// Point by point: a closed formula.
     Plain(Straightforward<false>),
 }
 
-/// Where directions are written: slices as long as those of the points. Directions are in the
-/// camera, of the length that [`Ray::direction`](super::Ray) has, and zero where `valid` is
-/// false.
+/// Output slices for directions, as long as those of the points. Directions are in camera
+/// coordinates, with the length of [`Ray::direction`](super::Ray), and zero where `valid` is false.
 #[derive(Debug)]
 pub struct RayDirections<'a> {
     pub x: &'a mut [f64],
@@ -53,20 +52,20 @@ pub struct RayDirections<'a> {
     pub valid: &'a mut [bool],
 }
 
-/// Where rays are written as nerfstudio's `RayBundle` has them, but in the camera: slices as
-/// long as those of the points. All zero where `valid` is false.
+/// Output slices for the values of nerfstudio's `RayBundle`, in camera coordinates, as long as
+/// those of the points. All are zero where `valid` is false.
 #[derive(Debug)]
 pub struct RayBundle<'a> {
     /// Of length 1.
     pub directions: RayDirections<'a>,
-    /// As [`PixelFootprint::pixel_area`](super::Footprint).
+    /// Like [`PixelFootprint::pixel_area`](super::PixelFootprint).
     pub pixel_area: &'a mut [f64],
-    /// As [`PixelFootprint::directions_norm`](super::Footprint).
+    /// Like [`PixelFootprint::directions_norm`](super::PixelFootprint).
     pub directions_norm: &'a mut [f64],
 }
 
 impl CameraUnprojector {
-    /// Some microseconds: how far the lens can be inverted, and in how many steps.
+    /// Computes the limit of inversion and the number of steps. Takes some microseconds.
     pub fn new(camera: &Camera) -> Self {
         let optics = CameraOptics::new(camera);
         let way = UnprojectMethod::new(&optics);
@@ -77,25 +76,25 @@ impl CameraUnprojector {
         }
     }
 
-    /// The plain way, with the same camera.
+    /// The scalar method of the same camera.
     pub fn optics(&self) -> &CameraOptics {
         &self.optics
     }
 
-    /// The directions through the points `(x[i], y[i])`, in pixels. Rays start at zero, but for
-    /// [`Lens::Orthographic`] (see [`origin`](Unprojector::origin)).
+    /// Directions through the points `(x[i], y[i])`, in pixels. Rays start at zero, except for
+    /// [`Lens::Orthographic`] (see [`origin`](CameraUnprojector::origin)).
     ///
-    /// Slices of unequal lengths: as many points as the shortest has.
+    /// If the slices have different lengths, the shortest counts.
     pub fn directions(&self, x: &[f64], y: &[f64], out: RayDirections<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide && is_x86_feature_detected!("avx2") {
-            // SAFETY: the CPU has AVX2: it was asked in the line above.
+            // SAFETY: the line above has checked that the CPU has AVX2.
             return unsafe { directions_avx2(self, x, y, out) };
         }
         self.directions_here(x, y, out);
     }
 
-    /// [`directions`](Unprojector::directions), inlined into code for some kind of CPU.
+    /// [`directions`](CameraUnprojector::directions), inlined into code for one kind of CPU.
     #[inline(always)]
     fn directions_here(&self, x: &[f64], y: &[f64], out: RayDirections<'_>) {
         match &self.way {
@@ -113,7 +112,7 @@ impl CameraUnprojector {
     fn directions_by(&self, way: &impl Inverse, x: &[f64], y: &[f64], mut out: RayDirections<'_>) {
         for here in pieces(x.len().min(y.len()).min(out.len())) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
-            let n = whole(here.len());
+            let n = padded_len(here.len());
             let (bent_x, bent_y) = self.without_unit(&x, &y, n);
             let found = way.found(&bent_x, &bent_y, n);
             let (directions, valid) = self.completed(&found, &x, &y, here.len());
@@ -121,18 +120,18 @@ impl CameraUnprojector {
         }
     }
 
-    /// As [`directions`](Unprojector::directions), of length 1, and how much of the world each
-    /// pixel sees: twice the work.
+    /// Like [`directions`](CameraUnprojector::directions), with directions of length 1 and the
+    /// footprint of each pixel. Takes twice the work.
     pub fn bundle(&self, x: &[f64], y: &[f64], out: RayBundle<'_>) {
         #[cfg(target_arch = "x86_64")]
         if self.wide && is_x86_feature_detected!("avx2") {
-            // SAFETY: the CPU has AVX2: it was asked in the line above.
+            // SAFETY: the line above has checked that the CPU has AVX2.
             return unsafe { bundle_avx2(self, x, y, out) };
         }
         self.bundle_here(x, y, out);
     }
 
-    /// [`bundle`](Unprojector::bundle), inlined into code for some kind of CPU.
+    /// [`bundle`](CameraUnprojector::bundle), inlined into code for one kind of CPU.
     #[inline(always)]
     fn bundle_here(&self, x: &[f64], y: &[f64], out: RayBundle<'_>) {
         match &self.way {
@@ -153,7 +152,7 @@ impl CameraUnprojector {
         for here in pieces(count) {
             let (x, y) = (piece_of(x, &here), piece_of(y, &here));
             let size = here.len();
-            let n = whole(size);
+            let n = padded_len(size);
             let (bent_x, bent_y) = self.without_unit(&x, &y, n);
             let (right_x, below_y) = self.without_unit(&one_more(&x), &one_more(&y), n);
             let middle = way.found(&bent_x, &bent_y, n);
@@ -181,8 +180,8 @@ impl CameraUnprojector {
         }
     }
 
-    /// Newton's steps that the points of this camera need: those of its plane, and those of
-    /// what [`Lens::Fisheye624Coefficients`] does behind its polynomial.
+    /// Number of Newton's steps for the points of this camera: those of its plane, and those of the
+    /// part of [`Lens::Fisheye624`] after its polynomial.
     pub(crate) fn steps(&self) -> [u32; 2] {
         match &self.way {
             UnprojectMethod::Pinhole(_) | UnprojectMethod::Plain(_) => [0, 0],
@@ -194,7 +193,7 @@ impl CameraUnprojector {
         }
     }
 
-    /// Where the ray through `(x, y)` starts, in the camera.
+    /// Start of the ray through `(x, y)`, in camera coordinates.
     pub fn origin(&self, x: f64, y: f64) -> [f64; 3] {
         match self.optics.camera().lens {
             Lens::Orthographic => orthographic::origin(self.optics.without_unit(x, y)),
@@ -202,8 +201,7 @@ impl CameraUnprojector {
         }
     }
 
-    /// What was found, and by the plain way what was not. Of them the first `size`
-    /// matter.
+    /// Completes the first `size` points: those that did not converge use the scalar method.
     #[inline(always)]
     fn completed<P>(
         &self,
@@ -247,14 +245,14 @@ impl CameraUnprojector {
     }
 }
 
-/// The same operations in the same order, never fused: the bits are those of every other CPU.
+/// The same operations in the same order, never fused, so the result is the same on every CPU.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn bundle_avx2(lens: &CameraUnprojector, x: &[f64], y: &[f64], out: RayBundle<'_>) {
     lens.bundle_here(x, y, out);
 }
 
-/// As [`bundle_avx2`].
+/// Like [`bundle_avx2`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn directions_avx2(lens: &CameraUnprojector, x: &[f64], y: &[f64], out: RayDirections<'_>) {
@@ -277,20 +275,20 @@ impl RayDirections<'_> {
     }
 }
 
-/// `0..count` in pieces of [`LANES`]; the last may be shorter.
+/// Splits `0..count` into ranges of [`LANES`]; the last may be shorter.
 fn pieces(count: usize) -> impl Iterator<Item = Range<usize>> {
     let starts = (0..count).step_by(LANES);
     starts.map(move |start| start..count.min(start + LANES))
 }
 
-/// So many that vectors of four go without a rest. Known only as the program runs: loops of
-/// a known length are unrolled before vectors are made of them.
+/// Rounds up to full vectors of four. The value must be unknown at compile time: loops of known
+/// length are unrolled before they are vectorised.
 #[inline(always)]
-fn whole(size: usize) -> usize {
+fn padded_len(size: usize) -> usize {
     size.next_multiple_of(4).min(LANES)
 }
 
-/// Behind the last point zeros, whose answers are dropped.
+/// Zeros after the last point. Their results are dropped.
 #[inline(always)]
 fn piece_of(values: &[f64], here: &Range<usize>) -> LaneValues {
     let mut lane = [0.0; LANES];
@@ -308,7 +306,7 @@ fn normalise([x, y, z]: &mut [LaneValues; 3], n: usize) {
     }
 }
 
-/// The square of the distance between the ends of two directions.
+/// Square of the distance between the ends of two directions.
 #[inline(always)]
 fn apart2(one: &[LaneValues; 3], other: &[LaneValues; 3], n: usize) -> LaneValues {
     let mut sum = [0.0; LANES];
@@ -347,9 +345,9 @@ fn area(
     area
 }
 
-/// From bent points to directions.
+/// Computes directions from distorted points.
 trait Inverse {
-    /// What is known of a point beside its direction.
+    /// Intermediate result of a point, to start from at a nearby point.
     type Place;
 
     fn found(
@@ -359,7 +357,7 @@ trait Inverse {
         n: usize,
     ) -> LaneDirections<Self::Place>;
 
-    /// Of points that are not far from those of `here`, which helps some.
+    /// For points close to those of `here`, which saves steps.
     #[inline(always)]
     fn beside(
         &self,
@@ -372,7 +370,7 @@ trait Inverse {
     }
 }
 
-/// Directions, and whether they are found.
+/// Directions, and whether they converged.
 #[derive(Debug)]
 struct LaneDirections<P> {
     directions: [LaneValues; 3],
@@ -380,7 +378,7 @@ struct LaneDirections<P> {
     place: P,
 }
 
-/// Nothing is bent. Without `FOUND` no answer counts: each point goes the plain way.
+/// No distortion. Without `FOUND` no result counts: each point uses the scalar method.
 #[derive(Debug, Clone)]
 struct Straightforward<const FOUND: bool>;
 
@@ -401,7 +399,7 @@ impl<const FOUND: bool> Inverse for Straightforward<FOUND> {
     }
 }
 
-/// Bends the plane at a distance of 1, or `ANGLES`.
+/// Inverts the distortion of the plane at distance 1, or of angles if `ANGLES`.
 #[derive(Debug, Clone)]
 struct Newton<B, const ANGLES: bool>(PlaneInverse<B>);
 
@@ -439,7 +437,7 @@ impl<B: PlaneDistortion, const ANGLES: bool> Inverse for Newton<B, ANGLES> {
     }
 }
 
-/// Bends angles by a polynomial, and then the plane.
+/// Inverts a polynomial of angles followed by a distorted plane.
 #[derive(Debug, Clone)]
 struct Aria {
     prism: PlaneInverse<PrismPlane>,
@@ -539,7 +537,7 @@ fn forward(x: LaneValues, y: LaneValues) -> [LaneValues; 3] {
     [x, y, [1.0; LANES]]
 }
 
-/// Points of the image that have rays, without their unit: corners, edges and between.
+/// Points of the image that have rays, without a unit: corners, edges and between.
 fn samples(optics: &CameraOptics) -> Vec<[f64; 2]> {
     let camera = optics.camera();
     let (width, height) = (f64::from(camera.width), f64::from(camera.height));

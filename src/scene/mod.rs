@@ -1,16 +1,15 @@
-//! Scenes: images with a camera and a pose each, and the rays and views that NeRF and splatting
-//! models train on.
+//! Scenes: images with a camera and a pose each, and the rays and views that train NeRF and
+//! splatting models.
 //!
-//! - `data`: what files say of a scene: frames, cameras, poses, points;
-//! - `draw`: which pixel a ray looks through, which image a view shows;
-//! - `store`: decoded images that all processes of a machine share;
-//! - `jobs`: the work of the pool on them: rays, views, masks, images on their way to a device;
-//! - `forecast`: the memory of a run, before it;
-//! - `run`: what a trainer holds: [`rays`] and [`views`];
-//! - `options`: the options of both, one definition for flags and keywords.
+//! - `data`: reads scenes: frames, cameras, poses, points;
+//! - `draw`: samples the pixels of rays, and the images of views;
+//! - `image_store`: decoded images in memory that all processes of a machine share;
+//! - `jobs`: the jobs of the pool on scenes: rays, views, masks, uploads of images to a device;
+//! - `memory_plan`: memory of a run, computed before it starts;
+//! - `run`: the public streams [`rays`] and [`views`];
+//! - `options`: options of both, defined once for flags and keywords.
 //!
-//! The lenses themselves are in [`camera`](crate::camera). A loader of images imports nothing
-//! from here.
+//! The lens formulas are in [`camera`](crate::camera). The image loader imports nothing from here.
 
 pub(crate) mod data;
 pub(crate) mod draw;

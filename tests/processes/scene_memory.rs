@@ -353,7 +353,7 @@ fn a_plan_is_printed_and_refused_like_the_run() {
     }
     let folder = ["--memory-limit", "36M", "--store-folder", "/dev/shm"];
     let said = refusal_of_plan(&featherload(&[&rays[..], &folder].concat()));
-    assert!(said.contains("/dev/shm lies in memory"), "{said}");
+    assert!(said.contains("/dev/shm is in memory"), "{said}");
     let views = scene.words(
         "views",
         &["--num-workers", "2", "--plan", "--memory-limit", "50M"],
@@ -396,7 +396,7 @@ fn a_store_folder_on_overlayfs_over_memory_is_refused() {
         return;
     }
     let said = refusal_of_plan(&out);
-    assert!(said.contains("merged lies in memory"), "{said}");
+    assert!(said.contains("merged is in memory"), "{said}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn depths_that_nobody_asked_for_end_no_run() {
         assert!(!rays.next_batch().unwrap().has(RayField::Depths));
         let report = rays.scene().report();
         assert_eq!((report.depths, report.found_depths), (0, u64::from(IMAGES)));
-        let note = "depths were found by their names. They are read when depths are asked for";
+        let note = "depths were found by name. They are read if depths are requested";
         assert!(
             report.notes.iter().any(|text| text.contains(note)),
             "{:?}",

@@ -1,11 +1,12 @@
-//! Between rays and the angles that fisheyes bend: `theta (cos phi, sin phi)`.
+//! Converts between rays and the angles that fisheyes distort: `theta (cos phi, sin phi)`.
 //!
-//! In every process.
+//! Used in every process.
 
-/// The angles of a ray; none for no direction, and straight backwards, which has no phi.
+/// The angles of a ray. `None` for a zero direction, and for straight backwards, where phi is
+/// undefined.
 ///
-/// Source: COLMAP, `sensor/models/base.h` (`FisheyeFromNormal`), but by atan2, so that rays
-/// that go sideways or backwards have angles too.
+/// Source: COLMAP, `sensor/models/base.h` (`FisheyeFromNormal`), but with atan2, so that sideways
+/// and backward rays have angles too.
 pub fn to_angles([x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
     let across = libm::hypot(x, y);
     if across == 0.0 {
@@ -15,14 +16,14 @@ pub fn to_angles([x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
     Some([x * scale, y * scale])
 }
 
-/// The ray of length 1 with these angles.
+/// The unit ray with these angles.
 ///
-/// Source: nerfstudio, `cameras/cameras.py`, FISHEYE in `_generate_rays_from_coords`, but
-/// with an answer at the principal point, where that divides zero by zero.
+/// Source: nerfstudio, `cameras/cameras.py`, FISHEYE in `_generate_rays_from_coords`. There the
+/// principal point divides zero by zero; here it has a ray.
 pub fn from_angles([x, y]: [f64; 2]) -> [f64; 3] {
     let theta = (x * x + y * y).sqrt();
     let (sine, cosine) = libm::sincos(theta);
-    // At 1e-10 the sine is theta to the last bit.
+    // Below 1e-10 the sine equals theta in f64.
     let scale = if theta < 1e-10 { 1.0 } else { sine / theta };
     [x * scale, y * scale, cosine]
 }

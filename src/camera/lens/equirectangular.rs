@@ -1,15 +1,16 @@
-//! The whole sphere on a rectangle: longitude along the rows, latitude along the columns.
+//! Equirectangular: the whole sphere on a rectangle. Longitude runs along the rows, latitude along
+//! the columns.
 //!
-//! With `(u, v)` the image point less the principal point, over the focal lengths:
-//! longitude `pi u` from the z axis to the right, `pi (1/2 + v)` from straight up.
+//! `(u, v)` is the image point minus the principal point, divided by the focal lengths. The
+//! longitude is `pi u` from the z axis to the right, the polar angle `pi (1/2 + v)` from straight
+//! up.
 //!
-//! Source: nerfstudio, `cameras/cameras.py`, EQUIRECTANGULAR in `_generate_rays_from_coords`,
-//! there in axes with y up and z backwards. In every process.
+//! Source: nerfstudio, `cameras/cameras.py`, EQUIRECTANGULAR in `_generate_rays_from_coords`, there
+//! in axes with y up and z backwards. Used in every process.
 
 use std::f64::consts::PI;
 
-/// Where the light of a direction arrives: `u` in -1 to 1, `v` in -1/2 to 1/2. None for no
-/// direction.
+/// The image point of a direction: `u` in -1 to 1, `v` in -1/2 to 1/2. `None` for a zero direction.
 pub fn distort([x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
     let across = libm::hypot(x, z);
     if across == 0.0 && y == 0.0 {
@@ -19,15 +20,14 @@ pub fn distort([x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
     Some([libm::atan2(x, z) / PI, from_top / PI - 0.5])
 }
 
-/// The direction, of length 1, whose light arrives at `(u, v)`. It goes on round the sphere
-/// outside of the image.
+/// The unit direction of `(u, v)`. Outside the image it continues around the sphere.
 pub fn direction([u, v]: [f64; 2]) -> [f64; 3] {
     let (sine, cosine) = libm::sincos(PI * u);
     let (across, up) = libm::sincos(PI * (0.5 + v));
     [sine * across, -up, cosine * across]
 }
 
-/// `(u, v)` lies on the sphere's image.
+/// Whether `(u, v)` is on the sphere's image.
 pub fn covers([u, v]: [f64; 2]) -> bool {
     u.abs() <= 1.0 && v.abs() <= 0.5
 }

@@ -1,17 +1,17 @@
-//! The fisheye of Project Aria: six radial, two tangential, four thin-prism terms. The last
-//! two kinds bend what the first has bent.
+//! The fisheye lens of Project Aria: six radial, two tangential, four thin-prism terms. Tangential
+//! and prism terms apply to the result of the radial ones.
 //!
 //! `(x, y) = angles (1 + k0 theta2 + ... + k5 theta12)`, `r2 = x2 + y2`, then
 //! `x' = x + p0 (r2 + 2 x2) + 2 p1 x y + s0 r2 + s1 r4`,
 //! `y' = y + p1 (r2 + 2 y2) + 2 p0 x y + s2 r2 + s3 r4`.
 //!
 //! Source: nerfstudio, `cameras/camera_utils.py`, `fisheye624_project`; COLMAP,
-//! `sensor/models/thin_prism.h` (RAD_TAN_THIN_PRISM_FISHEYE). In every process.
+//! `sensor/models/thin_prism.h` (RAD_TAN_THIN_PRISM_FISHEYE). Used in every process.
 
 use super::plane::{self, LocalDistortion};
 use super::radial::{distort_length, radially, series};
 
-/// The coefficients, as nerfstudio and COLMAP order them.
+/// Coefficients in the order of nerfstudio and COLMAP.
 #[derive(Debug, Clone, Copy)]
 pub struct Fisheye624Coefficients {
     pub k: [f64; 6],
@@ -20,8 +20,8 @@ pub struct Fisheye624Coefficients {
 }
 
 impl Fisheye624Coefficients {
-    /// Where the light of a ray with these angles arrives; none from `limit` on, and where
-    /// the lens folds the image over.
+    /// The image point of a ray with these angles. `None` from `limit` on, and where the lens folds
+    /// the image over.
     pub fn distort(&self, limit: f64, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
         let theta2 = x * x + y * y;
         if theta2 >= limit * limit {
@@ -32,7 +32,7 @@ impl Fisheye624Coefficients {
         (local.growth() > 0.0).then_some(local.at)
     }
 
-    /// The angles of the ray whose light arrives at an image point.
+    /// The angles of the ray of an image point.
     pub fn undistort(&self, limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
         let bent = if self.p == [0.0; 2] && self.s == [0.0; 4] {
             point

@@ -2,12 +2,12 @@
 //!
 //! `r' = atan(2 r tan(omega / 2)) / omega`.
 //!
-//! Source: COLMAP, `sensor/models/fov.h` (FOV). COLMAP replaces the formula by a series for
-//! `omega2 < 1e-4`, whose sign is that of the inverse; we keep the formula. In every process.
+//! Source: COLMAP, `sensor/models/fov.h` (FOV). For `omega2 < 1e-4` COLMAP uses a series, which has
+//! the sign of the inverse. We use the formula. Used in every process.
 
 use std::f64::consts::FRAC_PI_2;
 
-/// Where the light of `(x, y)` arrives. The whole plane fits.
+/// Distorts a point of the plane. Every point has a result.
 pub fn distort(omega: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     let r = (x * x + y * y).sqrt();
     if omega == 0.0 || r == 0.0 {
@@ -17,7 +17,7 @@ pub fn distort(omega: f64, [x, y]: [f64; 2]) -> [f64; 2] {
     scaled([x, y], libm::atan(r * spread) / (r * omega))
 }
 
-/// Where the light of an image point came from; none at 90 degrees to the axis and beyond.
+/// Inverts [`distort`]. `None` at 90 degrees to the axis and beyond.
 pub fn undistort(omega: f64, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
     let r = (x * x + y * y).sqrt();
     if omega == 0.0 || r == 0.0 {

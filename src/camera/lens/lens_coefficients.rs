@@ -1,8 +1,9 @@
-//! Lenses that bend a plane by a radial curve, tangential and thin-prism terms. Brown's and OpenCV's
-//! rational lens bend the plane, Kannala and Brandt's fisheyes the angles.
+//! Lenses that distort a plane by a radial curve, tangential and thin-prism terms. Brown's and
+//! OpenCV's rational lens distort the plane, Kannala and Brandt's fisheyes the angles.
 //!
-//! With `r2 = x2 + y2` (of angles `theta2`) and the radial factor `d`:
-//! `x' = x d + 2 p1 x y + p2 (r2 + 2 x2) + sx1 r2`, `y' = y d + 2 p2 x y + p1 (r2 + 2 y2) + sy1 r2`.
+//! With `r2 = x2 + y2` (for angles `theta2`) and the radial factor `d`:
+//! `x' = x d + 2 p1 x y + p2 (r2 + 2 x2) + sx1 r2`, `y' = y d + 2 p2 x y + p1 (r2 + 2 y2) + sy1
+//! r2`.
 //!
 //! - Brown, and the fisheyes: `d = 1 + k1 r2 + k2 r4 + k3 r6 + k4 r8`;
 //! - rational: the quotient of `rational`.
@@ -10,13 +11,13 @@
 //! Sources: nerfstudio, `cameras/camera_utils.py`, `_compute_residual_and_jacobian`, also for the
 //! angles of FISHEYE; COLMAP, `sensor/models/opencv.h` (OPENCV, FULL_OPENCV), `radial.h`
 //! (SIMPLE_RADIAL, RADIAL), `fisheye_radial.h` (OPENCV_FISHEYE, SIMPLE_RADIAL_FISHEYE,
-//! RADIAL_FISHEYE), `thin_prism.h` (THIN_PRISM_FISHEYE). In every process.
+//! RADIAL_FISHEYE), `thin_prism.h` (THIN_PRISM_FISHEYE). Used in every process.
 
 use super::plane::{self, LocalDistortion};
 use super::radial::{BentLength, distort_length, radially, series};
 use super::rational;
 
-/// The factor of a radius.
+/// The radial factor.
 #[derive(Debug, Clone, Copy)]
 pub enum RadialFactor<'a> {
     Series(&'a [f64; 4]),
@@ -32,7 +33,7 @@ impl RadialFactor<'_> {
         }
     }
 
-    /// The length that `r` has behind the lens.
+    /// The distorted length of `r`.
     fn curve(self, r: f64) -> BentLength {
         match self {
             Self::Series(k) => distort_length(k, r),
@@ -41,7 +42,7 @@ impl RadialFactor<'_> {
     }
 }
 
-/// The coefficients of a lens; zeros for terms that it does not have.
+/// Coefficients of a lens; terms that it does not have are zero.
 #[derive(Debug, Clone, Copy)]
 pub struct LensCoefficients<'a> {
     pub radial: RadialFactor<'a>,
@@ -50,14 +51,13 @@ pub struct LensCoefficients<'a> {
 }
 
 impl LensCoefficients<'_> {
-    /// Where the light of a point arrives; none from `limit` on, and where the lens folds the
-    /// plane over.
+    /// Distorts a point. `None` from `limit` on, and where the lens folds the plane over.
     pub fn distort(&self, limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
         let local = self.local(limit, point)?;
         (local.growth() > 0.0).then_some(local.at)
     }
 
-    /// Where the light of an image point came from.
+    /// Inverts [`distort`](Self::distort).
     pub fn undistort(&self, limit: f64, point: [f64; 2]) -> Option<[f64; 2]> {
         let start = radially(|t| self.radial.curve(t), limit, point);
         if self.p == [0.0; 2] && self.s == [0.0; 2] {

@@ -1,17 +1,17 @@
-//! The formulas of lenses, on numbers without a unit: the image point
-//! less the principal point, over the focal lengths.
+//! The formulas of lenses, in numbers without a unit: the image point minus the principal point,
+//! divided by the focal lengths.
 //!
-//! Perspective families bend the *plane*, `(x / z, y / z)`; fisheyes the *angles*,
-//! `theta * (cos phi, sin phi)` with `theta` between the ray and the z axis. Each family
-//! has `distort` (the way of the light, with its derivatives) and `undistort` (back).
+//! Perspective families distort the *plane*, `(x / z, y / z)`. Fisheyes distort the *angles*,
+//! `theta * (cos phi, sin phi)`, where `theta` is between the ray and the z axis. Each family has
+//! `distort` (from ray to image, with derivatives) and `undistort` (back).
 //!
-//! In every process. Never in here: cameras, pixels, principal points.
+//! Used in every process. Not here: cameras, pixels, principal points.
 //!
-//! - `bending`: Brown's lens, the rational one, fisheyes; `rational`: the factor of the second;
-//!   `fisheye624`: Project Aria's, of angles; `fov`: perspective;
-//! - `equirectangular`, `orthographic`: neither;
-//! - `angle`: between rays and angles; `plane`: a bent plane, and its inverse;
-//! - `radial`: how a lens bends lengths; `polynomial`: where that turns round.
+//! - `lens_coefficients`: Brown's lens, the rational one, fisheyes; `rational`: the radial factor
+//!   of the second; `fisheye624`: Project Aria's, of angles; `fov`: perspective;
+//! - `equirectangular`, `orthographic`: neither plane nor angles;
+//! - `angle`: converts between rays and angles; `plane`: a distorted plane, and its inverse;
+//! - `radial`: distortion of lengths; `polynomial`: its turning point.
 
 mod angle;
 pub(super) mod equirectangular;

@@ -1,20 +1,19 @@
-//! A bent plane: where a point goes, with the derivatives, and the way back by Newton's
-//! method.
+//! A distorted plane: distorts a point and returns the derivatives; inverts it by Newton's method.
 //!
-//! In every process.
+//! Used in every process.
 
 use super::radial::TOLERANCE;
 
-/// Where a point of the plane goes, and the derivatives there.
+/// A distorted point with its derivatives.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalDistortion {
     pub at: [f64; 2],
-    /// Row by row: `at` by x and by y.
+    /// Row by row: derivatives of `at` by x and by y.
     pub slope: [[f64; 2]; 2],
 }
 
 impl LocalDistortion {
-    /// How much the plane grows here. At or below 0 it is folded over.
+    /// Growth of area at this point. At or below 0 the plane is folded over.
     pub fn growth(&self) -> f64 {
         let [[a, b], [c, d]] = self.slope;
         a * d - b * c
@@ -52,11 +51,11 @@ pub fn distort(
     LocalDistortion { at, slope }
 }
 
-/// The point that `bend` takes to `wanted`, by Newton's method from `start`; `None` when it
-/// does not get there. `bend` is none outside of where the lens can be inverted; where
-/// the plane is folded over counts as outside too.
+/// Finds the point that `bend` distorts to `wanted`, by Newton's method from `start`. `None` if it
+/// does not converge. `bend` returns `None` where the lens cannot be inverted. Points where the
+/// plane is folded over count as outside too.
 ///
-/// A step that leads outside, or away, is halved until it does not.
+/// A step that leads outside, or away from the target, is halved until it does not.
 pub fn undistort(
     bend: impl Fn([f64; 2]) -> Option<LocalDistortion>,
     start: [f64; 2],
@@ -95,7 +94,7 @@ pub fn undistort(
             }
         };
         let Some(closer) = closer else { break };
-        // What is left now is rounding.
+        // The remaining error is rounding.
         let last = good && closer.3 > 0.5 * error;
         (point, here, left, error) = closer;
         if last || error == 0.0 {
@@ -105,11 +104,11 @@ pub fn undistort(
     (error <= TOLERANCE * size).then_some(point)
 }
 
-/// Most points take four; what is close to where the lens turns round takes the most.
+/// Most points take four steps. Points close to the lens's turning point take the most.
 const STEPS: usize = 64;
 const SMALLEST_PART: f64 = 1e-6;
 
-/// The length of a vector, by what every CPU computes alike.
+/// Length of a vector, with the same result on every CPU.
 trait Hypot2 {
     fn hypot2(self, other: f64) -> f64;
 }

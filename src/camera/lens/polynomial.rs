@@ -1,12 +1,12 @@
-//! The first positive root of a polynomial: where a distortion turns round.
+//! The first positive root of a polynomial, for the turning point of a distortion.
 //!
-//! In every process.
+//! Used in every process.
 
-/// The smallest root in `(0, most]` at which the sign changes, of
-/// `c[0] + c[1] x + c[2] x2 + ...`, whose value at 0 is positive; none when there is none.
+/// The smallest root in `(0, most]` where the sign changes, of `c[0] + c[1] x + c[2] x2 + ...`. The
+/// value at 0 must be positive. `None` if there is no root.
 ///
-/// Between two roots of its derivative a polynomial has one root at most: they are found
-/// degree by degree, by bisection, so that none can be stepped over.
+/// Between two roots of its derivative, a polynomial has at most one root. So roots are found
+/// degree by degree with bisection, and none can be missed.
 pub fn first_root(coefficients: &[f64], most: f64) -> Option<f64> {
     let most = most.min(farthest(coefficients));
     roots(coefficients, most).first().copied()

@@ -1,10 +1,10 @@
-//! How a lens bends lengths: `t` becomes `t (1 + k1 t2 + k2 t4 + ...)`, and back.
+//! Radial distortion of lengths: `t` becomes `t (1 + k1 t2 + k2 t4 + ...)`, and back.
 //!
-//! `t` is the radius in the plane, or the angle. In every process.
+//! `t` is the radius in the plane, or the angle. Used in every process.
 
 use super::polynomial::first_root;
 
-/// A length after the lens, and how fast it grows.
+/// A distorted length and its derivative.
 #[derive(Debug, Clone, Copy)]
 pub struct BentLength {
     pub value: f64,
@@ -21,7 +21,7 @@ pub fn series(k: &[f64], s: f64) -> (f64, f64) {
     (1.0 + s * sum, sum + s * slope)
 }
 
-/// `t` behind the series.
+/// The distorted length of `t`.
 pub fn distort_length(k: &[f64], t: f64) -> BentLength {
     let s = t * t;
     let (value, slope) = series(k, s);
@@ -31,8 +31,8 @@ pub fn distort_length(k: &[f64], t: f64) -> BentLength {
     }
 }
 
-/// The first `t` up to `most` at which `t` stops to grow behind the lens; infinite, or `most`,
-/// when there is none.
+/// The turning point: the first `t` up to `most` where the distorted length stops growing.
+/// Infinite, or `most`, if there is none.
 pub fn turning(k: &[f64], most: f64) -> f64 {
     // The derivative by t, in s = t2: 1 + 3 k1 s + 5 k2 s2 + ...
     let factors = k.iter().zip(1..).map(|(c, i)| f64::from(2 * i + 1) * c);
@@ -40,10 +40,10 @@ pub fn turning(k: &[f64], most: f64) -> f64 {
     first_root(&slope, most * most).map_or(most, f64::sqrt)
 }
 
-/// The `t` in `[0, limit)` that `curve` bends to `bent`; none when that is beyond the limit.
+/// The `t` in `[0, limit)` that `curve` distorts to `bent`; `None` if it is beyond the limit.
 ///
-/// `curve` must grow on all of `[0, limit)`. Newton's method between bounds, which halves
-/// them where a step would leave them.
+/// `curve` must grow on all of `[0, limit)`. Uses Newton's method within bounds, and bisects them
+/// if a step would leave them.
 pub fn invert_curve(curve: impl Fn(f64) -> BentLength, bent: f64, limit: f64) -> Option<f64> {
     if bent == 0.0 {
         return Some(0.0);
@@ -55,7 +55,7 @@ pub fn invert_curve(curve: impl Fn(f64) -> BentLength, bent: f64, limit: f64) ->
             return None;
         }
     }
-    // At the limit itself the lens has turned round.
+    // The turning point is at the limit itself.
     if curve(high).value <= bent && high >= limit {
         return None;
     }
@@ -86,7 +86,7 @@ pub fn invert_curve(curve: impl Fn(f64) -> BentLength, bent: f64, limit: f64) ->
     (t < limit && residual <= TOLERANCE * bent.max(1.0)).then_some(t)
 }
 
-/// The point whose length `curve` bends to that of `point`, in the same direction.
+/// The point in the same direction whose length `curve` distorts to that of `point`.
 pub fn radially(
     curve: impl Fn(f64) -> BentLength,
     limit: f64,
@@ -100,11 +100,11 @@ pub fn radially(
     Some([x * scale, y * scale])
 }
 
-/// Enough to halve any interval until nothing lies between.
+/// Enough bisections to leave no f64 inside any interval.
 const STEPS: usize = 128;
-/// What may be left of the residual: 1e-9 pixels at a focal length of 1,000.
+/// Largest residual: 1e-9 pixels at a focal length of 1,000.
 pub const TOLERANCE: f64 = 1e-12;
-/// Farther out than any image: 90 degrees less 1e-9.
+/// Larger than any image: 90 degrees minus 1e-9.
 const FARTHEST: f64 = 1e9;
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! The radial factor of OpenCV's rational lens: one polynomial over another.
+//! The radial factor of OpenCV's rational lens: a quotient of two polynomials.
 //!
-//! `d = (1 + k1 r2 + k2 r4 + k3 r6) / (1 + k4 r2 + k5 r4 + k6 r6)`; the rest is in `bending`.
+//! `d = (1 + k1 r2 + k2 r4 + k3 r6) / (1 + k4 r2 + k5 r4 + k6 r6)`; `lens_coefficients` has the
+//! other terms.
 //!
-//! Source: COLMAP, `sensor/models/opencv.h` (FULL_OPENCV). In every process.
+//! Source: COLMAP, `sensor/models/opencv.h` (FULL_OPENCV). Used in every process.
 
 use super::polynomial::first_root;
 use super::radial::{BentLength, series};
 
-/// The radius at which the lens turns round, or its denominator is zero; infinite when
-/// neither happens.
+/// The radius of the turning point, or where the denominator is zero; infinite if there is neither.
 pub fn limit(k: &[f64; 6]) -> f64 {
     let above = [1.0, k[0], k[1], k[2]];
     let below = [1.0, k[3], k[4], k[5]];
-    // d/dr of r N / D has the sign of N D + 2 s (N' D - N D') in s = r2: the products
-    // n[i] d[j] s^(i+j) come 1 + 2 (i - j) times.
+    // d/dr of r N / D has the sign of N D + 2 s (N' D - N D') in s = r2. In it each product n[i]
+    // d[j] s^(i+j) has the factor 1 + 2 (i - j).
     let mut slope = [0.0; 7];
     for (i, n) in above.iter().enumerate() {
         for (j, d) in below.iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn limit(k: &[f64; 6]) -> f64 {
     first.fold(f64::INFINITY, f64::min).sqrt()
 }
 
-/// The length that `r` has behind the lens.
+/// The distorted length of `r`.
 pub fn curve(k: &[f64; 6], r: f64) -> BentLength {
     let (d, by_r2) = radial(k, r * r);
     BentLength {

@@ -1,21 +1,20 @@
-//! Which numbers a scene may have. Rays are float32, and trainers square their lengths: beyond
-//! these bounds numbers become infinite or zero.
+//! Bounds of a scene's numbers. Rays are float32, and trainers square their lengths: beyond these
+//! bounds numbers become infinite or zero.
 //!
-//! In the consumer. Pure. Cameras have bounds of their own (`Camera::check`).
+//! Runs in the consumer. Pure. Cameras have their own bounds (`Camera::check`).
 
 use crate::data::index::shown;
 
-/// The largest length in a world: its square is a float32.
+/// The largest length in a world: its square fits float32.
 const MOST: f64 = 1e18;
 /// The smallest scale, and the shortest axis.
 const LEAST: f64 = 1e-18;
 
 /// # Errors
-/// A number of a pose's rows, in words, that is not finite or too large, or axes that are too
-/// short.
+/// A number of a pose's rows is not finite or too large, or an axis is too short. As text.
 pub(super) fn check_pose(rows: &[[f64; 4]; 3]) -> Result<(), String> {
     if let Some(value) = (rows.iter().flatten()).find(|value| !value.is_finite()) {
-        return Err(format!("{value} is not a number of a pose"));
+        return Err(format!("{value} in a pose is not a finite number"));
     }
     if let Some(value) = (rows.iter().flatten()).find(|value| value.abs() > MOST) {
         return Err(format!(
@@ -32,7 +31,7 @@ pub(super) fn check_pose(rows: &[[f64; 4]; 3]) -> Result<(), String> {
 }
 
 /// # Errors
-/// A scale, in words, that is not above 0, or out of bounds.
+/// A scale that is not above 0, or out of bounds. As text.
 pub(super) fn check_scale(scale: f64) -> Result<(), String> {
     match (LEAST..=MOST).contains(&scale) {
         true => Ok(()),
@@ -43,7 +42,7 @@ pub(super) fn check_scale(scale: f64) -> Result<(), String> {
 }
 
 /// # Errors
-/// A time, in words, that is no float32.
+/// A time that does not fit float32. As text.
 pub(super) fn check_time(time: f64) -> Result<(), String> {
     match (time as f32).is_finite() {
         true => Ok(()),
@@ -53,7 +52,7 @@ pub(super) fn check_time(time: f64) -> Result<(), String> {
     }
 }
 
-/// A number as it is printed: of 300 digits no more than those that it is known by.
+/// Formats a number with few digits, even if it has 300.
 pub(super) fn shown_number(value: f64) -> String {
     let text = value.to_string();
     match text.len() {
@@ -62,12 +61,12 @@ pub(super) fn shown_number(value: f64) -> String {
     }
 }
 
-/// A text of a scene's file as it is printed: cut.
+/// Quotes a text of a scene's file, shortened if it is long.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", shown(text.as_bytes()))
 }
 
-/// Whether a point's place is one in float32.
+/// Whether a point's coordinates fit float32.
 pub(super) fn is_place(place: [f64; 3]) -> bool {
     place.iter().all(|value| (*value as f32).is_finite())
 }
@@ -104,7 +103,7 @@ mod tests {
         );
         assert_eq!(
             pose(|rows| rows[0][0] = f64::NAN).unwrap_err(),
-            "NaN is not a number of a pose"
+            "NaN in a pose is not a finite number"
         );
         assert_eq!(
             pose(|rows| rows[2][2] = 5e-324).unwrap_err(),

@@ -1,35 +1,35 @@
-//! What a file says of a camera, and the camera that follows for an image of a size.
+//! A camera as a file describes it, and the camera that results for an image of a given size.
 //!
-//! In the consumer. Pure.
+//! Runs in the consumer. Pure.
 
 use crate::camera::{Camera, CameraFault, Lens, same_shape};
 use crate::scene::data::bounds::shown_number;
 
-/// A focal length as a file gives it.
+/// A focal length as a file describes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FocalLength {
     Pixels(f64),
-    /// The angle that the image's whole side is seen at, radians.
+    /// Angle of view of the image's whole side, in radians.
     Angle(f64),
-    /// As many pixels as along the other axis.
+    /// The same number of pixels as along the other axis.
     AsOther,
 }
 
-/// A camera as a file gives it.
+/// A camera as a file describes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CameraDescription {
-    /// Width and height; none = those of the image.
+    /// Width and height; `None`: those of the image.
     pub(super) size: Option<(u32, u32)>,
     /// Along x and along y.
     pub(super) focal: [FocalLength; 2],
-    /// None = the middle.
+    /// Principal point; `None`: the middle.
     pub(super) centre: [Option<f64>; 2],
     pub(super) lens: Lens,
 }
 
 impl CameraDescription {
     /// # Errors
-    /// What cannot be of any image.
+    /// Numbers that are invalid for every image.
     pub(super) fn check(&self) -> Result<(), CameraFault> {
         for (focal, axis) in self.focal.iter().zip(["x", "y"]) {
             if let FocalLength::Angle(angle) = *focal
@@ -48,7 +48,7 @@ impl CameraDescription {
         self.of_size(w, h).check()
     }
 
-    /// The camera for an image of the declared size.
+    /// The camera for an image of the stated size.
     fn of_size(&self, width: u32, height: u32) -> Camera {
         let side = [f64::from(width), f64::from(height)];
         let pixels = |axis: usize| match self.focal[axis] {
@@ -68,11 +68,11 @@ impl CameraDescription {
         }
     }
 
-    /// The camera for an image of this size. `is_original`: whether it is the image that
-    /// the file speaks of, not one of another folder.
+    /// The camera for an image of this size. `is_original`: the image is the one that the file
+    /// describes, not one from a folder of smaller images.
     ///
     /// # Errors
-    /// An image of another shape than the file says, in words.
+    /// An image of another shape than the file states. As text.
     pub(super) fn camera(
         &self,
         (width, height): (u32, u32),
@@ -98,8 +98,8 @@ impl CameraDescription {
         if !same_shape((w, h), (width, height)) {
             let turned = match is_turned && same_shape((w, h), (height, width)) {
                 true => {
-                    "; its EXIF block turns it by 90 degrees, which scenes do not follow: write \
-                     the images upright, or with w and h exchanged"
+                    "; its EXIF orientation turns it by 90 degrees, which scenes ignore: write the \
+                     images upright, or exchange w and h"
                 }
                 false => "",
             };

@@ -1,7 +1,7 @@
-//! Which files describe the scene in a folder, and which of several descriptions is read.
+//! Finds the files that describe the scene in a folder, and chooses one of several descriptions.
 //!
-//! In the consumer. Each description is a [`DescriptionFile`]. Where a folder has several, the first one
-//! is read, unless another one has more images that are there.
+//! Runs in the consumer. Each description is a [`DescriptionFile`]. If a folder has several, the
+//! first one is used, unless another one has more existing images.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene_description::SceneDescription;
 use crate::scene::data::{colmap, foreign_names, images, llff, transforms, unsupported_layouts};
 
-/// Where a scene's description lies.
+/// Location of a scene's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DescriptionFile {
     /// A transforms file.
     Transforms(PathBuf),
-    /// A folder of `transforms_train.json` and its like.
+    /// A folder of `transforms_train.json` and similar files.
     Blender(PathBuf),
     /// The folder `dslr`.
     Scannet(PathBuf),
@@ -37,7 +37,7 @@ impl DescriptionFile {
         }
     }
 
-    /// For people.
+    /// Name for the user.
     fn title(&self) -> &'static str {
         match self {
             Self::Transforms(_) => "transforms.json",
@@ -66,13 +66,13 @@ impl DescriptionFile {
     }
 }
 
-/// What the files of the scene at `path` say of it.
+/// Reads the description of the scene at `path`.
 ///
 /// # Errors
-/// No scene, and files that cannot be read.
+/// A path without a scene; files that cannot be read.
 pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     if let Some(format) = options.format {
-        return way_of(path, format).read(options);
+        return description_of_format(path, format).read(options);
     }
     let ways = find_descriptions(path);
     let Some((first, others)) = ways.split_first() else {
@@ -82,27 +82,31 @@ pub(super) fn read(path: &Path, options: &SceneOptions) -> Result<SceneDescripti
         return first.read(options);
     }
     let mut best = first.read(options).map(|found| (first, found));
-    for way in others {
-        // What is wrong with a description that nobody needs hides none that is good.
-        let Ok(found) = way.read(options) else {
+    for description in others {
+        // An error in a description that is not needed must not hide a good one.
+        let Ok(found) = description.read(options) else {
             continue;
         };
         let reason = match &best {
-            Err(e) if e.is_dataset() => Some(format!("{} is not read: {e}", first.title())),
+            Err(e) if e.is_dataset() => Some(format!("{} is not used: {e}", first.title())),
             Err(_) => None,
-            Ok((before, known)) => better((before, known), (way, &found)),
+            Ok((before, known)) => reason_to_prefer((before, known), (description, &found)),
         };
         if let Some(reason) = reason {
-            best = Ok((way, found));
-            note(&mut best, format!("{} is read. {reason}", way.title()));
+            best = Ok((description, found));
+            note(
+                &mut best,
+                format!("{} is used. {reason}", description.title()),
+            );
         }
     }
     if let Ok((DescriptionFile::Transforms(_), _)) = &best
         && others
             .iter()
-            .any(|way| matches!(way, DescriptionFile::Colmap(_)))
+            .any(|description| matches!(description, DescriptionFile::Colmap(_)))
     {
-        let text = "transforms.json is read. There is a COLMAP model too (format: colmap reads it)";
+        let text = "transforms.json is used. There is also a COLMAP model (to read it, use format: \
+                    colmap)";
         note(&mut best, text.into());
     }
     best.map(|(_, found)| found)
@@ -114,9 +118,9 @@ fn note(best: &mut Result<(&DescriptionFile, SceneDescription)>, text: String) {
     }
 }
 
-/// Why `other` is read in place of `known`, if it is.
-fn better(
-    (way, known): (&DescriptionFile, &SceneDescription),
+/// The reason to use `other` instead of `known`, if there is one.
+fn reason_to_prefer(
+    (description, known): (&DescriptionFile, &SceneDescription),
     (other, found): (&DescriptionFile, &SceneDescription),
 ) -> Option<String> {
     let there = |found: &SceneDescription| {
@@ -125,7 +129,7 @@ fn better(
             .filter(|f| images::is_anywhere(&found.root, f))
             .count()
     };
-    if let (DescriptionFile::Transforms(_), DescriptionFile::Blender(_)) = (way, other) {
+    if let (DescriptionFile::Transforms(_), DescriptionFile::Blender(_)) = (description, other) {
         let stem = |path: PathBuf| path.with_extension("");
         let named: HashSet<PathBuf> = found.frames.iter().map(|f| stem(f.original())).collect();
         if known
@@ -133,27 +137,27 @@ fn better(
             .iter()
             .all(|f| named.contains(&stem(f.original())))
         {
-            return Some(format!("{} names the same images", way.title()));
+            return Some(format!("{} names the same images", description.title()));
         }
     }
     let (had, has) = (there(known), there(found));
     let is_better = match other {
-        // Made from a model, for the images of one folder.
+        // Derived from a model, for the images of one folder.
         DescriptionFile::Llff(_) => had == 0 && has > 0,
         _ => has > had,
     };
     is_better.then(|| {
         format!(
-            "{} has {had} images that are there, and not {has} (format {} reads it all the same)",
-            way.title(),
-            way.format()
+            "{} has {had} existing images instead of {has} (to read it, use format {})",
+            description.title(),
+            description.format()
         )
     })
 }
 
 fn no_scene(path: &Path) -> Error {
     let what = unsupported_layouts::conversion_hint(path).unwrap_or_else(|| {
-        "no scene here: give a folder with transforms.json, transforms_train.json, \
+        "no scene here: use a folder with transforms.json, transforms_train.json, \
          dslr/nerfstudio/transforms.json, poses_bounds.npy, or a COLMAP model (cameras.bin or \
          cameras.txt in sparse/0, sparse, colmap/sparse/0 or colmap_text)"
             .into()
@@ -161,8 +165,7 @@ fn no_scene(path: &Path) -> Error {
     Error::dataset(path, what)
 }
 
-/// All descriptions of the scene at `path`, the one that is read by default first. Reads no
-/// file.
+/// All descriptions of the scene at `path`, with the default one first. Reads no file.
 pub(super) fn find_descriptions(path: &Path) -> Vec<DescriptionFile> {
     if path.is_dir() {
         let mut all = Vec::new();
@@ -183,10 +186,10 @@ pub(super) fn find_descriptions(path: &Path) -> Vec<DescriptionFile> {
         }
         return all;
     }
-    way_of_file(path).into_iter().collect()
+    transforms_description(path).into_iter().collect()
 }
 
-fn way_of_file(path: &Path) -> Option<DescriptionFile> {
+fn transforms_description(path: &Path) -> Option<DescriptionFile> {
     if !path.is_file() {
         return None;
     }
@@ -230,8 +233,8 @@ fn scannet_folder(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The way of a format that somebody named.
-fn way_of(path: &Path, format: SceneFormat) -> DescriptionFile {
+/// The description of a format that the user named.
+fn description_of_format(path: &Path, format: SceneFormat) -> DescriptionFile {
     let is_file = path.is_file();
     let folder = || match is_file {
         true => folder_of(path),

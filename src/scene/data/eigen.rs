@@ -1,17 +1,17 @@
-//! Eigenvectors of a symmetric 3 x 3 matrix, with the signs that LAPACK gives them.
+//! Eigenvectors of a symmetric 3 x 3 matrix, with LAPACK's signs.
 //!
-//! Pure. nerfstudio's `pca` orientation depends on those signs, so the steps are those
-//! of LAPACK's `dsytd2`, `dorgtr` and `dsteqr`: one Householder reflection, then
-//! implicit QL or QR. LAPACK 3.10 gave rotations other signs; these are the older ones,
-//! which the MKL of torch's x86 wheels has.
+//! Pure. nerfstudio's `pca` orientation depends on the signs. So this follows LAPACK's `dsytd2`,
+//! `dorgtr` and `dsteqr` step by step: one Householder reflection, then implicit QL or QR. LAPACK
+//! 3.10 changed the signs of rotations. These are the older ones, as in the MKL of torch's x86
+//! wheels.
 
 type Columns = [[f64; 3]; 3];
 
-/// Eigenvalues in ascending order, and their vectors as columns of a matrix of rows.
+/// Eigenvalues in ascending order, and their vectors as columns of a row-major matrix.
 pub(super) fn symmetric(matrix: &[[f64; 3]; 3]) -> ([f64; 3], Columns) {
     let (mut d, mut e, mut z) = tridiagonal(matrix);
     diagonalise(&mut d, &mut e, &mut z);
-    // Selection, as it moves the fewest columns.
+    // Selection sort, which moves the fewest columns.
     for i in 0..2 {
         let mut least = i;
         for j in i + 1..3 {
@@ -29,8 +29,7 @@ pub(super) fn symmetric(matrix: &[[f64; 3]; 3]) -> ([f64; 3], Columns) {
     (d, z)
 }
 
-/// Diagonal, what is beside it, and the rotation that made them: `dsytd2` of the lower
-/// half.
+/// Diagonal, subdiagonal, and the rotation that made them: `dsytd2` of the lower half.
 fn tridiagonal(a: &[[f64; 3]; 3]) -> ([f64; 3], [f64; 2], Columns) {
     let (alpha, x) = (a[1][0], a[2][0]);
     let mut q = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
@@ -54,7 +53,7 @@ fn tridiagonal(a: &[[f64; 3]; 3]) -> ([f64; 3], [f64; 2], Columns) {
     ([a[0][0], at(0, 0), at(1, 1)], [beta, at(1, 0)], q)
 }
 
-/// Turns columns j and j + 1: `dlasr` of one rotation.
+/// Rotates columns j and j + 1: `dlasr` of one rotation.
 fn turn(z: &mut Columns, j: usize, c: f64, s: f64) {
     for row in z {
         let next = row[j + 1];
@@ -63,7 +62,7 @@ fn turn(z: &mut Columns, j: usize, c: f64, s: f64) {
     }
 }
 
-/// `dsteqr`: d becomes the eigenvalues, in no order.
+/// `dsteqr`: d becomes the eigenvalues, unsorted.
 fn diagonalise(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns) {
     const EPS: f64 = f64::EPSILON / 2.0;
     const EPS2: f64 = EPS * EPS;
@@ -74,7 +73,7 @@ fn diagonalise(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns) {
         if first > 0 {
             e[first - 1] = 0.0;
         }
-        // The block from here to where nothing stands beside the diagonal.
+        // The block from here to the first zero of the subdiagonal.
         let mut m = 2;
         for at in first..2 {
             let size = e[at].abs();
@@ -219,7 +218,7 @@ fn qr(d: &mut [f64; 3], e: &mut [f64; 2], z: &mut Columns, l: usize, m: usize) {
     e[l - 1] = g;
 }
 
-/// `dlartg`, as LAPACK had it up to 3.9: cosine, sine and length.
+/// `dlartg` as in LAPACK up to 3.9: cosine, sine and length.
 fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     if g == 0.0 {
         return (1.0, 0.0, f);
@@ -234,7 +233,7 @@ fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     }
 }
 
-/// `dlaev2`: the eigenvalues of [[a, b], [b, c]], the larger in size first, and its
+/// `dlaev2`: the eigenvalues of [[a, b], [b, c]], the one of larger magnitude first, and its
 /// vector.
 fn two_by_two(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
     let (sum, df) = (a + c, a - c);

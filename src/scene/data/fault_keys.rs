@@ -1,14 +1,14 @@
-//! Which key of `transforms.json` a fault is about, as the file has it: in a frame, or at the top
-//! for all frames.
+//! Finds the key of `transforms.json` that a fault is about: in a frame, or at the top level for
+//! all frames.
 //!
-//! In the consumer. Pure.
+//! Runs in the consumer. Pure.
 
 use crate::camera::CameraFault;
 use crate::scene::data::bounds::shown_number;
 use crate::scene::data::transforms_keys::LensKeys;
 
-/// The fault of the frame `at` in words. They begin with the key; one that stands at the top alone
-/// has no frame in front.
+/// Describes a fault of the frame `at`. `what` starts with the key. If the key occurs only at the
+/// top level, the text does not name the frame.
 pub(super) fn place(what: &str, at: &str, frame: &LensKeys, top: &LensKeys) -> String {
     let end = what.find([' ', ':', ',']).unwrap_or(what.len());
     let key = &what[..end];
@@ -18,7 +18,7 @@ pub(super) fn place(what: &str, at: &str, frame: &LensKeys, top: &LensKeys) -> S
     }
 }
 
-/// What is wrong with a camera, in words that begin with the key.
+/// Describes what is wrong with a camera. The text starts with the key.
 pub(super) fn of_camera(fault: &CameraFault, frame: &LensKeys, top: &LensKeys) -> String {
     let CameraFault { field, reason } = fault;
     let both = [frame, top];
@@ -66,7 +66,7 @@ pub(super) fn of_camera(fault: &CameraFault, frame: &LensKeys, top: &LensKeys) -
     }
 }
 
-/// Lenses of FISHEYE624 count their coefficients from 0, and the keys from 1.
+/// FISHEYE624 lenses number their coefficients from 0, and the keys from 1.
 fn coefficient_key(field: &str, frame: &LensKeys, top: &LensKeys) -> String {
     let model = frame.camera_model.as_ref().or(top.camera_model.as_ref());
     let number = field.get(1..).and_then(|digits| digits.parse::<u8>().ok());

@@ -1,8 +1,8 @@
-//! Names of files that another system wrote: with backslashes, with the folders of another
-//! machine, in another case or Unicode form.
+//! Resolves file names from another system: with backslashes, with the folders of another machine,
+//! in another case or Unicode form.
 //!
-//! In the consumer. Reads folders, and only where a name leads to no file. Each name that is
-//! read in another way is counted in a note of the scene.
+//! Runs in the consumer. Reads folders only if a name leads to no file. Counts the names that it
+//! resolves in a note of the scene.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,25 +16,25 @@ use crate::scene::data::images::EXTENSIONS;
 use crate::scene::data::point_cloud::PointsFile;
 use crate::scene::data::scene_description::{FrameDescription, SceneDescription};
 
-/// Folders that say what is in them. A mask or a depth keeps its own.
+/// Names of folders that state their content. A mask or a depth must stay in its kind of folder.
 const KINDS: [&str; 4] = ["mask", "masks", "depth", "depths"];
 
-/// What a name is of.
+/// What a name refers to.
 #[derive(Clone, Copy)]
 enum NameKind<'a> {
     Image,
-    /// A mask or a depth. It is none of these images.
+    /// A mask or a depth. It must not be one of these images.
     MaskOrDepth(&'a HashSet<PathBuf>),
     Points,
 }
 
-/// A name with slashes, whichever system wrote it, for a comparison with others.
+/// Normalises a name's separators to slashes, for comparisons.
 pub(super) fn key(name: &str) -> String {
     let name = name.replace('\\', "/");
     name.trim_start_matches("./").nfc().collect()
 }
 
-/// The numbers of the frames of each name, by its [`key`].
+/// Numbers of the frames with each name, by its [`key`].
 pub(super) fn by_name(frames: &[FrameDescription]) -> HashMap<String, Vec<usize>> {
     let mut numbers: HashMap<String, Vec<usize>> = HashMap::with_capacity(frames.len());
     for (number, frame) in frames.iter().enumerate() {
@@ -43,11 +43,11 @@ pub(super) fn by_name(frames: &[FrameDescription]) -> HashMap<String, Vec<usize>
     numbers
 }
 
-/// Gives frames, masks, depths and the point cloud the files that their names mean.
-/// `split`: a path below [`SceneDescription::base`] as a folder of images and the rest.
+/// Replaces paths of images, masks, depths and the point cloud by the files that their names mean.
+/// `split` divides a path below [`SceneDescription::base`] into a folder of images and the rest.
 ///
 /// # Errors
-/// A name that two files match; two names that one file matches.
+/// A name that matches two files; two names that match one file.
 pub(super) fn resolve_names(
     found: &mut SceneDescription,
     split: &dyn Fn(&Path, &Path) -> (PathBuf, PathBuf),
@@ -61,7 +61,7 @@ pub(super) fn resolve_names(
             let file = names
                 .find(&found.base, &frame.name, NameKind::Image)
                 .map_err(at)?;
-            if let Some(path) = file.or_else(|| names.slashed(&frame.name)) {
+            if let Some(path) = file.or_else(|| names.with_slashes(&frame.name)) {
                 (frame.folder, frame.path) = split(&found.base, &path);
                 moved.insert(frame.name.clone());
             }
@@ -71,7 +71,7 @@ pub(super) fn resolve_names(
     for frame in &mut found.frames {
         for path in [&mut frame.mask, &mut frame.depth].into_iter().flatten() {
             names
-                .settle_path(&found.root, path, NameKind::MaskOrDepth(&images))
+                .resolve_path(&found.root, path, NameKind::MaskOrDepth(&images))
                 .map_err(|what| Error::dataset(&found.file, format!("{}: {what}", frame.at)))?;
         }
     }
@@ -95,14 +95,14 @@ pub(super) fn resolve_names(
     }
     if let Some(PointsFile::Ply(path)) = &mut found.points {
         names
-            .settle_path(&found.root, path, NameKind::Points)
+            .resolve_path(&found.root, path, NameKind::Points)
             .map_err(|what| Error::dataset(&found.file, what))?;
     }
     found.notes.extend(names.notes());
     Ok(())
 }
 
-/// The image of a frame; all that it may be where its name has no extension.
+/// The image of a frame; all possible ones if its name has no extension.
 fn image_files(frame: &FrameDescription) -> Vec<PathBuf> {
     let path = frame.original();
     match path.extension() {
@@ -111,7 +111,7 @@ fn image_files(frame: &FrameDescription) -> Vec<PathBuf> {
     }
 }
 
-/// Whether the image lies where its name says, or has one more extension.
+/// Whether the image is at the path of its name, or has one more extension.
 fn is_image_there(frame: &FrameDescription) -> bool {
     let path = frame.original();
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
@@ -124,7 +124,8 @@ fn is_image_there(frame: &FrameDescription) -> bool {
         })
 }
 
-/// A way in which names differ from files: how many do, the first of them and its file.
+/// One kind of difference between names and files: the number of names, and the first one with its
+/// file.
 #[derive(Debug, Default)]
 struct Difference {
     count: u64,
@@ -140,7 +141,7 @@ impl Difference {
     }
 }
 
-/// Finds files by names that are not quite theirs.
+/// Finds files whose names differ slightly.
 #[derive(Debug, Default)]
 struct Names {
     /// The entries of a folder, by their names in one case and one Unicode form.
@@ -151,7 +152,7 @@ struct Names {
 }
 
 impl Names {
-    /// The path below `base` that a name means, where it is there.
+    /// The existing path below `base` that a name means.
     fn find(
         &mut self,
         base: &Path,
@@ -167,8 +168,8 @@ impl Names {
         for start in 0..parts.len() {
             let (dropped, tail) = parts.split_at(start);
             let is_in_base = dropped.last().is_some_and(|last| folder == **last);
-            // Only an absolute path has folders of another machine. Without those of a
-            // relative one its name would be a guess, unless the last of them is this one.
+            // Only an absolute path has folders of another machine. For a relative one, dropping
+            // folders would be a guess, unless the last dropped one is this folder.
             if start > 0 && !is_absolute && !is_in_base {
                 continue;
             }
@@ -192,16 +193,15 @@ impl Names {
         if !matches!(of, NameKind::Image) || !is_absolute {
             return Ok(None);
         }
-        let found = self.find_in_folders(base, &parts)?;
+        let found = self.find_in_image_folders(base, &parts)?;
         if let Some((path, is_respelled)) = &found {
             self.count(name, path, true, *is_respelled);
         }
         Ok(found.map(|(path, _)| path))
     }
 
-    /// The one image that the longest last part of a name leads to, from one of the folders
-    /// that images lie in.
-    fn find_in_folders(
+    /// The only image that matches the longest last part of a name, in one of the image folders.
+    fn find_in_image_folders(
         &mut self,
         base: &Path,
         parts: &[&str],
@@ -244,8 +244,8 @@ impl Names {
         }
     }
 
-    /// A relative name of Windows as a path, though nothing is there.
-    fn slashed(&mut self, name: &str) -> Option<PathBuf> {
+    /// Converts a relative Windows name to a path, whether or not the path exists.
+    fn with_slashes(&mut self, name: &str) -> Option<PathBuf> {
         let (parts, is_absolute) = parts(name);
         if is_absolute || !name.contains('\\') {
             return None;
@@ -255,8 +255,8 @@ impl Names {
         Some(path)
     }
 
-    /// Replaces a path by that of the file which it means.
-    fn settle_path(
+    /// Replaces a path by that of the file that it means.
+    fn resolve_path(
         &mut self,
         root: &Path,
         path: &mut PathBuf,
@@ -270,14 +270,14 @@ impl Names {
             return Ok(());
         };
         let file = self.find(root, &name, of)?;
-        if let Some(file) = file.or_else(|| self.slashed(&name)) {
+        if let Some(file) = file.or_else(|| self.with_slashes(&name)) {
             *path = root.join(file);
         }
         Ok(())
     }
 
-    /// The file below `base` with these names of folders and file, and whether one of them is
-    /// spelled in another way.
+    /// The file below `base` with these names of folders and file, and whether one of them has
+    /// another spelling.
     fn walk(
         &mut self,
         base: &Path,
@@ -292,10 +292,10 @@ impl Names {
                 path.push(part);
                 continue;
             }
-            let mut found = self.like(&folder, part)?;
+            let mut found = self.find_entry(&folder, part)?;
             if found.is_none() && number + 1 == parts.len() {
                 for extension in extensions {
-                    found = self.like(&folder, &format!("{part}.{extension}"))?;
+                    found = self.find_entry(&folder, &format!("{part}.{extension}"))?;
                     if found.is_some() {
                         break;
                     }
@@ -310,15 +310,15 @@ impl Names {
         Ok(Some((path, is_respelled)))
     }
 
-    /// The entry of a folder with this name, in whichever case and Unicode form.
-    fn like(&mut self, folder: &Path, name: &str) -> Result<Option<OsString>, String> {
+    /// The entry of a folder with this name, in any case and Unicode form.
+    fn find_entry(&mut self, folder: &Path, name: &str) -> Result<Option<OsString>, String> {
         if !self.listings.contains_key(folder) {
             let mut listing: HashMap<String, Vec<OsString>> = HashMap::new();
-            // A folder that is not there has no entries.
+            // A folder that does not exist has no entries.
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let file = entry.file_name();
                 if let Some(text) = file.to_str() {
-                    listing.entry(fold(text)).or_default().push(file);
+                    listing.entry(fold_case(text)).or_default().push(file);
                 }
             }
             self.listings.insert(folder.to_owned(), listing);
@@ -326,13 +326,13 @@ impl Names {
         let alike = self
             .listings
             .get(folder)
-            .and_then(|all| all.get(&fold(name)));
+            .and_then(|all| all.get(&fold_case(name)));
         match alike.map(Vec::as_slice).unwrap_or_default() {
             [] => Ok(None),
             [one] => Ok(Some(one.clone())),
             [first, second, ..] => Err(format!(
-                "{name:?} is not in {}, and both {first:?} and {second:?} are spelled like it: \
-                 correct the name",
+                "{name:?} is not in {}, but both {first:?} and {second:?} match it: correct the \
+                 name",
                 folder.display()
             )),
         }
@@ -353,17 +353,17 @@ impl Names {
         note(&self.backslashes, "names with Windows' backslashes");
         note(
             &self.elsewhere,
-            "names with folders of another machine, found by their last parts",
+            "names with folders of another machine, matched by their last parts",
         );
         note(
             &self.spelled,
-            "names in another case or Unicode form than their files",
+            "names that differ from their files in case or Unicode form",
         );
         notes
     }
 }
 
-/// The name of a folder, also where its path is `.`.
+/// The name of a folder, even if its path is `.`.
 fn folder_name(folder: &Path) -> OsString {
     let name = |path: &Path| path.file_name().map(OsString::from);
     let real = || name(&folder.canonicalize().ok()?);
@@ -374,14 +374,14 @@ fn is_kind(part: &str) -> bool {
     KINDS.contains(&part.to_lowercase().as_str())
 }
 
-/// Whether a folder of this path says what is in it.
+/// Whether a folder of this path states its content.
 fn tail_has_kind(tail: &[&str]) -> bool {
     let folders = tail.split_last().map_or(&[][..], |(_, folders)| folders);
     folders.iter().any(|part| is_kind(part))
 }
 
-/// The folders and the file of a name, without drive and dots, and whether it is absolute on
-/// some system.
+/// The folders and the file of a name, without drive and dots, and whether it is absolute on any
+/// system.
 fn parts(name: &str) -> (Vec<&str>, bool) {
     let mut parts: Vec<&str> = name.split(['/', '\\']).collect();
     let is_drive = |part: &str| part.ends_with(':') && part.len() > 1;
@@ -392,7 +392,7 @@ fn parts(name: &str) -> (Vec<&str>, bool) {
 }
 
 /// A name in one case and one Unicode form.
-fn fold(name: &str) -> String {
+fn fold_case(name: &str) -> String {
     name.nfc()
         .collect::<String>()
         .to_lowercase()

@@ -1,5 +1,5 @@
-//! The folders that images of a scene may lie in.
+//! Names of folders that may contain a scene's images.
 
-/// Where the images of a scene may lie, from its folder on.
+/// Folders that may contain the images, relative to the scene's folder.
 pub(super) const IMAGE_FOLDERS: [&str; 7] =
     ["images", "input", "rgb", "image", "imgs", "color", "frames"];

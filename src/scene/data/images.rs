@@ -1,7 +1,7 @@
-//! The files of a scene: images, of which folder, their sizes, their masks and depths.
+//! Finds the files of a scene: images and their sizes, masks and depths, and the folder to use.
 //!
-//! In the consumer. Reads headers of images, by threads that have ended when the call
-//! returns; of masks and depths only whether they are there.
+//! Runs in the consumer. Reads headers of images, in threads that end before the call returns. Of
+//! masks and depths, only checks that the files exist.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -16,49 +16,50 @@ use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene_description::{FrameDescription, SceneDescription};
 use crate::sys::threads::each;
 
-/// Over so many pixels a side nerfstudio looks for a folder of smaller images.
+/// Above this side length in pixels, nerfstudio looks for a folder of smaller images.
 const MAX_AUTO_RESOLUTION: f64 = 1600.0;
 
-/// What a name without extension may have for one, in this order.
+/// Extensions to try for a name without one, in this order.
 pub(super) const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "exr", "webp", "JPG"];
 
-/// What smaller images may have for an extension where the originals have another.
+/// Extensions of smaller images whose originals have another one.
 const OTHER_EXTENSIONS: [&str; 4] = ["png", "jpg", "JPG", "jpeg"];
 
-/// How the name of instant-ngp's masks begins. What is not zero in them is left out
-/// (`nerf_loader.cu`), as opposed to all other masks.
+/// Prefix of instant-ngp's masks. Their nonzero pixels are masked out (`nerf_loader.cu`), unlike in
+/// all other masks.
 const DYNAMIC_MASK: &str = "dynamic_mask_";
 
-/// What depths that are found by name may have for an extension.
+/// Extensions of depths that are found by name.
 const DEPTHS: [&str; 5] = ["png", "npy", "tiff", "tif", "exr"];
 
-/// Where 3D Gaussian splatting keeps the scales of inverse depths, from the scene's folder on.
+/// Folders where 3D Gaussian splatting keeps the scales of inverse depths, relative to the scene's
+/// folder.
 const INVERSE: [&str; 3] = ["sparse/0", "sparse", ""];
 
 /// The files of one frame.
 #[derive(Debug)]
 pub(super) struct FrameFiles {
     pub(super) image: PathBuf,
-    /// Width and height as stored: scenes are not turned by EXIF.
+    /// Width and height as stored: EXIF orientation is ignored.
     pub(super) size: (u32, u32),
-    /// Whether EXIF would turn it by 90 degrees.
+    /// Whether EXIF orientation rotates the image by 90 degrees.
     pub(super) is_turned: bool,
     pub(super) mask: Option<PathBuf>,
     pub(super) mask_is_full_size: bool,
-    /// Whether pixels that are not zero are left out, as in `dynamic_mask_*`.
+    /// Whether nonzero pixels are masked out, as in `dynamic_mask_*`.
     pub(super) mask_is_inverted: bool,
     pub(super) depth: Option<PathBuf>,
-    /// The depth that has the image's name, where the scene's file names none.
+    /// The depth with the image's name, if the scene's file names none.
     pub(super) found_depth: Option<PathBuf>,
     pub(super) depth_is_full_size: bool,
-    /// Whether the scene's file names a depth that is not there.
+    /// Whether the scene's file names a depth that does not exist.
     pub(super) misses_depth: bool,
-    /// Whether the mask was found by its name alone.
+    /// Whether the mask was found by name only.
     pub(super) mask_was_found: bool,
 }
 
-/// For each frame its files, or why there are none, and the folder that they are of:
-/// 1 or n of `images_n`.
+/// Returns the files of each frame, or why it has none. Also returns the folder: 1 for the
+/// originals, or n for `images_n`.
 pub(super) fn find(
     found: &SceneDescription,
     options: &SceneOptions,
@@ -87,7 +88,7 @@ pub(super) fn find(
     Ok((files, factor))
 }
 
-/// The file by which a folder of depths has inverse ones.
+/// The file that marks depths beside the images as inverse depths.
 pub(super) fn inverse_depths(root: &Path) -> Option<PathBuf> {
     let mut files = INVERSE
         .iter()
@@ -95,7 +96,7 @@ pub(super) fn inverse_depths(root: &Path) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// Which folder of images: as asked for, or as nerfstudio's parsers choose.
+/// Chooses the image folder: from the option, or as nerfstudio's parsers do.
 fn choose_factor(
     found: &SceneDescription,
     options: &SceneOptions,
@@ -117,13 +118,13 @@ fn choose_factor(
                 let wanted = found
                     .frames
                     .first()
-                    .map(|frame| sibling(&frame.folder, &found.root, "images", factor).0);
+                    .map(|frame| folders_beside(&frame.folder, &found.root, "images", factor).0);
                 let wanted = wanted.unwrap_or_else(|| found.root.clone());
                 Err(Error::dataset(
                     wanted,
                     format!(
-                        "downscale_folder is {factor}, and none of the scene's images is there: \
-                         make them, or remove the option"
+                        "downscale_folder is {factor}, but none of the scene's images exists in \
+                         that size: create them, or remove the option"
                     ),
                 ))
             }
@@ -142,11 +143,11 @@ fn choose_factor(
             };
             let mut sized = (found.frames.iter()).filter_map(|frame| Some((frame, size(frame)?)));
             let Some((frame, (w, h))) = sized.next() else {
-                // No original is there: the largest of the smaller ones.
+                // No original exists: the largest of the smaller images.
                 let there = |factor: &u32| found.frames.iter().any(|f| has_folder(f, *factor));
                 return Ok(smaller_folders(found).into_iter().find(there).unwrap_or(1));
             };
-            // LLFF's scenes are read at the size that is asked for.
+            // LLFF scenes are read at the requested size.
             if found.format == SceneFormat::Llff {
                 return Ok(1);
             }
@@ -160,7 +161,7 @@ fn choose_factor(
     }
 }
 
-/// The numbers n of folders `images_n` beside the originals, the smallest first.
+/// The numbers n of folders `images_n` beside the originals, in ascending order.
 fn smaller_folders(found: &SceneDescription) -> Vec<u32> {
     let folders: BTreeSet<&Path> = found.frames.iter().map(|f| f.folder.as_path()).collect();
     let numbers = folders.into_iter().flat_map(|folder| {
@@ -180,7 +181,7 @@ fn smaller_folders(found: &SceneDescription) -> Vec<u32> {
     numbers.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
-/// Whether the image of a frame is there, in its size or a smaller one.
+/// Whether the image of a frame exists, in its original or a smaller size.
 pub(super) fn is_anywhere(root: &Path, frame: &FrameDescription) -> bool {
     [1, 2, 4, 8].into_iter().any(|factor| {
         let mut files = candidates(root, frame, factor).into_iter();
@@ -188,8 +189,8 @@ pub(super) fn is_anywhere(root: &Path, frame: &FrameDescription) -> bool {
     })
 }
 
-/// Beside a folder of images the one called `kind`, small and full size.
-fn sibling(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, PathBuf) {
+/// Folders named `kind` beside a folder of images: for this size, and for the original size.
+fn folders_beside(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, PathBuf) {
     let beside = match images == root {
         true => root,
         false => images.parent().unwrap_or(root),
@@ -198,7 +199,7 @@ fn sibling(images: &Path, root: &Path, kind: &str, factor: u32) -> (PathBuf, Pat
     (small, beside.join(kind))
 }
 
-/// Where the image of a frame may lie, best first.
+/// Possible paths of a frame's image, best first.
 fn candidates(root: &Path, frame: &FrameDescription, factor: u32) -> Vec<PathBuf> {
     if factor == 1 {
         let path = frame.original();
@@ -223,7 +224,7 @@ fn candidates(root: &Path, frame: &FrameDescription, factor: u32) -> Vec<PathBuf
     all
 }
 
-/// `name.jpg` as `name.jpg.png`.
+/// Appends an extension: `name.jpg` becomes `name.jpg.png`.
 fn with_more(path: &Path, extension: &str) -> PathBuf {
     let mut path = OsString::from(path);
     path.push(".");
@@ -231,10 +232,10 @@ fn with_more(path: &Path, extension: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// A folder of masks or depths that is there, and whether they are of original images.
+/// An existing folder of masks or depths, and whether they belong to the original images.
 type Folder = (PathBuf, bool);
 
-/// For each folder of images those of masks, or of depths, that belong to it.
+/// For each folder of images, its folders of masks or of depths.
 fn folders(found: &SceneDescription, kinds: &[&str], factor: u32) -> HashMap<PathBuf, Vec<Folder>> {
     let mut all = HashMap::new();
     for frame in &found.frames {
@@ -243,7 +244,7 @@ fn folders(found: &SceneDescription, kinds: &[&str], factor: u32) -> HashMap<Pat
         }
         let mut there: Vec<Folder> = Vec::new();
         for kind in kinds {
-            let (small, full) = sibling(&frame.folder, &found.root, kind, factor);
+            let (small, full) = folders_beside(&frame.folder, &found.root, kind, factor);
             if factor > 1 && small.is_dir() {
                 there.push((small, false));
             }
@@ -256,7 +257,7 @@ fn folders(found: &SceneDescription, kinds: &[&str], factor: u32) -> HashMap<Pat
     all
 }
 
-/// What looking for files takes.
+/// Inputs of the search for files.
 struct Finder<'a> {
     root: &'a Path,
     masks: HashMap<PathBuf, Vec<Folder>>,
@@ -301,7 +302,7 @@ impl Finder<'_> {
             };
             match &frame.mask {
                 Some(mask) => {
-                    // Without its mask the image would teach what it must not.
+                    // Without its mask, training would use pixels that must be excluded.
                     let (path, full) = self.named(mask, "masks").ok_or_else(|| UnreadImage {
                         misses_mask: true,
                         ..unread(mask, "its mask is missing: no such file".into())
@@ -336,7 +337,7 @@ impl Finder<'_> {
         Err(nowhere)
     }
 
-    /// A mask or depth that the scene's file names, in the folder of its size.
+    /// A mask or depth that the scene's file names, in the folder of the right size.
     fn named(&self, path: &Path, kind: &str) -> Option<Folder> {
         if self.factor > 1 {
             let name = path.file_name().unwrap_or_default();
@@ -356,7 +357,7 @@ impl Finder<'_> {
         by_name(self.masks.get(&frame.folder), &frame.path, &["png"])
     }
 
-    /// instant-ngp's mask of what moves: beside the image that is read, or beside the original.
+    /// instant-ngp's mask of moving objects: beside the image in use, or beside the original.
     fn dynamic_mask(&self, frame: &FrameDescription, image: &Path) -> Option<Folder> {
         if !self.find_masks {
             return None;
@@ -373,7 +374,7 @@ impl Finder<'_> {
     }
 }
 
-/// A mask or depth by the name of its image: `name.png`, `name.jpg.png`, `name.jpg`.
+/// Finds a mask or depth by the name of its image: `name.png`, `name.jpg.png`, `name.jpg`.
 fn by_name(folders: Option<&Vec<Folder>>, image: &Path, extensions: &[&str]) -> Option<Folder> {
     for (folder, full) in folders.into_iter().flatten() {
         let path = folder.join(image);
@@ -390,7 +391,7 @@ fn by_name(folders: Option<&Vec<Folder>>, image: &Path, extensions: &[&str]) -> 
     None
 }
 
-/// Whether nothing has this name, not even a link that leads nowhere.
+/// Whether the path does not exist, not even as a dangling link.
 fn is_absent(path: &Path) -> bool {
     path.symlink_metadata()
         .is_err_and(|e| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))

@@ -1,25 +1,24 @@
-//! Values of `transforms.json` as programs really write them: NaN and Infinity, numbers in
-//! quotes.
+//! Values of `transforms.json` as programs write them: NaN and Infinity, numbers in quotes.
 //!
-//! In the consumer. Pure. [`quote_words`] turns the words that JSON does not have into
-//! marked strings of the same length, so that lines and columns stay. Keys that nobody reads
-//! step over them. [`JsonNumber`] and [`JsonText`] refuse them.
+//! Runs in the consumer. Pure. [`quote_words`] replaces words that JSON does not have by marked
+//! strings of the same length, so that lines and columns stay correct. Keys that are not read skip
+//! them. [`JsonNumber`] and [`JsonText`] reject them.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-/// Words of Python and C for what is no finite number.
+/// Words of Python and C for numbers that are not finite.
 const WORDS: [&[u8]; 7] = [b"NaN", b"nan", b"NAN", b"Infinity", b"inf", b"Inf", b"INF"];
 
-/// What is wrong with a marked string that is read.
+/// Error for a marked string in a key that is read.
 pub(super) const NOT_FINITE: &str = "NaN and Infinity are not JSON, and this key is read: write \
                                      the number, or remove the key or its frame";
 
-/// What serde_json says of a marked string in the place of another type.
+/// Start of serde_json's message for a marked string instead of another type.
 pub(super) const MARKED: &str = "invalid type: string \"\\u{7f}";
 
-/// How a marked string begins: DEL, which no number and no path has.
+/// First byte of a marked string: DEL, which occurs in no number or path.
 const MARK: u8 = 0x7f;
 
 /// Puts quotes and [`MARK`] into each bare NaN or Infinity, in place.
@@ -33,7 +32,7 @@ pub(super) fn quote_words(json: &mut [u8]) {
                 let end = end.map_or(json.len(), |len| at + len);
                 if WORDS.contains(&&json[at..end]) {
                     let signed = at > 0 && matches!(json[at - 1], b'-' | b'+');
-                    mark(&mut json[at - usize::from(signed)..end]);
+                    mark_word(&mut json[at - usize::from(signed)..end]);
                 }
                 at = end;
             }
@@ -42,7 +41,7 @@ pub(super) fn quote_words(json: &mut [u8]) {
     }
 }
 
-/// Of a string whose content begins at `at`: where the bytes after it begin.
+/// End of a string with its content starting at `at`: the position after its closing quote.
 fn string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = json.get(at) {
         match byte {
@@ -54,7 +53,7 @@ fn string_end(json: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn mark(word: &mut [u8]) {
+fn mark_word(word: &mut [u8]) {
     let last = word.len() - 1;
     word.copy_within(0..last - 2, 2);
     word[0] = b'"';
@@ -66,7 +65,7 @@ fn not_finite<E: de::Error>() -> E {
     E::custom(NOT_FINITE)
 }
 
-/// A number, also one in quotes.
+/// A number, with or without quotes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct JsonNumber(pub(super) f64);
 
@@ -101,7 +100,7 @@ impl<'de> Deserialize<'de> for JsonNumber {
     }
 }
 
-/// A text that is read.
+/// A text without the mark.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct JsonText(pub(super) String);
 

@@ -1,11 +1,10 @@
-//! LLFF's `poses_bounds.npy`: a row of 17 numbers for each image of the folder `images`, in
-//! the order of their names.
+//! LLFF's `poses_bounds.npy`: a row of 17 numbers for each image of the folder `images`, in the
+//! order of their names.
 //!
-//! In the consumer. Poses are those of the reference code of NeRF (`load_llff.py`) before it
-//! recentres them: the first 15 numbers are 3 rows of 5, whose columns are down, right,
-//! backwards, centre, and height, width, focal length. The last two are the nearest and the
-//! farthest depth. Automatic scaling is its `bd_factor`: the nearest depth of all becomes
-//! 4/3.
+//! Runs in the consumer. Poses are those of NeRF's reference code (`load_llff.py`) before it
+//! recentres them. The first 15 numbers are 3 rows of 5, with the columns down, right, backwards,
+//! centre, and (height, width, focal length). The last two are the nearest and the farthest depth.
+//! Automatic scaling is its `bd_factor`: the nearest depth of all images becomes 4/3.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,13 +23,13 @@ use crate::sys::regular_file;
 
 pub(super) const FILE: &str = "poses_bounds.npy";
 
-/// Numbers of an image.
+/// Numbers per image.
 const WIDTH: usize = 17;
 
 /// Most images.
 const MOST: usize = 1 << 20;
 
-/// Which files of the folder are images.
+/// Extensions of the image files.
 const EXTENSIONS: [&str; 3] = ["jpg", "png", "jpeg"];
 
 pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescription> {
@@ -55,7 +54,10 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescripti
             1.0..=2_147_483_647.0 => Ok(value.round() as u32),
             _ => {
                 let value = shown_number(value);
-                Err(error(number, format!("{value} is not a number of pixels")))
+                Err(error(
+                    number,
+                    format!("{value} is not a valid number of pixels"),
+                ))
             }
         };
         let declared = CameraDescription {
@@ -65,7 +67,7 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescripti
             lens: Lens::Pinhole,
         };
         declared.check().map_err(|fault| {
-            // One number of a row is both focal lengths.
+            // One number of a row is the focal length of both axes.
             error(number, format!("the focal length {}", fault.reason))
         })?;
         let [near, far] = [row[15], row[16]];
@@ -107,7 +109,7 @@ pub(super) fn open(root: &Path, options: &SceneOptions) -> Result<SceneDescripti
     })
 }
 
-/// The names of the images, in order: of `images`, or of a folder of smaller ones.
+/// Names of the images in order, from `images` or from a folder of smaller ones.
 fn images(root: &Path, count: usize, options: &SceneOptions) -> Result<Vec<String>> {
     let factors = options.downscale_folder.into_iter().chain([2, 4, 8, 16]);
     let smaller = factors.map(|factor| format!("images_{factor}"));
@@ -128,8 +130,8 @@ fn images(root: &Path, count: usize, options: &SceneOptions) -> Result<Vec<Strin
     }
     let what = match first {
         Some((folder, found)) => format!(
-            "{FILE} has {count} poses, and {folder} has {found} images: they go together by their \
-             order, so put exactly its images there"
+            "{FILE} has {count} poses, and {folder} has {found} images: poses and images are \
+             matched by order, so the folder must contain exactly its images"
         ),
         None => format!("{FILE} has {count} poses, and no folder images or images_N has images"),
     };
@@ -181,7 +183,7 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
     if bytes.len() < due {
         let found = bytes.len();
         return Err(error(format!(
-            "cut off: {due} bytes of numbers are due, {found} are there"
+            "cut off: {found} bytes of numbers, but {due} are expected"
         )));
     }
     let number = |at: usize| {
@@ -203,7 +205,7 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
         .collect())
 }
 
-/// The text of an array's header; none where there is none.
+/// The text of a NumPy array's header; `None` if there is none.
 fn header(file: &mut File) -> Option<String> {
     let mut magic = [0; 8];
     file.read_exact(&mut magic).ok()?;

@@ -1,6 +1,6 @@
-//! What a scene's files name and is not there, or cannot be read.
+//! Files that a scene names but that are missing or unreadable.
 //!
-//! In the consumer. Counts all, names a few.
+//! Runs in the consumer. Counts all, names a few.
 
 use std::path::PathBuf;
 
@@ -8,28 +8,27 @@ use serde::Serialize;
 
 use crate::data::index::{lossy, lossy_option};
 
-/// How many images are named.
+/// Number of images that are named.
 pub(super) const NAMED: usize = 10;
 
-/// What a scene's files name and is not there, or cannot be read. Names are the contract of
-/// `--json` of `index`, `rays` and `views`.
+/// Files that a scene names but that are missing or unreadable. The field names are JSON keys of
+/// `--json` of `index`, `rays` and `views`, and must not change.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct MissingFiles {
-    /// Images that are missing or cannot be read, or whose mask is missing. Their frames are
-    /// left out.
+    /// Images that are missing or unreadable, or whose mask is missing. Their frames are left out.
     #[serde(rename = "missing")]
     pub images: u64,
     /// The first 10 of them.
     #[serde(rename = "missing_images")]
     pub named: Vec<UnreadImage>,
-    /// Those of the images whose mask is missing.
+    /// Those images whose mask is missing.
     #[serde(rename = "missing_masks")]
     pub masks: u64,
-    /// Frames whose depth is missing. They stay.
+    /// Frames with a missing depth. They are kept.
     #[serde(rename = "missing_depths")]
     pub depths: u64,
-    /// The point cloud, where it is missing.
+    /// The point cloud, if it is missing.
     #[serde(rename = "missing_points", serialize_with = "lossy_option")]
     pub points: Option<PathBuf>,
 }
@@ -43,14 +42,14 @@ impl MissingFiles {
         }
     }
 
-    /// For people: a line for images, masks, depths and points each, where some are missing.
+    /// Text for the user: one line each for missing images, masks, depths and points.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(first) = self.named.first() {
             let masks = match self.masks {
                 0 => String::new(),
-                masks => format!(" ({masks} for want of a mask)"),
+                masks => format!(" ({masks} because their mask is missing)"),
             };
             lines.push(format!(
                 "{} images are left out{masks}, first {}: {}",
@@ -67,13 +66,13 @@ impl MissingFiles {
     }
 }
 
-/// An image that is missing or cannot be read. Its frame is left out.
+/// An image that is missing or unreadable. Its frame is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnreadImage {
-    /// As the scene's file names it.
+    /// Name in the scene's file.
     pub name: String,
-    /// Where it was looked for. As JSON with a replacement for bytes that are no UTF-8.
+    /// Expected path. In JSON, bytes that are not UTF-8 are replaced.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub reason: String,

@@ -1,28 +1,27 @@
 //! Scenes: images with a camera and a pose each, for NeRF and splatting.
 //!
-//! In the consumer. Reads `transforms.json` of nerfstudio, instant-ngp, Blender, D-NeRF
-//! and ScanNet++, and COLMAP models. Of images only headers are read, by threads that
-//! have ended when the call returns. Never in here: a decoded pixel, a ray, a process.
+//! Runs in the consumer. Reads `transforms.json` of nerfstudio, instant-ngp, Blender, D-NeRF and
+//! ScanNet++, COLMAP models, and LLFF's `poses_bounds.npy`. Reads only headers of images, in
+//! threads that end before the call returns. Not here: decoded pixels, rays, processes.
 //!
-//! What is wrong with a file is an [`Error`](crate::Error) that names file and key.
-//! Images that are missing or cannot be read are counted and named in the report, or
-//! refused ([`SceneOptions::strict`]).
+//! A faulty file is an [`Error`](crate::Error) that names file and key. Images that are missing or
+//! unreadable are counted and named in the report, or rejected ([`SceneOptions::strict`]).
 //!
-//! - `scene`: what a scene is; `options`: how it is read; `open`: from files to a scene;
-//! - `ways`: which files describe a scene; `layouts`: files that are named and not read;
-//! - `bounds`: which numbers a scene may have;
-//! - `keys`: `transforms.json` as text; `json_values`: its numbers and words;
-//!   `fault_keys`: which key a fault is about; `transforms`: its dialects; `colmap`: models;
-//!   `llff`: `poses_bounds.npy`;
-//! - `found`: what the files say, before images are looked for; `declared`: a camera
-//!   before its image's size is known; `images`: files of images, masks and depths;
-//!   `image_folders`: folders that images may lie in;
-//!   `unread`: files that are missing; `names`: files whose names another system wrote;
-//! - `place`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
+//! - `scene`: the scene type; `options`: how it is read; `open`: reads it;
+//! - `description_files`: files that describe a scene; `unsupported_layouts`: layouts that are
+//!   recognised but not read;
+//! - `bounds`: bounds of a scene's numbers;
+//! - `transforms_keys`: parses `transforms.json`; `json_values`: its values; `fault_keys`: keys in
+//!   errors; `transforms`: its dialects; `colmap`: COLMAP models; `llff`: `poses_bounds.npy`;
+//! - `scene_description`: content of the files; `camera_description`: a camera before the image's
+//!   size is known;
+//! - `images`: files of images, masks and depths; `image_folders`: names of image folders;
+//! - `missing_files`: files that are missing; `foreign_names`: file names from other systems;
+//! - `world_orientation`: orientation, centre and scale; `eigen`: 3 x 3 eigenvectors with LAPACK's
 //!   signs; `split`: frames for training and evaluation;
-//! - `points`: a point cloud; `ply`: of a PLY file; `cloud`: that of a scene;
-//! - `shutter`: where a camera is while its rows are read;
-//! - `report`: a scene in numbers; `drawing`: as SVG.
+//! - `point_cloud`: the type; `ply`: PLY files; `scene_points`: the points of a scene;
+//! - `rolling_shutter`: pose of a camera while its rows are read;
+//! - `scene_summary`: a scene in numbers; `scene_svg`: a scene as a drawing.
 
 mod bounds;
 mod camera_description;

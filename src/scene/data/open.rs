@@ -1,6 +1,6 @@
-//! From files to a scene: which format, then cameras, poses, splits.
+//! Reads a scene: its format, then cameras, poses and splits.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -21,35 +21,34 @@ use crate::scene::data::scene_description::SceneDescription;
 use crate::scene::data::{split, unsupported_layouts, world_orientation};
 
 impl Scene {
-    /// Reads the scene at `path`: a folder with `transforms.json`, with
-    /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model
-    /// (`sparse/0`, `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`; a
-    /// transforms file; or a model's folder, such as `sparse/1`. Opens every image and reads
-    /// its header.
+    /// Reads the scene at `path`. It may be a folder with `transforms.json`, with
+    /// `transforms_train.json`, with `dslr/` of ScanNet++, with a COLMAP model (`sparse/0`,
+    /// `sparse`, `colmap/sparse/0`, `colmap_text`), or with `poses_bounds.npy`. It may also be a
+    /// transforms file, or a model's folder such as `sparse/1`. Opens every image and reads its
+    /// header.
     ///
-    /// Poses are oriented, centred and scaled as nerfstudio's parser of the format does
-    /// by default; `none`, `none` and no automatic scale keep the file's world. A COLMAP
-    /// world that is oriented is first turned so that -y is up, as nerfstudio does; one
-    /// that is not keeps COLMAP's axes, as gsplat does.
+    /// By default, poses are oriented, centred and scaled as nerfstudio's parser of the format
+    /// does. With `none`, `none` and no automatic scale they stay in the file's world. A COLMAP
+    /// world that is oriented is first turned so that -y is up, as in nerfstudio. One that is not
+    /// oriented keeps COLMAP's axes, as in gsplat.
     ///
     /// # Errors
-    /// A file that is missing, cut off or contradicts itself, named with its key; images
-    /// of another shape than it says; with [`SceneOptions::strict`] also an image that is
-    /// missing.
+    /// A file that is missing, truncated or contradictory, with the key; images of another shape
+    /// than the file states; with [`SceneOptions::strict`] also a missing image.
     pub fn open(path: impl AsRef<Path>, options: &SceneOptions) -> Result<Self> {
         open(path.as_ref(), options)
     }
 
-    /// The format of the scene at `path`, by which files are there; none where it is no
-    /// scene. Reads no file.
+    /// The format of the scene at `path`, from the names of its files; `None` if it is not a scene.
+    /// Reads no file.
     pub fn detect(path: impl AsRef<Path>) -> Option<SceneFormat> {
         description_files::find_descriptions(path.as_ref())
             .first()
             .map(DescriptionFile::format)
     }
 
-    /// Of a folder whose cameras are in a form that is not read, such as OpenSfM's: which
-    /// form, and what converts it.
+    /// For a folder with cameras in an unsupported format, such as OpenSfM's: the format, and how
+    /// to convert it.
     pub fn conversion(path: impl AsRef<Path>) -> Option<String> {
         unsupported_layouts::conversion_hint(path.as_ref())
     }
@@ -64,8 +63,8 @@ fn open(path: &Path, options: &SceneOptions) -> Result<Scene> {
         });
     }
     let mut found = description_files::read(path, options)?;
-    sort(&mut found, options.image_order);
-    let split_by = mark(&mut found, options)?;
+    sort_frames(&mut found, options.image_order);
+    let split_by = mark_splits(&mut found, options)?;
     let to_scene = placement(&mut found, options)?;
     let (files, factor) = images::find(&found, options)?;
     assemble(found, files, factor, to_scene, split_by, options)
@@ -85,8 +84,8 @@ fn check(options: &SceneOptions) -> Result<()> {
     Ok(())
 }
 
-/// As [`ImageOrder`] has it.
-fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
+/// Sorts frames by [`ImageOrder`].
+fn sort_frames(found: &mut SceneDescription, order: Option<ImageOrder>) {
     let is_colmap = found.format == SceneFormat::Colmap;
     let order = order.unwrap_or(match is_colmap {
         true => ImageOrder::Name,
@@ -105,8 +104,8 @@ fn sort(found: &mut SceneDescription, order: Option<ImageOrder>) {
     }
 }
 
-/// Marks every frame; says by what.
-fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
+/// Sets the split of every frame. Returns the rule.
+fn mark_splits(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy> {
     let default = match found.format {
         _ if found.is_listed => SplitBy::Listed,
         SceneFormat::Colmap | SceneFormat::Llff => SplitBy::Interval(8),
@@ -117,14 +116,14 @@ fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy>
         return Err(Error::option(
             "split_by",
             format!(
-                "split is listed, and {} lists no frames for training and evaluation: use \
-                 another split",
+                "split is listed, but {} lists no frames for training and evaluation: use another \
+                 split",
                 found.file.display()
             ),
         ));
     }
     if by != SplitBy::Listed && found.is_listed {
-        let what = "the scene lists frames for training and evaluation. The split asked for \
+        let what = "the scene lists frames for training and evaluation. The requested split \
                     replaces that list";
         found.notes.push(what.into());
     }
@@ -132,7 +131,7 @@ fn mark(found: &mut SceneDescription, options: &SceneOptions) -> Result<SplitBy>
     Ok(by)
 }
 
-/// From the file's world to the scene's.
+/// The transform from the file's world to the scene's.
 fn placement(found: &mut SceneDescription, options: &SceneOptions) -> Result<WorldTransform> {
     let format = found.format;
     let is_scaled = !matches!(format, SceneFormat::Blender | SceneFormat::InstantNgp);
@@ -167,8 +166,8 @@ fn placement(found: &mut SceneDescription, options: &SceneOptions) -> Result<Wor
         match bounds::check_scale(scale).is_ok() {
             true => to_scene.scale = scale,
             false => found.notes.push(
-                "all cameras are at the origin, or nearly, so there is nothing to scale by: \
-                 remove the scaling"
+                "all cameras are at or near the origin, so the scene cannot be scaled: remove the \
+                 scaling"
                     .into(),
             ),
         }
@@ -216,7 +215,7 @@ fn assemble(
             let what = format!("{} ({}), in the scene: {what}", frame.at, frame.name);
             Error::dataset(&found.file, what)
         };
-        let camera = in_scene(camera, to_scene.scale);
+        let camera = scaled_camera(camera, to_scene.scale);
         camera.check().map_err(|fault| wrong(fault.to_string()))?;
         let Some(split) = frame.split else {
             unlisted += 1;
@@ -280,36 +279,34 @@ fn assemble(
             found.notes.push(format!("{count} {what}"));
         }
     };
-    note(unlisted, "frames are in no list, and left out");
+    note(unlisted, "frames are in no list, so they are left out");
     note(
         turned,
         "images have an EXIF turn of 90 degrees, which scenes ignore: pixels are read as stored",
     );
     note(
         found_masks,
-        "masks were found by their names. The scene's file names none",
+        "masks were found by name. The scene's file names none",
     );
     note(
         inverted,
-        "masks are instant-ngp's dynamic_mask_*: pixels that are not zero are left out",
+        "masks are instant-ngp's dynamic_mask_*: nonzero pixels are masked out",
     );
     note(
         scaled,
-        "poses have a scale in their rotation. It is taken out: axes have length 1",
+        "poses have a scale in their rotation. It is removed: axes have length 1",
     );
     note(
         skewed,
-        "poses are no rotations: they mirror, skew or stretch. They are kept as they are, and \
+        "poses are not rotations: they mirror, skew or stretch. They are used unchanged, and \
          directions of rays have length 1",
     );
     note(
         found_depths,
         match (&inverse_depths, options.find_depths) {
-            (Some(_), _) => "inverse depths (depth_params.json) were found. They are not read",
-            (None, false) => {
-                "depths were found by their names. They are read when depths are asked for"
-            }
-            (None, true) => "depths were found by their names. The scene's file names none",
+            (Some(_), _) => "inverse depths (depth_params.json) were found. They are not supported",
+            (None, false) => "depths were found by name. They are read if depths are requested",
+            (None, true) => "depths were found by name. The scene's file names none",
         },
     );
     if let Some(points) = found.points.take_if(|points| !points.path().exists()) {
@@ -333,9 +330,9 @@ fn assemble(
     })
 }
 
-/// A camera of the file's world in the scene's: parallel rays are as far apart there as
-/// everything else. (nerfstudio leaves them as they were, beside poses that are scaled.)
-fn in_scene(camera: Camera, scale: f64) -> Camera {
+/// Converts a camera from the file's world to the scene's: distances between parallel rays are
+/// scaled too. (nerfstudio scales poses, but not these distances.)
+fn scaled_camera(camera: Camera, scale: f64) -> Camera {
     match camera.lens {
         Lens::Orthographic => Camera {
             fx: camera.fx / scale,
@@ -370,7 +367,7 @@ fn refuse_unread(
     ))
 }
 
-/// Cameras, each once.
+/// Cameras without duplicates.
 #[derive(Default)]
 struct Cameras {
     all: Vec<Camera>,

@@ -1,7 +1,7 @@
 //! Point clouds of PLY files: ascii and `binary_little_endian`.
 //!
-//! In the consumer. Takes x, y, z and red, green, blue of any scalar type; steps over
-//! other properties. Checks counts against the file's length before it believes them.
+//! Runs in the consumer. Reads x, y, z and red, green, blue of any scalar type, and skips other
+//! properties. Checks counts against the file's length before it uses them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -13,10 +13,10 @@ use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud, check_memory};
 use crate::scene::data::transforms_keys::unopened;
 use crate::sys::regular_file;
 
-/// The longest line of a header, and of an ascii point.
+/// Longest line of a header and of an ascii point, in bytes.
 const MOST_LINE: u64 = 4096;
 
-/// The most lines of a header.
+/// Most lines of a header.
 const MOST_LINES: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ impl Scalar {
         }
     }
 
-    /// Its value at the beginning of `bytes`, which are enough.
+    /// Its value at the start of `bytes`, which must be long enough.
     fn value(self, bytes: &[u8]) -> f64 {
         fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
             let mut first = [0; N];
@@ -74,7 +74,7 @@ impl Scalar {
         }
     }
 
-    /// A colour as a byte: floats are 0 to 1, 16 bits give their high byte.
+    /// Converts a colour to a byte: floats are 0 to 1; of 16 bits, the high byte counts.
     fn colour(self, value: f64) -> u8 {
         match self {
             Self::F32 | Self::F64 => (value * 255.0) as u8,
@@ -84,7 +84,7 @@ impl Scalar {
     }
 }
 
-/// A property of a point: its type, and where it begins in a binary point.
+/// A property of a point: its type, and its offset in a binary point.
 #[derive(Debug, Clone, Copy)]
 struct Property {
     scalar: Scalar,
@@ -92,14 +92,14 @@ struct Property {
     column: usize,
 }
 
-/// What the header says.
+/// Content of the header.
 #[derive(Debug)]
 struct Header {
     is_ascii: bool,
     points: u64,
     xyz: [Property; 3],
     rgb: Option<[Property; 3]>,
-    /// Bytes of a binary point, columns of an ascii one.
+    /// Bytes of a binary point.
     stride: usize,
     columns: usize,
 }
@@ -110,7 +110,7 @@ pub(super) fn read(path: &Path) -> Result<PointCloud> {
     let mut used = 0;
     let header = header(path, &mut file, &mut used)?;
     let least = match header.is_ascii {
-        // A digit and what parts it from the next, a column; the last line may not end.
+        // At least a digit and a separator per column. The last line may lack its end.
         true => 2 * header.columns as u64,
         false => header.stride as u64,
     };
@@ -150,7 +150,7 @@ pub(super) fn read(path: &Path) -> Result<PointCloud> {
         }
         let place = header.xyz.map(|property| take(property, &values, &point));
         if !bounds::is_place(place) {
-            let what = format!("point {number}: its place {place:?} is not one of float32 numbers");
+            let what = format!("point {number}: its coordinates {place:?} do not fit float32");
             return Err(Error::dataset(path, what));
         }
         let colour = |rgb: [Property; 3]| rgb.map(|p| p.scalar.colour(take(p, &values, &point)));
@@ -159,7 +159,7 @@ pub(super) fn read(path: &Path) -> Result<PointCloud> {
     Ok(points)
 }
 
-/// The numbers of the next line that is not empty.
+/// Reads the numbers of the next line that is not empty.
 fn ascii(
     path: &Path,
     file: &mut BufReader<File>,

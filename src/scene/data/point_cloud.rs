@@ -1,24 +1,23 @@
-//! A point cloud, and where a scene's lies.
+//! A point cloud, and the file of a scene's points.
 //!
-//! In the consumer. Plain values.
+//! Runs in the consumer. Plain values.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{self, Error, Result};
 use crate::sys::memory;
 
-/// The most points of a file that are read: 7.5 GB.
+/// Most points that are read from a file: 7.5 GB.
 pub(super) const MOST_POINTS: u64 = 500_000_000;
 
-/// What a point takes, with its colour.
+/// Bytes of a point with its colour.
 const BYTES: u64 = 15;
 
-/// Points that memory is taken for at a time, at least.
+/// Minimum number of points per memory allocation.
 const AT_LEAST: usize = 1 << 16;
 
-/// Refuses so many points of the file at `path` when they take more than half of the memory
-/// that is available: a hole of a sparse file takes nothing on the disk, and its zeros are
-/// points.
+/// Rejects `count` points of the file at `path` if they need more than half of the available
+/// memory. A hole of a sparse file takes no disk space, but its zeros are points.
 pub(super) fn check_memory(path: &Path, count: u64) -> Result<()> {
     check_room(path, count, memory::available_bytes())
 }
@@ -32,8 +31,8 @@ fn check_room(path: &Path, count: u64, available: Option<u64>) -> Result<()> {
         Some(room) if bytes > room => Err(Error::dataset(
             path,
             format!(
-                "{count} points take {}, over half of the available memory ({}): use a file of \
-                 fewer points, or more memory",
+                "{count} points need {}, which is over half of the available memory ({}): use a \
+                 file with fewer points, or more memory",
                 error::size_rounded_up(bytes),
                 error::size_rounded_down(room)
             ),
@@ -47,13 +46,13 @@ fn check_room(path: &Path, count: u64, available: Option<u64>) -> Result<()> {
 #[non_exhaustive]
 pub struct PointCloud {
     pub xyz: Vec<[f32; 3]>,
-    /// Of each point; empty where the file has no colours.
+    /// Colour of each point; empty if the file has no colours.
     pub rgb: Vec<[u8; 3]>,
 }
 
 impl PointCloud {
-    /// Takes one more of `count`. Memory is taken as the points come: a file that claims
-    /// many and ends soon takes little.
+    /// Adds one of `count` points. Memory grows with the points, so a truncated file with a large
+    /// count takes little.
     pub(super) fn push(&mut self, count: u64, place: [f64; 3], colour: Option<[u8; 3]>) {
         let had = self.xyz.len();
         if had == self.xyz.capacity() {
@@ -69,7 +68,7 @@ impl PointCloud {
     }
 }
 
-/// Where the points of a scene lie.
+/// The file of a scene's points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PointsFile {
     Ply(PathBuf),
@@ -98,7 +97,7 @@ mod tests {
         for due in [
             "a/cloud.ply",
             "100 points",
-            "1.47 KiB, over half of the available memory (1.46 KiB)",
+            "1.47 KiB, which is over half of the available memory (1.46 KiB)",
             "fewer",
         ] {
             assert!(e.contains(due), "{e}");

@@ -1,19 +1,19 @@
-//! Where the camera of a rolling shutter is when it sees a pixel.
+//! Pose of a rolling-shutter camera at the time of a pixel.
 //!
-//! In the consumer and in workers. Numbers alone.
+//! Runs in the consumer and in workers. Works on numbers only.
 //!
-//! Source: instant-ngp, `get_xform_given_rolling_shutter` and `camera_slerp` of
-//! `nerf_device.cuh` and `common_device.cuh`: rotations by spherical interpolation of
-//! quaternions on the shorter way, centres in a straight line.
+//! Source: instant-ngp, `get_xform_given_rolling_shutter` and `camera_slerp` of `nerf_device.cuh`
+//! and `common_device.cuh`. Rotations are interpolated spherically as quaternions on the shorter
+//! way, centres linearly.
 
 use crate::scene::data::scene::{Pose, RollingShutter, rotation};
 
-/// Quaternions nearer than this go in a straight line: their sine has no digits left.
+/// Quaternions closer than this are interpolated linearly: their sine has too few digits.
 const NEAR: f64 = 1.0 - 1e-12;
 
 impl RollingShutter {
-    /// The pose of the camera, which begins at `start`, when it sees the point (u, v), both
-    /// 0 to 1 over the image. `random` is 0 to 1, for motion blur.
+    /// The pose of the camera at the time of the point (u, v), both 0 to 1 over the image. `start`
+    /// is the pose at the start. `random` is 0 to 1, for motion blur.
     #[must_use]
     pub fn pose_at(&self, start: &Pose, (u, v): (f64, f64), random: f64) -> Pose {
         let [begin, by_u, by_v, blur] = self.timing;
@@ -27,7 +27,7 @@ impl RollingShutter {
     }
 }
 
-/// w, x, y, z of a rotation: Shepperd's way, by the largest of the four.
+/// Quaternion w, x, y, z of a rotation, by Shepperd's method with the largest of the four.
 fn quaternion(pose: &Pose) -> [f64; 4] {
     let m = |row: usize, column: usize| pose.0[row][column];
     let trace = m(0, 0) + m(1, 1) + m(2, 2);
@@ -76,7 +76,7 @@ fn unit(q: [f64; 4]) -> [f64; 4] {
 
 fn slerp(from: [f64; 4], to: [f64; 4], t: f64) -> [f64; 4] {
     let cosine = dot(from, to);
-    // Both stand for the same rotation: the nearer one.
+    // Both stand for the same rotation: take the nearer one.
     let (to, cosine) = match cosine < 0.0 {
         true => (to.map(|x| -x), -cosine),
         false => (to, cosine),

@@ -1,6 +1,6 @@
-//! A scene: which images there are, and where each was taken with what.
+//! The scene type: images with their cameras and poses.
 //!
-//! In the consumer. Numbers and paths: no file is open, no pixel is held.
+//! Runs in the consumer. Numbers and paths: no open file, no pixels.
 
 use std::path::PathBuf;
 
@@ -13,41 +13,39 @@ use crate::scene::data::missing_files::MissingFiles;
 use crate::scene::data::options::SceneFormat;
 use crate::scene::data::point_cloud::PointsFile;
 
-/// The images of a scene, with camera and pose each.
+/// The images of a scene, with camera and pose.
 ///
-/// Axes of a camera are OpenCV's: x right, y down, z forward. A pose leads from the
-/// camera to the world of the scene, which is the file's world behind
-/// [`Scene::to_scene`].
+/// Axes of a camera are OpenCV's: x right, y down, z forward. A pose transforms from the camera to
+/// the scene's world, which is the file's world transformed by [`Scene::to_scene`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Scene {
-    /// The folder that paths in the files start from.
+    /// Folder that paths in the files are relative to.
     pub root: PathBuf,
     pub format: SceneFormat,
-    /// Each once; of the size that the images have. Lengths of parallel rays
-    /// ([`Lens::Orthographic`](crate::camera::Lens::Orthographic)) are the scene's.
+    /// Without duplicates, for the size of the images. Lengths of parallel rays
+    /// ([`Lens::Orthographic`](crate::camera::Lens::Orthographic)) are in the scene's units.
     pub cameras: Vec<Camera>,
     pub frames: Vec<Frame>,
-    /// From the file's world to the scene's.
+    /// Transform from the file's world to the scene's.
     pub to_scene: WorldTransform,
-    /// What was done to the world before the file was written, as it says
+    /// Transform that a program applied before it wrote the file, as the file states it
     /// (`applied_transform`, `applied_scale`).
     pub applied: WorldTransform,
-    /// What 1 in a depth's file means, in units of the world before
-    /// [`applied`](Self::applied): times the scales of `applied` and `to_scene` it is a
-    /// length of the scene's.
+    /// Length of one depth unit, in units of the world before [`applied`](Self::applied).
+    /// Multiplied by the scales of `applied` and `to_scene`, it is in the scene's units.
     pub depth_unit: f64,
-    /// The folder of images that is read: 1 = the originals, n = `images_n`.
+    /// Folder of images in use. 1: the originals; n: `images_n`.
     pub downscale_folder: u32,
-    /// Whether every frame trains and evaluates.
+    /// Whether every frame is for both training and evaluation.
     pub evaluates_all: bool,
-    /// What the reader decided or left out, in sentences.
+    /// Decisions and omissions of the reader, as sentences.
     pub notes: Vec<String>,
-    /// The file by which depths beside the images are inverse ones.
+    /// The file that marks depths beside the images as inverse depths.
     pub(super) inverse_depths: Option<PathBuf>,
-    /// All COLMAP models of the scene, where one of them is read.
+    /// All COLMAP models of the scene, if one is used.
     pub models: Vec<ModelFolder>,
-    /// What the files name and is not there.
+    /// Files that the scene names but that are missing or unreadable.
     pub missing: MissingFiles,
     pub(super) points_file: Option<PointsFile>,
 }
@@ -56,37 +54,37 @@ pub struct Scene {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Frame {
-    /// As the file names it.
+    /// Name in the scene's file.
     pub name: String,
     pub image: PathBuf,
     pub mask: Option<PathBuf>,
-    /// Of those that the scene's file names; with
-    /// [`SceneOptions::find_depths`](crate::scene::SceneOptions::find_depths) also of those
-    /// that are found by name.
+    /// The depth that the scene's file names. With
+    /// [`SceneOptions::find_depths`](crate::scene::SceneOptions::find_depths) also one found by
+    /// name.
     pub depth: Option<PathBuf>,
-    /// The depth that was found by name, where the file names none.
+    /// The depth found by name, if the file names none.
     pub(super) found_depth: Option<PathBuf>,
-    /// Whether the mask is of the original images, where smaller ones are read.
+    /// Whether the mask has the original size, while a smaller image is used.
     pub mask_is_full_size: bool,
-    /// Whether pixels of the mask that are not zero are left out, as in instant-ngp's
-    /// `dynamic_mask_*`. In other masks they count.
+    /// Whether nonzero pixels are masked out, as in instant-ngp's `dynamic_mask_*`. In other masks,
+    /// zero pixels are.
     pub mask_is_inverted: bool,
-    /// Whether the depth is of the original images, where smaller ones are read.
+    /// Whether the depth has the original size, while a smaller image is used.
     pub depth_is_full_size: bool,
-    /// A number in [`Scene::cameras`].
+    /// Index in [`Scene::cameras`].
     pub camera: u32,
-    /// From the camera to the scene; with a rolling shutter, at its start.
+    /// From the camera to the scene's world; with a rolling shutter, at its start.
     pub pose: Pose,
-    /// 0 to 1, in scenes that move.
+    /// 0 to 1, in dynamic scenes.
     pub time: Option<f64>,
     pub split: SceneSplit,
     pub rolling_shutter: Option<RollingShutter>,
-    /// Only pixels this near to the middle count, in pixels of the image; of fisheye
-    /// images alone.
+    /// Only pixels within this distance of the image's middle are used, in pixels. Of fisheye
+    /// images only.
     pub fisheye_crop_radius: Option<f64>,
 }
 
-/// What a frame is for.
+/// The split of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SceneSplit {
@@ -98,7 +96,7 @@ pub enum SceneSplit {
 impl SceneSplit {
     pub const ALL: [Self; 3] = [Self::Train, Self::Eval, Self::Test];
 
-    /// The name that reports print and options take.
+    /// The name in reports and options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,7 +107,7 @@ impl SceneSplit {
     }
 }
 
-/// From camera to world: a rotation and the camera's centre.
+/// Camera-to-world: a rotation and the camera's centre.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pose(pub [[f64; 4]; 3]);
 
@@ -127,15 +125,15 @@ impl Pose {
     }
 }
 
-/// Of what squares of lengths, and products of axes, may be off in a rotation that is scaled.
+/// Allowed deviation of squared lengths and products of axes in a scaled rotation.
 const SCALED: f64 = 1e-3;
 
-/// By less than this the square of a length is 1.
+/// Largest deviation of a squared length that counts as 1.
 const EXACT: f64 = 1e-6;
 
 impl Pose {
-    /// The pose without the scale of its rotation, and that scale, where its axes are equally
-    /// long and at right angles. Others have no one scale: they stay as they are, with scale 1.
+    /// Separates the scale from the rotation, if the axes have equal length and are orthogonal.
+    /// Otherwise returns the pose unchanged, with scale 1.
     pub(super) fn without_scale(&self) -> (Self, f64) {
         let axes = [0, 1, 2].map(|column| self.axis(column));
         let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -156,7 +154,7 @@ impl Pose {
         (Self(rows), scale)
     }
 
-    /// Whether axes are at right angles, 1 long and right-handed, up to a thousandth.
+    /// Whether the axes are orthonormal and right-handed, within 1e-3.
     pub(super) fn is_rotation(&self) -> bool {
         let [x, y, z] = [0, 1, 2].map(|column| self.axis(column));
         let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -171,7 +169,7 @@ impl Pose {
     }
 }
 
-/// The rows of the rotation of a quaternion w, x, y, z of length 1.
+/// Rows of the rotation of a unit quaternion w, x, y, z.
 pub(super) fn rotation([w, x, y, z]: [f64; 4]) -> [[f64; 3]; 3] {
     [
         [
@@ -192,17 +190,17 @@ pub(super) fn rotation([w, x, y, z]: [f64; 4]) -> [[f64; 3]; 3] {
     ]
 }
 
-/// How image rows follow each other in time: at (u, v), both 0 to 1 over the image,
-/// the pose is the one at `timing[0] + timing[1] u + timing[2] v + timing[3] random`
-/// between start (0) and end (1). instant-ngp's `rolling_shutter`.
+/// Motion of the camera while an image is exposed. At (u, v), both 0 to 1 over the image, the pose
+/// is at the time `timing[0] + timing[1] u + timing[2] v + timing[3] random` between start (0) and
+/// end (1). instant-ngp's `rolling_shutter`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RollingShutter {
     pub timing: [f64; 4],
-    /// At the end; [`Frame::pose`] is at the start.
+    /// Pose at the end; [`Frame::pose`] is at the start.
     pub end: Pose,
 }
 
-/// From one world to another: `scale * (R x + t)`.
+/// Transform from one world to another: `scale * (R x + t)`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WorldTransform {
     /// R and t.
@@ -224,13 +222,13 @@ impl Default for WorldTransform {
 }
 
 impl WorldTransform {
-    /// Where a point lies afterwards.
+    /// Transforms a point.
     pub fn point(&self, x: [f64; 3]) -> [f64; 3] {
         self.transform
             .map(|[a, b, c, t]| self.scale * (a * x[0] + b * x[1] + c * x[2] + t))
     }
 
-    /// The pose of a camera afterwards. Axes stay as long as they were.
+    /// Transforms a camera's pose. The lengths of its axes stay the same.
     pub fn pose(&self, pose: &Pose) -> Pose {
         let [x, y, z] = [0, 1, 2].map(|column| {
             let axis = pose.axis(column);
@@ -241,7 +239,7 @@ impl WorldTransform {
         Pose([0, 1, 2].map(|row| [x[row], y[row], z[row], centre[row]]))
     }
 
-    /// This transform behind another one, both without scales, as 3 x 4.
+    /// This transform after the transform `first`, both without scales, as 3 x 4.
     pub(super) fn after(&self, first: &[[f64; 4]; 3]) -> [[f64; 4]; 3] {
         self.transform.map(|row| {
             let mut product = [0, 1, 2, 3].map(|column| {
@@ -254,8 +252,8 @@ impl WorldTransform {
 }
 
 impl Frame {
-    /// The file of the frame's depths. `asked`: none = those that are named, true = also those
-    /// that were found, false = none at all.
+    /// The depth file of the frame. `asked`: `None`: one that the file names; true: also one found
+    /// by name; false: none.
     pub(crate) fn depth_file(&self, asked: Option<bool>) -> Option<&PathBuf> {
         match asked {
             Some(false) => None,
@@ -266,13 +264,13 @@ impl Frame {
 }
 
 impl Scene {
-    /// What a 1 in a depth's file is in the scene's units.
+    /// Length of one depth unit, in the scene's units.
     pub fn depth_scale(&self) -> f64 {
         self.depth_unit * self.applied.scale * self.to_scene.scale
     }
 
     /// # Errors
-    /// Inverse depths that were found, and are to be read.
+    /// Depths are requested, and the ones that were found are inverse depths.
     pub(crate) fn check_depths(&self, asked: Option<bool>) -> Result<()> {
         let is_read = |frame: &Frame| {
             let found = frame.found_depth.as_ref();
@@ -281,16 +279,16 @@ impl Scene {
         match &self.inverse_depths {
             Some(file) if self.frames.iter().any(is_read) => Err(Error::dataset(
                 file,
-                "the depths beside the images are inverse ones, whose scales this file has: \
-                 write depths along the camera's axis and name them with depth_file_path, or do \
-                 not ask for depths",
+                "this file marks the depths beside the images as inverse depths: write depths \
+                 along the camera's axis and name them with depth_file_path, or do not request \
+                 depths",
             )),
             _ => Ok(()),
         }
     }
 
-    /// The numbers of the frames of a split, in their order. Where a scene has no frames
-    /// for tests those for evaluation stand for them, as in nerfstudio.
+    /// Numbers of the frames of a split, in order. If a scene has no test frames, the evaluation
+    /// frames are used, as in nerfstudio.
     pub fn frames_of(&self, split: SceneSplit) -> Vec<u32> {
         let of = |wanted: SceneSplit| -> Vec<u32> {
             let numbered = (0u32..).zip(&self.frames);
@@ -304,8 +302,8 @@ impl Scene {
         chosen
     }
 
-    /// The 3 x 4 transform and the scale of nerfstudio's `dataparser_transforms.json`:
-    /// from the world before `applied_transform` to the scene's.
+    /// The 3 x 4 transform and the scale of nerfstudio's `dataparser_transforms.json`: from the
+    /// world before `applied_transform` to the scene's.
     pub fn dataparser_transforms(&self) -> ([[f64; 4]; 3], f64) {
         (
             self.to_scene.after(&self.applied.transform),

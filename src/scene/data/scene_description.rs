@@ -1,7 +1,7 @@
-//! What the files say of a scene, whatever their format: before images are looked
-//! for, poses are placed and frames are split.
+//! Content of a scene's files, for all formats: before images are searched, poses are transformed
+//! and frames are split.
 //!
-//! In the consumer. Plain values.
+//! Runs in the consumer. Plain values.
 
 use std::path::PathBuf;
 
@@ -16,47 +16,48 @@ use crate::scene::data::scene::{Pose, RollingShutter, SceneSplit, WorldTransform
 pub(super) struct SceneDescription {
     pub(super) format: SceneFormat,
     pub(super) root: PathBuf,
-    /// The folder that names of images start from.
+    /// Folder that names of images are relative to.
     pub(super) base: PathBuf,
-    /// The file that says it, for errors.
+    /// The file with the description, for errors.
     pub(super) file: PathBuf,
     pub(super) frames: Vec<FrameDescription>,
-    /// Turned behind the file's world before poses are oriented, unless they are not.
+    /// Rotation of the file's world before poses are oriented. Not applied if the orientation is
+    /// none.
     pub(super) before_orientation: Option<[[f64; 4]; 3]>,
     /// `orientation_override`.
     pub(super) orientation: Option<crate::scene::data::options::OrientationMethod>,
     pub(super) applied: WorldTransform,
-    /// What automatic scaling multiplies by, where the format has a rule of its own.
+    /// Factor of automatic scaling, if the format has its own rule.
     pub(super) scale: Option<f64>,
     pub(super) depth_unit: Option<f64>,
     pub(super) points: Option<PointsFile>,
-    /// Whether the files say which frames are for what.
+    /// Whether the files list the split of frames.
     pub(super) is_listed: bool,
     pub(super) notes: Vec<String>,
-    /// The COLMAP models of the scene, where one of them is read.
+    /// All COLMAP models of the scene, if one is used.
     pub(super) models: Vec<ModelFolder>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct FrameDescription {
-    /// As the file names it, for people.
+    /// Name in the file, for the user.
     pub(super) name: String,
-    /// Where in the file it stands, for errors.
+    /// Location in the file, for errors.
     pub(super) at: String,
-    /// Of an image of a COLMAP model: its number there. 0 of others.
+    /// Number of the image in a COLMAP model, otherwise 0.
     pub(super) number: u32,
-    /// The folder of the original images.
+    /// Folder of the original images.
     pub(super) folder: PathBuf,
-    /// The image, from that folder on.
+    /// Path of the image in that folder.
     pub(super) path: PathBuf,
-    /// Original ones that the file names.
+    /// Original mask and depth that the file names.
     pub(super) mask: Option<PathBuf>,
     pub(super) depth: Option<PathBuf>,
     pub(super) declared: CameraDescription,
-    /// OpenCV's axes, in the file's world.
+    /// In OpenCV's axes and the file's world.
     pub(super) pose: Pose,
     pub(super) time: Option<f64>,
-    /// None = listed for nothing.
+    /// `None`: in no list.
     pub(super) split: Option<SceneSplit>,
     pub(super) rolling_shutter: Option<RollingShutter>,
     pub(super) fisheye_crop_radius: Option<f64>,
@@ -68,7 +69,7 @@ impl FrameDescription {
     }
 }
 
-/// Counts frames that name an image which an earlier frame names too.
+/// Counts frames that name the image of an earlier frame.
 #[derive(Debug, Default)]
 pub(super) struct DuplicateImages {
     count: u64,
@@ -76,7 +77,7 @@ pub(super) struct DuplicateImages {
 }
 
 impl DuplicateImages {
-    /// `at`: where in the file the frame stands.
+    /// `at`: location of the frame in the file.
     pub(super) fn add(&mut self, at: &str) {
         if self.count == 0 {
             at.clone_into(&mut self.first);
@@ -87,8 +88,8 @@ impl DuplicateImages {
     pub(super) fn note(&self) -> Option<String> {
         (self.count > 0).then(|| {
             format!(
-                "frames that name an image of an earlier frame: {}, first at {}. All are kept, \
-                 as in nerfstudio",
+                "frames with the image of an earlier frame: {}, first at {}. All are kept, as in \
+                 nerfstudio",
                 self.count, self.first
             )
         })

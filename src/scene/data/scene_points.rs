@@ -1,6 +1,6 @@
 //! The points of a scene, in its world.
 //!
-//! In the consumer. Reads them anew with each call; nothing is kept.
+//! Runs in the consumer. Reads the file on every call and keeps nothing.
 
 use crate::error::Result;
 use crate::scene::data::point_cloud::{PointCloud, PointsFile};
@@ -8,11 +8,11 @@ use crate::scene::data::scene::Scene;
 use crate::scene::data::{colmap, ply};
 
 impl Scene {
-    /// The points of `ply_file_path` or `points3D`, placed as the poses are. None where
-    /// the files name none. 15 bytes a point.
+    /// The points of `ply_file_path` or `points3D`, in the scene's world. `None` if the files name
+    /// no points. Takes 15 bytes a point.
     ///
     /// # Errors
-    /// A file that is missing, cut off, or of another form.
+    /// A file that is missing, truncated, or in another format.
     pub fn points(&self) -> Result<Option<PointCloud>> {
         let mut points = match &self.points_file {
             None => return Ok(None),

@@ -1,6 +1,6 @@
-//! A scene in numbers.
+//! A summary of a scene in numbers.
 //!
-//! In the consumer. As JSON it has one form, whoever prints it.
+//! Runs in the consumer. All commands print the same JSON.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use crate::scene::data::missing_files::MissingFiles;
 use crate::scene::data::options::SceneFormat;
 use crate::scene::data::scene::{Frame, Scene, SceneSplit, WorldTransform};
 
-/// What a scene has. Names are the contract of `index SCENE --json`.
+/// Summary of a scene. The field names are the JSON keys of `index SCENE --json` and must not
+/// change.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct SceneSummary {
@@ -22,40 +23,40 @@ pub struct SceneSummary {
     pub root: PathBuf,
     pub format: SceneFormat,
     pub frames: u64,
-    /// How many frames are for what.
+    /// Number of frames of each split.
     pub splits: BTreeMap<SceneSplit, u64>,
-    /// Whether every frame trains and evaluates.
+    /// Whether every frame is for both training and evaluation.
     pub evaluates_all: bool,
-    /// The most used first.
+    /// In descending order of use.
     pub cameras: Vec<CameraCount>,
-    /// Frames that have one.
+    /// Frames with a mask or with a depth.
     pub masks: u64,
     pub depths: u64,
-    /// Frames with a depth that was found by name, and is read when depths are asked for.
+    /// Frames with a depth that was found by name. It is read if depths are requested.
     pub found_depths: u64,
-    /// Frames whose mask or depth is of the original images, where smaller ones are read.
+    /// Frames with a mask or depth of the original size, while smaller images are used.
     pub full_size_masks: u64,
     pub full_size_depths: u64,
     pub times: u64,
     pub rolling_shutters: u64,
-    /// 1 = the originals, n = `images_n`.
+    /// 1: the originals; n: `images_n`.
     pub downscale_folder: u32,
     #[serde(flatten)]
     pub missing: MissingFiles,
-    /// All COLMAP models of the scene, where one of them is read.
+    /// All COLMAP models of the scene, if one is used.
     pub models: Vec<ModelFolder>,
     /// Whether there is a point cloud.
     pub has_points: bool,
     /// Pixels of all frames.
     pub pixels: u64,
-    /// The least and the largest coordinates of all camera centres, in the scene's world.
+    /// Minimum and maximum coordinates of all camera centres, in the scene's world.
     pub bounds: [[f64; 3]; 2],
     pub to_scene: WorldTransform,
     pub depth_unit: f64,
     pub notes: Vec<String>,
 }
 
-/// A camera, and how many frames it took.
+/// A camera, and the number of its frames.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct CameraCount {
@@ -65,7 +66,7 @@ pub struct CameraCount {
 }
 
 impl Scene {
-    /// What the scene has, in numbers.
+    /// Returns a summary of the scene.
     pub fn report(&self) -> SceneSummary {
         let count = |is: &dyn Fn(&Frame) -> bool| {
             self.frames.iter().filter(|frame| is(frame)).count() as u64
@@ -117,7 +118,7 @@ impl Scene {
         }
     }
 
-    /// The least and the largest coordinates of all camera centres.
+    /// Minimum and maximum coordinates of all camera centres.
     pub(super) fn bounds(&self) -> [[f64; 3]; 2] {
         let empty = [[f64::INFINITY; 3], [f64::NEG_INFINITY; 3]];
         self.frames.iter().fold(empty, |[low, high], frame| {

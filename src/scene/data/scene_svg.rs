@@ -1,20 +1,20 @@
-//! A scene as SVG: from above and from the side.
+//! Draws a scene as SVG: from above and from the side.
 //!
-//! In the consumer. Writes text alone: it opens no image and reads no point cloud but
-//! the one that it is handed.
+//! Runs in the consumer. Only writes text: opens no image, and draws the point cloud that the
+//! caller passes.
 
 use std::fmt::Write;
 
 use crate::scene::data::point_cloud::PointCloud;
 use crate::scene::data::scene::{Frame, Scene, SceneSplit};
 
-/// The most points that are drawn.
+/// Most points that are drawn.
 const MOST_POINTS: usize = 2000;
 
-/// Pixels of a view's side, and of the space around.
+/// Side of a drawing, and the margin around it, in pixels.
 const SIDE: f64 = 480.0;
 const MARGIN: f64 = 24.0;
-/// What stands above the views.
+/// Height of the legend.
 const HEAD: f64 = 36.0;
 
 const COLOURS: [(SceneSplit, &str, &str); 3] = [
@@ -23,12 +23,12 @@ const COLOURS: [(SceneSplit, &str, &str); 3] = [
     (SceneSplit::Test, "test", "#d62728"),
 ];
 
-/// Which coordinates a view shows to the right and upwards.
+/// Coordinates to the right and upwards in each drawing.
 const VIEWS: [(&str, usize, usize); 2] =
     [("from above: x, y", 0, 1), ("from the side: x, z", 0, 2)];
 
-/// The scene from above and from the side: cameras as frustums, coloured by split, the box
-/// around their centres, and up to 2,000 of the points.
+/// Draws the scene from above and from the side: cameras as frustums, coloured by split, the
+/// bounding box of their centres, and up to 2,000 points.
 pub fn scene_svg(scene: &Scene, points: Option<&PointCloud>) -> String {
     let (width, height) = (2.0 * SIDE + 3.0 * MARGIN, SIDE + HEAD + 2.0 * MARGIN);
     let mut svg = format!(
@@ -39,7 +39,7 @@ pub fn scene_svg(scene: &Scene, points: Option<&PointCloud>) -> String {
     legend(&mut svg, scene);
     let drawn = chosen(points);
     let size = frustum_size(scene);
-    // The same unit in both views, so that lengths can be compared.
+    // Both drawings have the same scale, so that lengths can be compared.
     let extent = extent(scene, &drawn, size);
     for (number, (title, right, up)) in VIEWS.into_iter().enumerate() {
         let left = MARGIN + number as f64 * (SIDE + MARGIN);
@@ -57,7 +57,7 @@ pub fn scene_svg(scene: &Scene, points: Option<&PointCloud>) -> String {
     svg
 }
 
-/// Up to [`MOST_POINTS`], evenly spread over the list, with their colours.
+/// Up to [`MOST_POINTS`] points with their colours, evenly spaced in the list.
 fn chosen(points: Option<&PointCloud>) -> Vec<([f64; 3], [u8; 3])> {
     let Some(points) = points else {
         return Vec::new();
@@ -72,7 +72,7 @@ fn chosen(points: Option<&PointCloud>) -> Vec<([f64; 3], [u8; 3])> {
         .collect()
 }
 
-/// How far a frustum reaches: a twentieth of what the cameras span.
+/// Length of a frustum: a twentieth of the extent of the cameras.
 fn frustum_size(scene: &Scene) -> f64 {
     let [low, high] = scene.bounds();
     let span = (0..3).map(|i| high[i] - low[i]).fold(0.0, f64::max);
@@ -82,8 +82,8 @@ fn frustum_size(scene: &Scene) -> f64 {
     }
 }
 
-/// The corner where views begin, and what a side of theirs spans. Points far away from the
-/// cameras do not count: a few stray ones would make the rest a dot.
+/// Corner and side length of the drawings. Points far from the cameras do not count: a few stray
+/// ones would shrink the rest to a dot.
 fn extent(scene: &Scene, points: &[([f64; 3], [u8; 3])], size: f64) -> ([f64; 3], f64) {
     let [mut low, mut high] = scene.bounds();
     for i in 0..3 {
@@ -100,7 +100,7 @@ fn extent(scene: &Scene, points: &[([f64; 3], [u8; 3])], size: f64) -> ([f64; 3]
     let span = (0..3)
         .map(|i| high[i] - low[i])
         .fold(f64::MIN_POSITIVE, f64::max);
-    // In the middle of the square.
+    // Centred in the square.
     let corner = [0, 1, 2].map(|i| 0.5 * (low[i] + high[i] - span));
     (corner, span)
 }
@@ -188,10 +188,10 @@ impl SvgView {
         svg.push_str("</g>\n");
     }
 
-    /// The centre, and lines to the corners of the image.
+    /// Draws the centre, and lines to the corners of the image.
     fn frustum(&self, svg: &mut String, scene: &Scene, frame: &Frame, size: f64) {
         let (half_w, half_h) = match scene.cameras.get(frame.camera as usize) {
-            // Of a wide lens the corners would lie far off.
+            // The corners of a wide lens would be far away.
             Some(camera) => (
                 (0.5 * f64::from(camera.width) / camera.fx).min(1.0),
                 (0.5 * f64::from(camera.height) / camera.fy).min(1.0),

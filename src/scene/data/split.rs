@@ -1,4 +1,4 @@
-//! Which frames train and which evaluate: nerfstudio's rules
+//! Splits frames into training and evaluation by nerfstudio's rules
 //! (`data/utils/dataparsers_utils.py`).
 //!
 //! Pure.
@@ -9,10 +9,10 @@ use crate::scene::data::options::SplitBy;
 use crate::scene::data::scene::SceneSplit;
 use crate::scene::data::scene_description::FrameDescription;
 
-/// Marks the frames. Those of [`SplitBy::Listed`] are marked by now.
+/// Sets the split of the frames. With [`SplitBy::Listed`] it is already set.
 ///
 /// # Errors
-/// A rule that these frames cannot be parted by, in words.
+/// A rule that cannot split these frames. As text.
 pub(super) fn mark(frames: &mut [FrameDescription], by: SplitBy) -> Result<(), String> {
     if by == SplitBy::Listed {
         return Ok(());
@@ -29,7 +29,7 @@ pub(super) fn mark(frames: &mut [FrameDescription], by: SplitBy) -> Result<(), S
     Ok(())
 }
 
-/// Whether each of the frames with these names trains.
+/// For each of these names, whether its frame is for training.
 pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
     let count = names.len();
     let mut trains = vec![false; count];
@@ -67,7 +67,7 @@ pub(super) fn trains(names: &[&str], by: SplitBy) -> Result<Vec<bool>, String> {
     Ok(trains)
 }
 
-/// `chosen` of `count` numbers, the first and the last among them, evenly spread: NumPy's
+/// `chosen` of `count` numbers, evenly spaced, including the first and the last: NumPy's
 /// `linspace(0, count - 1, chosen, dtype=int)`.
 fn spread(count: usize, chosen: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {

@@ -1,10 +1,10 @@
 //! Whole scenes, written to a folder and read again.
 //!
-//! - `written`: what writes them; `goldens`: against nerfstudio's functions;
-//! - `transforms`, `colmap`, `folders`, `points`, `shown`, `llff`: what is read;
-//! - `names`, `dialects`: what other systems and tools write; `several`: several models and
+//! - `scenes_on_disk`: writes scenes; `goldens`: compares with nerfstudio's functions;
+//! - `transforms`, `colmap`, `folders`, `points`, `summary_and_svg`, `llff`: valid scenes;
+//! - `names`, `dialects`: files of other systems and tools; `several_models`: several models and
 //!   descriptions of a scene;
-//! - `hostile`: what is refused, and how.
+//! - `hostile`: invalid scenes and their errors.
 
 mod colmap;
 mod dialects;

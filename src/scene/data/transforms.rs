@@ -1,9 +1,9 @@
-//! `transforms.json` in all its dialects: nerfstudio's, instant-ngp's, Blender's and
-//! D-NeRF's, ScanNet++'s.
+//! `transforms.json` in all its dialects: nerfstudio's, instant-ngp's, Blender's and D-NeRF's,
+//! ScanNet++'s.
 //!
-//! In the consumer. Turns keys into cameras and poses; opens no image. Where dialects
-//! contradict each other: a frame's own intrinsics go before those at the top, as in
-//! instant-ngp (nerfstudio takes them only when the top has none).
+//! Runs in the consumer. Converts keys to cameras and poses; opens no image. Where dialects
+//! contradict each other, a frame's own intrinsics override those at the top level, as in
+//! instant-ngp. (nerfstudio uses them only if the top level has none.)
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::scene::data::transforms_keys::{
     self, FrameKeys, LensKeys, TransformMatrix, TransformsFile,
 };
 
-/// Camera models of nerfstudio that are perspective lenses with its six coefficients.
+/// nerfstudio's perspective camera models, with its six distortion coefficients.
 const PERSPECTIVE: &[&str] = &[
     "SIMPLE_PINHOLE",
     "PINHOLE",
@@ -33,18 +33,18 @@ const PERSPECTIVE: &[&str] = &[
 ];
 const OTHER_MODELS: &str = "OPENCV_FISHEYE, FISHEYE624, EQUIRECTANGULAR, ORTHOPHOTO";
 
-/// The most that a number of `rolling_shutter` may be. All are parts of an exposure.
+/// Largest number in `rolling_shutter`. They are fractions of an exposure.
 const MOST_TIMING: f64 = 1e6;
 
-/// The files of a Blender scene, and what their frames are for.
+/// Files of a Blender scene, and the split of their frames.
 pub(super) const BLENDER: [(&str, SceneSplit); 3] = [
     ("transforms_train.json", SceneSplit::Train),
     ("transforms_val.json", SceneSplit::Eval),
     ("transforms_test.json", SceneSplit::Test),
 ];
 
-/// A scene of one `transforms.json`. Without a format: instant-ngp's where no focal
-/// length is given in pixels, else nerfstudio's.
+/// Reads a scene of one `transforms.json`. Without a format it is instant-ngp's if no focal length
+/// is in pixels, otherwise nerfstudio's.
 pub(super) fn open(
     file: &Path,
     format: Option<SceneFormat>,
@@ -63,11 +63,11 @@ pub(super) fn open(
     });
     let mut reader = Reader::new(file, root.clone(), format, &document);
     let mut frames = reader.frames("frames", document.frames.as_deref(), &root)?;
-    let is_listed = mark_listed(&mut frames, &document, file, &mut reader.notes)?;
+    let is_listed = mark_listed_frames(&mut frames, &document, file, &mut reader.notes)?;
     reader.found(frames, is_listed, &document)
 }
 
-/// A scene of `transforms_{train,val,test}.json`, as many of them as there are.
+/// Reads a scene of `transforms_{train,val,test}.json`. Some of them may be missing.
 pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let mut all: Option<SceneDescription> = None;
     let mut missing = Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneD
     }
     let mut all = all.ok_or_else(|| {
         let names = BLENDER.map(|(name, _)| name).join(", ");
-        Error::dataset(root, format!("none of {names} is there"))
+        Error::dataset(root, format!("none of {names} exists"))
     })?;
     if !missing.is_empty() {
         all.notes.push(format!("no {}", missing.join(", no ")));
@@ -102,7 +102,7 @@ pub(super) fn open_blender(root: &Path, options: &SceneOptions) -> Result<SceneD
     Ok(all)
 }
 
-/// A scene of ScanNet++. `dslr`: the folder of that name.
+/// Reads a scene of ScanNet++. `dslr` is the folder of that name.
 pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneDescription> {
     let file = dslr.join("nerfstudio/transforms.json");
     let document = transforms_keys::read(&file, options.max_json_bytes)?;
@@ -126,8 +126,8 @@ pub(super) fn open_scannet(dslr: &Path, options: &SceneOptions) -> Result<SceneD
     reader.found(frames, is_listed, &document)
 }
 
-/// Marks frames by `train_filenames` and its like; false where there is none of them.
-fn mark_listed(
+/// Sets the split of frames from `train_filenames` and similar lists. False if there are none.
+fn mark_listed_frames(
     frames: &mut [FrameDescription],
     document: &TransformsFile,
     file: &Path,
@@ -152,7 +152,7 @@ fn mark_listed(
             let named = numbers.get(&foreign_names::key(name)).ok_or_else(|| {
                 Error::dataset(
                     file,
-                    format!("{key} names {}, and no frame has that name", quoted(name)),
+                    format!("{key} names {}, but no frame has that name", quoted(name)),
                 )
             })?;
             for number in named {
@@ -165,21 +165,22 @@ fn mark_listed(
     }
     if moved > 0 {
         notes.push(format!(
-            "{moved} frames are in the lists of training and evaluation: they are used for training"
+            "{moved} frames are in both lists, of training and of evaluation: they are used for \
+             training"
         ));
     }
     Ok(true)
 }
 
-/// What is alike for all frames of a file.
+/// Data that all frames of a file share.
 struct Reader<'a> {
     file: &'a Path,
     root: PathBuf,
     format: SceneFormat,
     document: &'a TransformsFile,
-    /// Where names of images start.
+    /// Folder that names of images are relative to.
     base: PathBuf,
-    /// Where the paths of masks start, if not at the root.
+    /// Folder that paths of masks are relative to, if not the root.
     masks: Option<PathBuf>,
     notes: Vec<String>,
     own_intrinsics: u64,
@@ -217,7 +218,7 @@ impl<'a> Reader<'a> {
         } else if self.format == SceneFormat::Nerfstudio
             && self.root.join("colmap/sparse/0").exists()
         {
-            // What nerfstudio did to COLMAP's worlds before it wrote it down.
+            // The rotation that nerfstudio applied to COLMAP's worlds before it recorded it.
             applied.transform = [
                 [0.0, 1.0, 0.0, 0.0],
                 [1.0, 0.0, 0.0, 0.0],
@@ -248,8 +249,8 @@ impl<'a> Reader<'a> {
         }
         if self.own_intrinsics > 0 {
             self.notes.push(format!(
-                "{} frames have their own intrinsics, and the file has others at the top: their \
-                 own are used (nerfstudio uses those at the top)",
+                "{} frames have their own intrinsics, and the file has others at the top level: \
+                 their own are used (nerfstudio uses those at the top level)",
                 self.own_intrinsics
             ));
         }
@@ -305,7 +306,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// One frame, or what is wrong with it, from the key on.
+    /// Reads one frame. An error text starts with the key.
     fn frame(
         &mut self,
         keys: &FrameKeys,
@@ -388,7 +389,7 @@ fn parent(file: &Path) -> PathBuf {
     }
 }
 
-/// A path as the file writes it, without `./` in front.
+/// A path of the file without a leading `./`.
 fn plain(path: &str) -> String {
     let mut path = path;
     while let Some(rest) = path.strip_prefix("./") {
@@ -397,9 +398,9 @@ fn plain(path: &str) -> String {
     path.to_owned()
 }
 
-/// The folder of images that a path lies in, and the rest of it: `images`, where that is
-/// its first folder, else the one that the file lies in. Folders of smaller images lie
-/// beside it.
+/// Splits a path into the folder of images and the rest. The folder is `images` if that is the
+/// first folder of the path, otherwise the one that contains the file. Folders of smaller images
+/// are beside it.
 pub(super) fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
     let mut parts = path.components();
     if let Some(Component::Normal(first)) = parts.next()
@@ -416,13 +417,14 @@ pub(super) fn split_folder(base: &Path, path: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-/// OpenGL's camera looks along -z and has y up: OpenCV's along z, with y down.
+/// Converts from OpenGL's camera, which looks along -z and has y up, to OpenCV's, which looks along
+/// z and has y down.
 pub(super) fn from_opengl(matrix: &[[f64; 4]; 3]) -> Pose {
     Pose(matrix.map(|[x, y, z, t]| [x, -y, -z, t]))
 }
 
 /// # Errors
-/// Numbers that are none, and rotations that cannot be undone.
+/// Numbers that are not finite, and rotations that cannot be inverted.
 pub(super) fn check_matrix(matrix: &[[f64; 4]; 3]) -> Result<(), String> {
     bounds::check_pose(matrix)?;
     let [a, b, c] = matrix;
@@ -440,14 +442,14 @@ fn number(frame: &LensKeys, top: &LensKeys, key: &str) -> Option<f64> {
     frame.number(key).or_else(|| top.number(key))
 }
 
-/// The camera of a frame, and whether it differs from the one at the top.
+/// The camera of a frame, and whether it differs from the one at the top level.
 fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool), String> {
     let both = |key: &str| number(frame, top, key);
     let size = match (both("w"), both("h")) {
         (None, None) => None,
         (Some(w), Some(h)) => Some((pixels("w", w)?, pixels("h", h)?)),
-        (Some(_), None) => return Err("h: missing beside w".into()),
-        (None, Some(_)) => return Err("w: missing beside h".into()),
+        (Some(_), None) => return Err("h: missing, but w is present".into()),
+        (None, Some(_)) => return Err("w: missing, but h is present".into()),
     };
     let lens = lens(frame, top)?;
     let along = |pixels: &str, degrees: &str, radians: &str| {
@@ -465,11 +467,11 @@ fn declared(frame: &LensKeys, top: &LensKeys) -> Result<(CameraDescription, bool
     let y = along("fl_y", "y_fov", "camera_angle_y");
     let focal = match (x, y) {
         (None, None) if lens == Lens::Equirectangular => {
-            // The whole sphere, as nerfstudio scales it.
-            let (w, h) = size.ok_or("w, h: missing, and so are fl_x and fl_y")?;
+            // The whole sphere, with nerfstudio's scale.
+            let (w, h) = size.ok_or("w, h: missing, as are fl_x and fl_y")?;
             [f64::from(w) / 2.0, f64::from(h)].map(FocalLength::Pixels)
         }
-        (None, None) => return Err("fl_x: missing, and so are x_fov and camera_angle_x".into()),
+        (None, None) => return Err("fl_x: missing, as are x_fov and camera_angle_x".into()),
         (x, y) => [x, y].map(|focal| focal.unwrap_or(FocalLength::AsOther)),
     };
     let declared = CameraDescription {
@@ -491,7 +493,7 @@ fn pixels(key: &str, value: f64) -> Result<u32, String> {
     match value {
         1.0..=2_147_483_647.0 => Ok(value as u32),
         _ => Err(format!(
-            "{key}: {} is not a number of pixels",
+            "{key}: {} is not a valid number of pixels",
             shown_number(value)
         )),
     }
@@ -499,7 +501,7 @@ fn pixels(key: &str, value: f64) -> Result<u32, String> {
 
 fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
     if frame.has_ftheta || top.has_ftheta {
-        return Err("ftheta_p0: F-theta lenses are not served: undistort the images".into());
+        return Err("ftheta_p0: F-theta lenses are not supported: undistort the images".into());
     }
     let flag = |key: &str| frame.flag(key) || top.flag(key);
     let named = frame
@@ -516,7 +518,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
     const KEYS: &[&str] = &[
         "k1", "k2", "k3", "k4", "k5", "k6", "p1", "p2", "s1", "s2", "s3", "s4",
     ];
-    // All of them from one place: half of one lens and half of another is none.
+    // All coefficients must come from one place, so that two lenses are never mixed.
     let own = frame.distortion_params.is_some() || frame.has_any(KEYS);
     let keys = if own { frame } else { top };
     let of = |key: &str| keys.number(key).unwrap_or(0.0);
@@ -526,7 +528,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         .filter(|list| !list.is_empty());
     let wrong = |list: &[f64], due: usize| {
         format!(
-            "distortion_params: {} numbers, and {model} has {due}",
+            "distortion_params: {} numbers, but {model} has {due}",
             list.len()
         )
     };
@@ -578,7 +580,7 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         "EQUIRECTANGULAR" => Ok(Lens::Equirectangular),
         "ORTHOPHOTO" => Ok(Lens::Orthographic),
         other => Err(format!(
-            "camera_model: {} is not served: use one of {}, {OTHER_MODELS}, or undistort the \
+            "camera_model: {} is not supported: use one of {}, {OTHER_MODELS}, or undistort the \
              images",
             quoted(other),
             PERSPECTIVE.join(", ")

@@ -1,9 +1,8 @@
-//! `transforms.json` as text: every key of it that means something here, with its type,
-//! and errors that name file, line and key.
+//! Parses `transforms.json`: every key that is used, with its type. Errors name file, line and key.
 //!
-//! In the consumer. Knows nothing of images, cameras or poses. What a hostile file can
-//! make it hold is bounded by the file's length, which has a limit, and by
-//! [`MOST_ENTRIES`]; how deep it nests, by serde_json.
+//! Runs in the consumer. Does not interpret images, cameras or poses. Memory is bounded for hostile
+//! files: by the file's length, which has a limit, and by [`MOST_ENTRIES`]. serde_json limits the
+//! nesting.
 
 use std::fmt;
 use std::path::Path;
@@ -15,10 +14,10 @@ use crate::scene::data::json_values::{self, JsonNumber, JsonText};
 use crate::sys::regular_file;
 use crate::sys::text_file::{self, TextReadError};
 
-/// Most frames, and names in a list.
+/// Most frames, and most names in a list.
 pub(super) const MOST_ENTRIES: usize = 1 << 20;
 
-/// A whole file.
+/// Content of a file.
 #[derive(Debug, Default)]
 pub(super) struct TransformsFile {
     pub(super) lens: LensKeys,
@@ -49,7 +48,7 @@ pub(super) struct FrameKeys {
     pub(super) lens: LensKeys,
 }
 
-/// Keys of a camera that are numbers; at the top or in a frame.
+/// Numeric camera keys, at the top level or in a frame.
 const NUMBERS: &[&str] = &[
     "fl_x",
     "fl_y",
@@ -76,10 +75,10 @@ const NUMBERS: &[&str] = &[
     "fisheye_crop_radius",
 ];
 
-/// Keys of a camera that are true or false: instant-ngp's lens models.
+/// Boolean camera keys: instant-ngp's lens models.
 const FLAGS: &[&str] = &["is_fisheye", "equirectangular", "latlong", "orthographic"];
 
-/// What is known of a camera.
+/// The camera keys of a frame or of the top level.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct LensKeys {
     numbers: Vec<(u8, f64)>,
@@ -87,7 +86,7 @@ pub(super) struct LensKeys {
     pub(super) camera_model: Option<String>,
     pub(super) distortion_params: Option<Vec<f64>>,
     pub(super) rolling_shutter: Option<[f64; 4]>,
-    /// instant-ngp's F-theta lens.
+    /// Whether there is instant-ngp's F-theta lens.
     pub(super) has_ftheta: bool,
 }
 
@@ -106,7 +105,7 @@ impl LensKeys {
         at.is_some_and(|at| self.flags & (1 << at) != 0)
     }
 
-    /// Whether it has this key, of whatever kind.
+    /// Whether this key is present, of any type.
     pub(super) fn has(&self, key: &str) -> bool {
         match key {
             "camera_model" => self.camera_model.is_some(),
@@ -121,7 +120,7 @@ impl LensKeys {
         keys.iter().any(|key| self.number(key).is_some())
     }
 
-    /// Takes the value of a key, if it is one of a camera.
+    /// Reads the value of a key if it is a camera key. Returns whether it is one.
     fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         if let Some(at) = NUMBERS.iter().position(|number| *number == key) {
             if let Some(JsonNumber(value)) = map.next_value()? {
@@ -154,10 +153,10 @@ impl LensKeys {
     }
 }
 
-/// How far the last row of a matrix may be from 0 0 0 1: what inverting it in `f32` leaves.
+/// Largest deviation of a matrix's last row from 0 0 0 1: the error of inverting in `f32`.
 const LAST_ROW: f64 = 1e-3;
 
-/// Three rows of four numbers; a fourth row must be 0 0 0 1, within [`LAST_ROW`].
+/// Three rows of four numbers. A fourth row must be 0 0 0 1, within [`LAST_ROW`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TransformMatrix(pub(super) [[f64; 4]; 3]);
 
@@ -185,9 +184,9 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<TransformsFile> {
     }
     let mut text = text_file::read(file, max_bytes).map_err(|refused| match refused {
         TextReadError::Read(e) => Error::io_at("read", path, e),
-        // It has grown since.
+        // The file has grown since its length was read.
         TextReadError::TooLong(most) => too_long(most.saturating_add(1)),
-        // UTF-16 has a zero byte beside each letter.
+        // UTF-16 has a zero byte beside each ASCII letter.
         zero @ TextReadError::Zero(at) => Error::dataset(
             path,
             match at < 4 {
@@ -201,7 +200,7 @@ pub(super) fn read(path: &Path, max_bytes: u64) -> Result<TransformsFile> {
     serde_json::from_slice(json).map_err(|e| malformed(path, &e))
 }
 
-/// A file of a scene that cannot be opened.
+/// The error for a file of a scene that cannot be opened.
 pub(super) fn unopened(path: &Path, e: &std::io::Error) -> Error {
     let what = match e.kind() {
         std::io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -214,12 +213,12 @@ fn malformed(path: &Path, e: &serde_json::Error) -> Error {
     let text = Error::words_of_json(e);
     let place = format!(" at line {} column {}", e.line(), e.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
-    // A word that stands for a list or an object.
+    // A marked word in place of a list or an object.
     let what = match what.split_once(json_values::MARKED) {
         Some((key, _)) => format!("{key}{}", json_values::NOT_FINITE),
         None => what.to_owned(),
     };
-    // An error that was given a name is no longer one of its kind.
+    // A custom error loses serde_json's category, so check the text.
     let hint = match what.contains("EOF while") {
         true => ": the file is cut off",
         false => "",
@@ -231,7 +230,7 @@ fn malformed(path: &Path, e: &serde_json::Error) -> Error {
     )
 }
 
-/// The same error behind the name of where it was met.
+/// Adds the place to an error.
 fn at<E: de::Error>(place: impl fmt::Display, e: &E) -> E {
     E::custom(format!("{place}: {e}"))
 }
@@ -310,7 +309,7 @@ impl<'de> Deserialize<'de> for FrameKeys {
                 while let Some(key) = map.next_key::<String>()? {
                     all.take(&key, &mut map).map_err(|e| at(&key, &e))?;
                 }
-                // Now, and not when all are read: a million empty ones take three bytes each.
+                // Check here and not after parsing: a million empty frames take three bytes each.
                 let pose = all.transform_matrix.or(all.transform_matrix_start);
                 match (all.file_path.is_some(), pose.is_some()) {
                     (true, true) => Ok(all),

@@ -1,6 +1,6 @@
-//! Layouts of scenes that are known and not read: named, with what to convert them with.
+//! Scene layouts that are recognised but not supported, and the programs that convert them.
 //!
-//! In the consumer. Looks at names of files, and at the first line of tables and XML.
+//! Runs in the consumer. Checks file names, and the first line of tables and XML files.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,12 +9,11 @@ use std::path::Path;
 use crate::data::index::IMAGE_EXTENSIONS;
 use crate::sys::regular_file;
 
-/// For a layout that nothing converts.
+/// Hint for layouts that no program converts.
 const BY_IMAGES: &str =
-    "`ns-process-data images --data IMAGES --output-dir OUT` finds the cameras anew";
+    "`ns-process-data images --data IMAGES --output-dir OUT` computes the cameras again";
 
-/// Files and folders that stand for a layout when all of them are there, its name, and what
-/// converts it.
+/// Files and folders that together identify a layout, its name, and the hint how to convert it.
 const LAYOUTS: [(&[&str], &str, &str); 20] = [
     (&["cameras_sphere.npz"], "IDR", BY_IMAGES),
     (&["cameras.npz"], "IDR", BY_IMAGES),
@@ -54,7 +53,7 @@ const RECORD3D: &str =
     "`ns-process-data record3d --data DIR --output-dir OUT` writes transforms.json";
 const BY_POSES: &str = "write its poses into transforms.json (camera to world, OpenGL's axes)";
 
-/// Folders that MVSNet's scenes have beside `cams`.
+/// Folders beside `cams` in MVSNet's scenes.
 const MVSNET: [&str; 10] = [
     "images",
     "image",
@@ -68,11 +67,11 @@ const MVSNET: [&str; 10] = [
     "normals",
 ];
 
-/// Folders that Record3D writes beside the one of its images.
+/// Folders that Record3D writes beside its image folder.
 const RECORD3D_FOLDERS: [&str; 3] = ["depth", "conf", "confidence"];
 
-/// A program's export: the extension of its file, how that begins, what its first lines have,
-/// the program, what converts it.
+/// A program's export: extension of the file, its start, texts in its first lines, the program, the
+/// hint.
 type Export = (
     &'static str,
     &'static str,
@@ -81,7 +80,7 @@ type Export = (
     &'static str,
 );
 
-/// Files of which one is enough.
+/// Exports. A single file identifies the layout.
 const EXPORTS: [Export; 3] = [
     (
         "xml",
@@ -102,12 +101,12 @@ const EXPORTS: [Export; 3] = [
     ("out", "# Bundle file", &[], "Bundler", BY_IMAGES),
 ];
 
-/// Of a folder whose cameras are written in a form that is not read: which, and what reads
-/// it. None for any other folder.
+/// For a folder with cameras in an unsupported format: the format, and how to convert it. `None`
+/// for any other folder.
 pub(super) fn conversion_hint(root: &Path) -> Option<String> {
     let known = LAYOUTS.iter().find(|(files, ..)| {
         let is_there = |name: &&str| root.join(name).exists();
-        // Classes of a data set may have such names too.
+        // Classes of a data set may have the same names.
         let is_scene = || match **files {
             ["cams"] => holds(&root.join("cams"), "_cam.txt") && !has_class(root, files, &MVSNET),
             ["pose", ..] => holds(&root.join("pose"), ".txt"),
@@ -121,7 +120,7 @@ pub(super) fn conversion_hint(root: &Path) -> Option<String> {
         None => export(root)?,
     };
     Some(format!(
-        "a scene of {name} ({file}), which is not read: {how}. `index --samples` counts its \
+        "a scene of {name} ({file}), which is not supported: {how}. `index --samples` counts its \
          images as samples of a data set"
     ))
 }
@@ -131,7 +130,7 @@ fn holds(folder: &Path, suffix: &str) -> bool {
     entries.any(|entry| entry.file_name().to_string_lossy().ends_with(suffix))
 }
 
-/// Whether a folder with pictures stands there that the layout does not have.
+/// Whether there is a folder with images that the layout does not have.
 fn has_class(root: &Path, files: &[&str], beside: &[&str]) -> bool {
     let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
     let mut others = entries.filter(|entry| {
@@ -155,7 +154,7 @@ fn is_picture(file: &Path) -> bool {
         .any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// An export of a program: its name, the file, what converts it.
+/// Finds an export of a program: its name, the file, and the hint.
 fn export(root: &Path) -> Option<(&'static str, String, &'static str)> {
     let entries = std::fs::read_dir(root).ok()?.flatten();
     let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();

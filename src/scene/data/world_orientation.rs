@@ -1,12 +1,12 @@
-//! Where the world's axes and origin lie: nerfstudio's `auto_orient_and_center_poses`
+//! Orients and centres the world: nerfstudio's `auto_orient_and_center_poses`
 //! (`cameras/camera_utils.py`), in f64.
 //!
-//! Pure. nerfstudio computes with OpenGL's axes, where up is the camera's +y and it
-//! looks along -z: with OpenCV's these are -y and z.
+//! Pure. nerfstudio uses OpenGL's axes, where up is the camera's +y and it looks along -z. In
+//! OpenCV's axes these are -y and z.
 //!
-//! Where `pca` finds the world upside down, nerfstudio turns rows 1 and 2 of the transform
-//! that it returns, but frames 1 and 2 in place of those rows of all poses
-//! (`oriented_poses[1:3, :]`). Here all poses move by that transform.
+//! Known difference: if `pca` finds the world upside down, nerfstudio negates rows 1 and 2 of the
+//! returned transform, but frames 1 and 2 instead of those rows of all poses (`oriented_poses[1:3,
+//! :]`). Here all poses are transformed by the returned transform.
 
 use crate::scene::data::eigen;
 use crate::scene::data::options::{CenterMethod, OrientationMethod};
@@ -17,10 +17,10 @@ type Rows = [[f64; 3]; 3];
 
 const IDENTITY: Rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 
-/// The rotation and translation (R and t of R x + t) that orient and centre these poses.
+/// Returns the rotation and translation (R and t of R x + t) that orient and centre these poses.
 ///
 /// # Errors
-/// Poses that have no such orientation, in words.
+/// Poses without such an orientation. As text.
 pub(super) fn orient_and_center(
     poses: &[Pose],
     orientation: OrientationMethod,
@@ -50,7 +50,7 @@ pub(super) fn orient_and_center(
     }))
 }
 
-/// The largest coordinate of all centres: what automatic scaling divides by.
+/// The largest coordinate of all centres, the divisor of automatic scaling.
 pub(super) fn largest(poses: impl Iterator<Item = Pose>) -> f64 {
     let sizes = poses.flat_map(|pose| pose.centre().map(f64::abs));
     sizes.fold(0.0, f64::max)
@@ -83,7 +83,7 @@ fn unit(a: Vector) -> Option<Vector> {
     (length > 1e-12).then(|| a.map(|v| v / length))
 }
 
-/// The mean of what is up in the images.
+/// The mean of the images' up directions.
 fn up(poses: &[Pose]) -> Result<Vector, String> {
     let mean = mean(poses.iter().map(|pose| negated(pose.axis(1))));
     unit(mean).ok_or_else(|| {
@@ -93,7 +93,7 @@ fn up(poses: &[Pose]) -> Result<Vector, String> {
     })
 }
 
-/// The direction that is nearest to vertical in all images.
+/// The direction that is closest to vertical in all images.
 fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     let mut moments = [[0.0; 3]; 3];
     for pose in poses {
@@ -106,8 +106,8 @@ fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     }
     let (values, vectors) = eigen::symmetric(&moments);
     let column = |j: usize| vectors.map(|row| row[j]);
-    // The second of three singular values; vectors that are as good as one axis leave
-    // it small, and then up is kept but for what lies along the first.
+    // The second of three singular values. If the vectors lie almost along one axis, it is small.
+    // Then keep `up`, without its component along the first axis.
     let second = values[1].max(0.0).sqrt();
     if second > 0.17 * (poses.len() as f64).sqrt() {
         let least = column(0);
@@ -119,12 +119,13 @@ fn vertical(poses: &[Pose], up: Vector) -> Result<Vector, String> {
     let first = column(2);
     let along = dot(up, first);
     unit([0, 1, 2].map(|i| up[i] - first[i] * along)).ok_or_else(|| {
-        "the up vectors of the cameras lie along their right vectors: use orientation up or none".into()
+        "the up vectors of the cameras are parallel to their right vectors: use orientation up or \
+         none"
+            .into()
     })
 }
 
-/// The point that lies nearest to what the cameras look along, of those that have it in
-/// front of them.
+/// The point closest to the viewing axes of the cameras that have it in front of them.
 fn focus(poses: &[Pose], first: Vector) -> Vector {
     let ahead = |rays: &[(Vector, Vector)], point: Vector| -> Vec<(Vector, Vector)> {
         let is_ahead = |(direction, origin): &&(Vector, Vector)| {
@@ -154,7 +155,7 @@ fn focus(poses: &[Pose], first: Vector) -> Vector {
             }
         }
         let Some(nearest) = solve(&matrix, right) else {
-            // All look the same way.
+            // All cameras look in the same direction.
             return point;
         };
         point = nearest;
@@ -167,7 +168,7 @@ fn focus(poses: &[Pose], first: Vector) -> Vector {
     point
 }
 
-/// x of matrix x = right; none where there is none, or no only one.
+/// Solves matrix x = right; `None` if there is no unique solution.
 fn solve(matrix: &Rows, right: Vector) -> Option<Vector> {
     let [a, b, c] = *matrix;
     let inverse = [cross(b, c), cross(c, a), cross(a, b)];
@@ -181,8 +182,8 @@ fn solve(matrix: &Rows, right: Vector) -> Option<Vector> {
     }))
 }
 
-/// The eigenvectors of how the centres are spread, the widest first, as nerfstudio
-/// applies them: as columns.
+/// Eigenvectors of the distribution of the centres, the widest first, as columns like in
+/// nerfstudio.
 fn principal_axes(poses: &[Pose], middle: Vector) -> Rows {
     let mut spread = [[0.0; 3]; 3];
     for pose in poses {
@@ -204,12 +205,12 @@ fn principal_axes(poses: &[Pose], middle: Vector) -> Rows {
     axes
 }
 
-/// The rotation from one unit vector to another: Rodrigues' formula.
+/// The rotation from one unit vector to another, by Rodrigues' formula.
 fn between(a: Vector, b: Vector) -> Rows {
     const EPS: f64 = 1e-6;
     let mut axis = cross(a, b);
     if axis.iter().map(|v| v.abs()).sum::<f64>() < EPS {
-        // Along each other, or against: any axis across will do.
+        // Parallel or opposite: any perpendicular axis will do.
         let beside = match a[0].abs() < EPS {
             true => [1.0, 0.0, 0.0],
             false => [0.0, 1.0, 0.0],

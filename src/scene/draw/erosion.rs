@@ -1,14 +1,14 @@
-//! Which places of a mask have room for a whole patch.
+//! Erodes a mask: keeps the positions where a whole patch fits.
 //!
-//! In every process that fills the store. Erosion by a square window, separable and by
-//! whole words: log2(size) passes over the rows, as many over the columns.
+//! Used in every process that fills the image store. The window is square, so erosion is separable.
+//! It works on whole words, with log2(size) passes over rows and as many over columns.
 
 use super::mask_bits::{MaskBits, MaskView};
 
-/// The top-left corners of all patches of `size` x `size` pixels, `dilation` apart, whose
-/// pixels all lie in the mask. A mask of the same size.
+/// Returns the top-left corners of all patches of `size` x `size` pixels, `dilation` apart, that
+/// lie completely in the mask. The result has the size of the mask.
 pub(crate) fn erode(mask: MaskView<'_>, size: u32, dilation: u32) -> MaskBits {
-    // With nothing behind the width: what is shifted in from there is no pixel.
+    // Zeros beyond the width: bits shifted in from there are not pixels.
     let mut bits = mask.to_bits();
     let (stride, words) = bits.rows_mut();
     for row in words.chunks_mut(stride.max(1)) {
@@ -23,8 +23,8 @@ pub(crate) fn erode(mask: MaskView<'_>, size: u32, dilation: u32) -> MaskBits {
     bits
 }
 
-/// Calls `and` with the distances by which a row of `size` is put together: what holds
-/// for 1 place holds for 2 when it holds at the next place too, and so on.
+/// Calls `and` with the shifts that build up a row of `size`. A position with room for 1 pixel has
+/// room for 2 if the next position has room too, and so on.
 fn doubling(size: u32, dilation: u32, mut and: impl FnMut(u64)) {
     let mut done = 1;
     while done < size {
@@ -34,7 +34,7 @@ fn doubling(size: u32, dilation: u32, mut and: impl FnMut(u64)) {
     }
 }
 
-/// Each bit and the one `by` bits behind it; 0 behind the end.
+/// Ands each bit with the one `by` bits later; beyond the end is 0.
 fn and_shifted(row: &mut [u64], by: u64) {
     let words = usize::try_from(by / 64).unwrap_or(usize::MAX);
     let bits = (by % 64) as u32;
@@ -42,12 +42,12 @@ fn and_shifted(row: &mut [u64], by: u64) {
         let at = |i: Option<usize>| i.and_then(|i| row.get(i)).copied().unwrap_or(0);
         let low = at(i.checked_add(words)) >> bits;
         let high = at(i.checked_add(words).and_then(|i| i.checked_add(1)));
-        // Shifted in two steps: 64 at once would be none.
+        // Shifted in two steps, because a shift by 64 is not defined.
         row[i] &= low | high << 1 << (63 - bits);
     }
 }
 
-/// Each word and the one `by` words behind it; 0 behind the end.
+/// Ands each word with the one `by` words later; beyond the end is 0.
 fn and_behind(words: &mut [u64], by: usize) {
     for i in 0..words.len() {
         let behind = i.checked_add(by).and_then(|i| words.get(i));

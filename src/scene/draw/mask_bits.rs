@@ -1,12 +1,11 @@
-//! Masks as bits: one bit a pixel, counted and selected from without unpacking.
+//! Masks as bits, one bit a pixel. Counts and selects pixels without unpacking.
 //!
-//! In every process. A row is a whole number of 64-bit words; the pixel of column c is
-//! bit c % 64 of word c / 64. What stands behind the width is never looked at. Never in
-//! here: what a mask is for.
+//! Used in every process. A row is a whole number of 64-bit words. The pixel of column c is bit c %
+//! 64 of word c / 64. Bits beyond the width are ignored. Not here: what masks are used for.
 
 use std::ops::Range;
 
-/// Words of a mask of this size.
+/// Number of words of a mask of this size.
 pub(crate) fn mask_words(width: u32, height: u32) -> u64 {
     u64::from(width.div_ceil(64)) * u64::from(height)
 }
@@ -19,7 +18,7 @@ pub(crate) struct MaskBits {
     height: u32,
 }
 
-/// A mask whose words lie elsewhere, such as in shared memory.
+/// A mask that borrows its words, for example from shared memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MaskView<'a> {
     words: &'a [u64],
@@ -28,14 +27,14 @@ pub(crate) struct MaskView<'a> {
 }
 
 impl MaskBits {
-    /// From one byte a pixel, row by row: 0 is out, all else in. None when there are not
-    /// width x height of them.
+    /// Converts one byte a pixel, row by row: 0 is outside the mask, any other value is inside.
+    /// `None` if the number of pixels is not width x height.
     pub(crate) fn from_pixels(pixels: &[u8], width: u32, height: u32) -> Option<Self> {
         if pixels.len() as u64 != u64::from(width) * u64::from(height) {
             return None;
         }
         let mut words = Vec::with_capacity(usize::try_from(mask_words(width, height)).ok()?);
-        // A width of 0 has no rows to cut.
+        // A width of 0 has no rows to split.
         for row in pixels.chunks(width.max(1) as usize) {
             words.extend(row.chunks(64).map(packed));
         }
@@ -46,7 +45,7 @@ impl MaskBits {
         })
     }
 
-    /// The same words, borrowed.
+    /// Borrows the same words.
     pub(crate) fn view(&self) -> MaskView<'_> {
         MaskView {
             words: &self.words,
@@ -55,19 +54,19 @@ impl MaskBits {
         }
     }
 
-    /// The words, row by row: [`mask_words`] of them.
+    /// The words, row by row; [`mask_words`] states their number.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The rows, one behind the other, to be changed: each the given number of words.
+    /// The words for writing, row by row, and the number of words of a row.
     pub(super) fn rows_mut(&mut self) -> (usize, &mut [u64]) {
         (self.width.div_ceil(64) as usize, &mut self.words)
     }
 }
 
 impl<'a> MaskView<'a> {
-    /// A mask over words that hold it. None when there are not [`mask_words`] of them.
+    /// Uses these words as a mask. `None` if their number is not [`mask_words`].
     pub(crate) fn new(words: &'a [u64], width: u32, height: u32) -> Option<Self> {
         (words.len() as u64 == mask_words(width, height)).then_some(Self {
             words,
@@ -81,12 +80,12 @@ impl<'a> MaskView<'a> {
         (self.width, self.height)
     }
 
-    /// True for a pixel that is in the mask; false for one outside of the image.
+    /// Whether a pixel is in the mask; false outside the image.
     pub(crate) fn holds(self, row: u32, col: u32) -> bool {
         self.count_in(row, col..col.saturating_add(1)) == 1
     }
 
-    /// 1 for each pixel that is in the mask and 0 for the others, row by row.
+    /// Writes 1 for each pixel in the mask and 0 for the others, row by row.
     pub(crate) fn unpack(self, out: &mut [u8]) {
         let words = self.width.div_ceil(64).max(1) as usize;
         let rows = out.chunks_exact_mut(self.width.max(1) as usize);
@@ -99,40 +98,39 @@ impl<'a> MaskView<'a> {
         }
     }
 
-    /// Pixels in the mask.
+    /// Number of pixels in the mask.
     #[cfg(test)]
     pub(crate) fn count(self) -> u64 {
         (0..self.height).map(|r| u64::from(self.count_row(r))).sum()
     }
 
-    /// Those of one row.
+    /// Number of pixels in the mask in one row.
     #[cfg(test)]
     pub(crate) fn count_row(self, row: u32) -> u32 {
         self.count_in(row, 0..self.width)
     }
 
-    /// Those of some columns of one row.
+    /// Number of pixels in the mask in some columns of one row.
     pub(crate) fn count_in(self, row: u32, cols: Range<u32>) -> u32 {
         self.words_in(row, cols).map(|(_, w)| w.count_ones()).sum()
     }
 
-    /// The column of pixel `n` (from 0) of the mask in one row. None when the row has
-    /// not so many.
+    /// Column of pixel `n` (from 0) of the mask in one row. `None` if the row has too few.
     #[cfg(test)]
     pub(crate) fn select(self, row: u32, n: u32) -> Option<u32> {
         self.select_in(row, 0..self.width, n)
     }
 
-    /// The same, of some columns of one row alone.
+    /// Like `select`, for some columns of the row only.
     pub(crate) fn select_in(self, row: u32, cols: Range<u32>, mut n: u32) -> Option<u32> {
         let end = cols.end.min(self.width);
         let words = self.words_of(row, cols.start, end);
-        // Bits in front of the columns share the first word: they are counted, and passed.
+        // The first word also has bits before the columns: count them and skip them.
         let front = words
             .first()
             .map(|word| word & !(u64::MAX << (cols.start % 64)));
         n = n.checked_add(front.unwrap_or(0).count_ones())?;
-        // By eight words, which compilers count at once, then by one.
+        // Eight words at a time, which compilers count in parallel, then one by one.
         let mut passed = 0;
         for eight in words.as_chunks::<8>().0 {
             let here = eight.iter().map(|word| word.count_ones()).sum();
@@ -153,7 +151,7 @@ impl<'a> MaskView<'a> {
         None
     }
 
-    /// The pixels that are in both. None when the sizes differ.
+    /// The pixels that are in both masks. `None` if their sizes differ.
     #[cfg(test)]
     pub(crate) fn and(self, other: MaskView<'_>) -> Option<MaskBits> {
         if self.size() != other.size() {
@@ -166,7 +164,7 @@ impl<'a> MaskView<'a> {
         Some(both)
     }
 
-    /// A copy, with nothing behind the width.
+    /// Copies the mask, with zeros beyond the width.
     pub(crate) fn to_bits(self) -> MaskBits {
         let rows = (0..self.height).flat_map(|row| self.words_in(row, 0..self.width));
         MaskBits {
@@ -176,7 +174,7 @@ impl<'a> MaskView<'a> {
         }
     }
 
-    /// The words that hold some columns of a row; none when there are no such columns.
+    /// The words that contain these columns of a row; empty if there are none.
     fn words_of(self, row: u32, start: u32, end: u32) -> &'a [u64] {
         if row >= self.height || start >= end || end > self.width {
             return &[];
@@ -186,8 +184,8 @@ impl<'a> MaskView<'a> {
         self.words.get(at + first..at + behind).unwrap_or_default()
     }
 
-    /// The words of some columns of a row, each with the column of its lowest bit; bits of
-    /// other columns are cleared.
+    /// The words of these columns of a row, each with the column of its lowest bit. Bits of other
+    /// columns are cleared.
     fn words_in(self, row: u32, cols: Range<u32>) -> impl Iterator<Item = (u32, u64)> + 'a {
         let end = cols.end.min(self.width);
         let start = cols.start.min(end);
@@ -206,14 +204,14 @@ impl<'a> MaskView<'a> {
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Up to 64 pixels as bits, the first the lowest.
+/// Packs up to 64 pixels into bits. The first pixel is the lowest bit.
 fn packed(pixels: &[u8]) -> u64 {
     let (eights, rest) = pixels.as_chunks::<8>();
     let mut word = 0;
     for (i, eight) in eights.iter().enumerate() {
         let bytes = u64::from_le_bytes(*eight);
-        // The highest bit of each byte that is not 0, then those eight bits side by side:
-        // the product adds 2^(8i) x 2^(56 - 7i) = 2^(56 + i), and no two sums meet.
+        // Sets the highest bit of each nonzero byte, then moves these eight bits together: the
+        // product adds 2^(8i) x 2^(56 - 7i) = 2^(56 + i), and no two sums overlap.
         let set = (((bytes & !HIGH) + !HIGH) | bytes) & HIGH;
         word |= ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }
@@ -223,17 +221,17 @@ fn packed(pixels: &[u8]) -> u64 {
     word
 }
 
-/// The place of set bit `n` (from 0) of a word that has more than `n`.
+/// Position of set bit `n` (from 0) of a word with more than `n` set bits.
 ///
-/// Broadword, after Vigna, "Broadword implementation of rank/select queries" (WEA 2008):
-/// sums of the bytes' bits in one product, the byte by one comparison of all eight; in
-/// the byte the lower bits are cleared one by one.
+/// Broadword, after Vigna, "Broadword implementation of rank/select queries" (WEA 2008). One
+/// product adds up the bits of the bytes. One comparison of all eight finds the byte. In the byte
+/// the lower bits are cleared one by one.
 fn select_in_word(word: u64, n: u32) -> u32 {
     let mut sums = word - (word >> 1 & 0x5555_5555_5555_5555);
     sums = (sums & 0x3333_3333_3333_3333) + (sums >> 2 & 0x3333_3333_3333_3333);
     sums = ((sums + (sums >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(LOW);
-    // Byte i of the sums counts the bits of bytes 0 to i, at most 64. Its highest bit
-    // stays in the difference where that is at most n: bit n lies in a later byte.
+    // Byte i of the sums counts the bits of bytes 0 to i, at most 64. Its highest bit stays in the
+    // difference if the sum is at most n: then bit n is in a later byte.
     let passed = (u64::from(n).wrapping_mul(LOW) | HIGH).wrapping_sub(sums) & HIGH;
     let byte = (passed >> 7).wrapping_mul(LOW) >> 56;
     let shift = 8 * byte as u32;
@@ -285,7 +283,7 @@ mod tests {
                 .collect();
             let mask = MaskBits::from_pixels(&pixels, width, height).unwrap();
             assert_eq!(mask.words().len() as u64, mask_words(width, height));
-            // What lies behind the width does not count.
+            // Bits beyond the width do not count.
             let mut dirty = mask.words().to_vec();
             if width % 64 != 0 {
                 for row in dirty.chunks_mut(width.div_ceil(64) as usize) {

@@ -1,20 +1,20 @@
-//! Which pixel a ray looks through, and which image a view shows.
+//! Samples the pixels of rays, and the images of views.
 //!
-//! The pixel of a ray is image, row and column: a pure function of (seed, step, rank, ray) and of
-//! a table of the scene.
+//! The pixel of a ray is an image, a row and a column. It is a pure function of (seed, step, rank,
+//! ray) and of the scene's sampling table.
 //!
-//! In every process. The consumer makes the table and seals it; workers map it and ask.
-//! Exact by counting: no draw is thrown away, no image or pixel is left out. A step has
-//! rays without end, so the size of a batch may change from step to step.
+//! Used in every process. The consumer builds the table and seals it. Workers map it and draw from
+//! it. Draws are exact: none is rejected, and no image or pixel is left out. A step is an endless
+//! sequence of rays, so the batch size may change from step to step.
 //!
-//! - `sampler`: how rays are spread; `region`: what of an image may be sampled;
-//! - `bits`: masks; `erode`: where in them a patch has room;
-//! - `build`: making a table; `form`: its bytes, and their check; `table`: what it knows;
-//! - `random`: the numbers of a ray; `pixel`: the pixel that they lead to;
-//! - `numbers`: a table and a step as plain numbers, for the kernel of a device;
+//! - `sampler`: how rays are distributed; `region`: which pixels of an image may be sampled;
+//! - `mask_bits`: masks; `erosion`: positions in a mask where a patch fits;
+//! - `table_builder`: builds a table; `table_format`: its bytes and checks; `table`: its queries;
+//! - `random`: random numbers of a ray; `pixel`: the pixel that they select;
+//! - `step_numbers`: a table and a step as plain numbers, for the device's kernel;
 //! - `view_order`: the image of each step of views.
 //!
-//! Never in here: pixels' colours, files, cameras.
+//! Not here: pixels' colours, files, cameras.
 
 mod mask_bits;
 mod table_builder;
@@ -36,7 +36,7 @@ pub(crate) use mask_bits::{MaskBits, MaskView, mask_words};
 pub use pixel::ScenePixel;
 #[cfg(test)]
 pub(crate) use pixel::WrongMask;
-pub(crate) use region::{CropDisc, PixelRegion, RegionShape};
+pub(crate) use region::{CropDisc, RegionShape, SamplingRegion};
 pub use sampler::RaySampler;
 pub(crate) use step_numbers::StepNumbers;
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Which pixel a ray looks through.
+//! Draws the pixels of rays.
 //!
-//! In every process. A pure function of (seed, step, rank, ray) and of the table: no state,
-//! no rejection. One call of the generator and two searches a unit, by images and by rows.
-//! Never in here: what a ray is made of from its pixel.
+//! Used in every process. A pure function of (seed, step, rank, ray) and of the table, without
+//! state or rejection. Per unit it makes one call of the generator and two searches, over images
+//! and over rows. Not here: computing a ray from its pixel.
 
 use super::mask_bits::MaskView;
 use super::random::{DrawPurpose, below};
@@ -10,30 +10,29 @@ use super::sampler::RaySampler;
 use super::table::{RayStep, RayTable};
 use super::table_format::{ImageRecord, TableSections};
 
-/// One pixel of one image, all from 0.
+/// One pixel of one image. All numbers count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ScenePixel {
-    /// The image, by its number in the scene.
+    /// Number of the image in the scene.
     pub image: u32,
     pub row: u32,
     pub col: u32,
 }
 
-/// No mask was given for this image, or one with other pixels than the table counted.
+/// The image's mask is missing, or has other pixels than the table counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WrongMask {
     pub(crate) image: u32,
 }
 
 impl RayTable {
-    /// The pixel of one ray of a step. The sequence has no end: n rays are its first n.
+    /// Draws the pixel of one ray of a step. The sequence is endless: n rays are its first n.
     ///
-    /// `mask` is asked for the image of the ray, where it has one. For patches it gives
-    /// the [`eroded`](super::eroded) mask, as the table was made with.
+    /// `mask` returns the mask of the ray's image, if it has one. For patches it must return the
+    /// mask after [`erode`](super::erode), with which the table was built.
     ///
-    /// Takes the time of one call of Philox, a search over images, one over rows, and a
-    /// look at one row of the mask. The second of a pair looks at 2 x radius + 1 rows
-    /// where there is a mask or a disc.
+    /// Takes one call of Philox, a search over images, one over rows, and one row of the mask. With
+    /// a mask or a disc, the second pixel of a pair reads 2 x radius + 1 rows.
     #[cfg(test)]
     pub(crate) fn pixel<'m>(
         &self,
@@ -60,9 +59,9 @@ impl RayTable {
         }
     }
 
-    /// The pixels of the rays from `ray` on, as many as there is room for: those of
-    /// [`RayTable::pixel`], in less time. `mask` is asked at most once a ray, and of patches
-    /// once a patch.
+    /// Draws the pixels of the rays from `ray` on, until `out` is full. The same pixels as
+    /// [`RayTable::pixel`], in less time. Calls `mask` at most once a ray, and for patches once a
+    /// patch.
     pub(crate) fn fill<'m>(
         &self,
         step: &RayStep,
@@ -76,7 +75,7 @@ impl RayTable {
             RaySampler::Uniform | RaySampler::ByImage => {
                 if let Some(room) = self.common_size {
                     for (ray, pixel) in numbered(ray, out) {
-                        *pixel = draws.in_alike(ray, room);
+                        *pixel = draws.pixel_in_equal_images(ray, room);
                     }
                     return Ok(());
                 }
@@ -120,7 +119,7 @@ impl RayTable {
         Ok(())
     }
 
-    /// The image of one ray: what must be there before its pixel is asked for.
+    /// The image of one ray. It must be decoded before the ray's pixel is drawn.
     #[cfg(test)]
     pub(crate) fn image(&self, step: &RayStep, ray: u64) -> u32 {
         let unit = ray / u64::from(self.sampler().rays_per_unit());
@@ -128,9 +127,9 @@ impl RayTable {
             .image(step.key.words(unit, DrawPurpose::Place)[0])
     }
 
-    /// The moment of a ray within the exposure of its image, 0 to below 1.
+    /// Time of a ray within the exposure of its image, from 0 to below 1.
     pub(crate) fn moment(&self, step: &RayStep, ray: u64) -> f64 {
-        // 53 bits are what an f64 holds.
+        // An f64 holds 53 bits.
         (step.key.words(ray, DrawPurpose::Moment)[0] >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -151,7 +150,7 @@ impl RayTable {
     }
 }
 
-/// The rays from `ray` on, each with where its pixel goes.
+/// The rays from `ray` on, each with the place of its pixel.
 fn numbered(ray: u64, out: &mut [ScenePixel]) -> impl Iterator<Item = (u64, &mut ScenePixel)> {
     (0u64..)
         .zip(out)
@@ -166,19 +165,19 @@ fn in_patch(first: ScenePixel, y: u32, x: u32, dilation: u32) -> ScenePixel {
     }
 }
 
-/// The table and the step, at hand.
+/// The current table and step.
 struct Draws<'a> {
     step: &'a RayStep,
     parts: TableSections<'a>,
     extent: u32,
-    /// Images to draw from where those are even, else units.
+    /// Number of images to draw from if all are equally likely, otherwise number of units.
     total: u64,
-    /// All images are equally likely.
+    /// Whether all images are equally likely.
     even: bool,
 }
 
 impl Draws<'_> {
-    /// The image that a random word picks.
+    /// The image that a random word selects.
     #[inline]
     fn image(&self, word: u64) -> u32 {
         let (drawn, _) = below(word, self.total);
@@ -190,9 +189,9 @@ impl Draws<'_> {
         self.parts.order.get(place).copied().unwrap_or_default()
     }
 
-    /// The pixel of a unit of one ray, where all images are whole and of one size.
+    /// The pixel of a unit of one ray, if all images are whole and of equal size.
     #[inline]
-    fn in_alike(&self, unit: u64, (width, height): (u32, u32)) -> ScenePixel {
+    fn pixel_in_equal_images(&self, unit: u64, (width, height): (u32, u32)) -> ScenePixel {
         let [which, place] = self.step.key.words(unit, DrawPurpose::Place);
         let (drawn, _) = below(which, u64::from(self.step.images));
         let (row, rest) = below(place, u64::from(height));
@@ -234,7 +233,7 @@ impl Draws<'_> {
             true => mask_of(number, image, mask)?
                 .select_in(row, columns, n)
                 .ok_or(wrong)?,
-            // A disc's rows are counted in the table: not to be believed past its columns.
+            // The table counts a disc's rows. A count may not lead beyond the disc's columns.
             false => columns.clone().nth(n as usize).ok_or(wrong)?,
         };
         Ok(ScenePixel {
@@ -244,7 +243,7 @@ impl Draws<'_> {
         })
     }
 
-    /// The row that a random word picks, and which of its units, from 0.
+    /// The row that a random word selects, and the index of the unit in it, from 0.
     fn row(&self, image: &ImageRecord, height: u32, word: u64) -> (u32, u32) {
         let counts = self.parts.counts_of(image, height);
         let weights = self.parts.weights_of(image, height);
@@ -252,14 +251,14 @@ impl Draws<'_> {
             let (n, _) = below(word, u64::from(counts.last().copied().unwrap_or(0)));
             let n = n as u32;
             let row = counts.partition_point(|&count| count <= n);
-            return (row as u32, n - before(counts, row));
+            return (row as u32, n - sum_before(counts, row));
         }
         let (n, _) = below(word, weights.last().copied().unwrap_or(0));
         let row = weights.partition_point(|&weight| weight <= n);
-        let (start, first) = (before(weights, row), before(counts, row));
+        let (start, first) = (sum_before(weights, row), sum_before(counts, row));
         let weight = weights.get(row).map_or(0, |end| end - start);
         let units = counts.get(row).map_or(0, |end| u64::from(end - first));
-        // All pixels of a row weigh the same: its sine.
+        // All pixels of a row have the same weight: its sine.
         let sine = weight.checked_div(units).unwrap_or(1);
         (
             row as u32,
@@ -267,7 +266,7 @@ impl Draws<'_> {
         )
     }
 
-    /// The second pixel of a pair: any other of the window about the first.
+    /// The second pixel of a pair: any other pixel of the window around the first.
     fn partner<'m>(
         &self,
         unit: u64,
@@ -300,13 +299,14 @@ impl Draws<'_> {
             Some(mask) => mask.select_in(row, columns(row), n),
             None => Some(columns(row).start + n),
         };
-        // Windows have at most 8193^2 pixels. Rows of a window that is all there are alike.
+        // A window has at most 8193^2 pixels. If every pixel of the image counts, all rows of the
+        // window have equal length.
         let even = (image.has_full_rows()).then(|| columns(first.row).len() as u32);
         let total: u32 = match even {
             Some(each) => each * rows.len() as u32,
             None => rows.clone().map(count).sum(),
         };
-        // The last of the window stands in for the first of the pair, which is left out.
+        // The first pixel of the pair is excluded: the last pixel of the window takes its place.
         let others = total.saturating_sub(1);
         let mut n = below(word, u64::from(others)).0 as u32;
         let found = |mut n: u32| match even {
@@ -335,13 +335,13 @@ impl Draws<'_> {
     }
 }
 
-/// What the running sums of the rows in front of this one come to.
-fn before<T: Copy + Default>(sums: &[T], row: usize) -> T {
+/// The running sum before this row.
+fn sum_before<T: Copy + Default>(sums: &[T], row: usize) -> T {
     let last = row.checked_sub(1).and_then(|last| sums.get(last));
     last.copied().unwrap_or_default()
 }
 
-/// The mask of an image, of its size.
+/// The mask of an image, if its size is right.
 fn mask_of<'m>(
     number: u32,
     image: &ImageRecord,
@@ -355,9 +355,9 @@ fn mask_of<'m>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::draw::{MaskBits, PixelRegion, RayTableBuilder, RegionShape};
+    use crate::scene::draw::{MaskBits, RayTableBuilder, RegionShape, SamplingRegion};
 
-    /// Rows without a pixel stand first, last and between: no word leads to one, and the
+    /// Rows without a pixel are first, last and between: no word selects one, and the
     /// words of a row begin and end where its share does.
     #[test]
     fn a_word_leads_to_the_row_whose_share_it_is_in() {
@@ -372,7 +372,7 @@ mod tests {
         let mask = MaskBits::from_pixels(rows.as_flattened(), 3, 6).unwrap();
         for shape in [RegionShape::Whole, RegionShape::Sphere] {
             let mut builder = RayTableBuilder::new(RaySampler::Uniform, 1, 0).unwrap();
-            let region = PixelRegion {
+            let region = SamplingRegion {
                 shape,
                 mask: Some(mask.view()),
             };

@@ -1,31 +1,31 @@
-//! The random numbers of a ray: two words for each unit of a step, by its number alone.
+//! Random numbers of a ray: two words for each unit of a step, from the unit's number alone.
 //!
-//! In every process. A key for each step, a counter for each unit, one call of Philox for
-//! both words (`plan::random` has the generator).
+//! Used in every process. Each step has a key, each unit a counter. One call of Philox makes both
+//! words (`order::random` has the generator).
 
 use crate::order::random::philox4x32_10;
 
-/// What is drawn of a unit. Each has randomness of its own; the numbers are part of the
-/// draws and never change.
+/// What a draw is for. Each purpose has separate random numbers. The values are part of the draws
+/// and never change.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
 pub(super) enum DrawPurpose {
-    /// The image, and the place in it.
+    /// The image, and the position in it.
     Place = 0,
     /// The second pixel of a pair.
     Partner = 1,
-    /// The moment within the exposure.
+    /// The time within the exposure.
     Moment = 2,
 }
 
-/// What all draws of one step on one rank follow from.
+/// Key of all draws of one step on one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StepKey([u32; 2]);
 
 impl StepKey {
     pub(super) fn new(seed: u64, step: u64, rank: u32) -> Self {
-        // Step and rank are mixed in by one call of the generator, so that steps do not
-        // overlap as seed + step would. The last word is none of `PositionRandom`'s keys.
+        // One call of the generator mixes in step and rank, so that steps do not overlap as seed +
+        // step would. The last word is not a key of `PositionRandom`.
         let k = philox4x32_10(
             [step as u32, (step >> 32) as u32, rank, u32::MAX - 1],
             [seed as u32, (seed >> 32) as u32],
@@ -47,13 +47,13 @@ impl StepKey {
     }
 }
 
-/// A whole number below `n` out of a random word, and what is left of the word: as
-/// random again, for a number inside of the first one's share.
+/// Returns a whole number below `n` from a random word, and a word for further draws: random again
+/// for a number within the first one's share.
 ///
-/// The high half of the product. None comes more often than another by more than
-/// n / 2^64, below 2^-32 for every `n` that fits 32 bits. A number below `a`, then one
-/// below `b` of what is left, are the quotient and the rest by `b` of the number below
-/// `a * b`, to the bit, without the division.
+/// It is the high half of the product. No number is more likely than another by more than n / 2^64,
+/// which is below 2^-32 for every `n` that fits 32 bits. Drawing a number below `a`, then one below
+/// `b` from the remaining word, gives exactly the quotient and the remainder by `b` of the number
+/// below `a * b`, without the division.
 #[inline]
 pub(super) fn below(word: u64, n: u64) -> (u64, u64) {
     let product = u128::from(word) * u128::from(n);

@@ -1,7 +1,7 @@
-//! What of one image may be sampled: which columns of a row, and how likely a row is.
+//! Which pixels of one image may be sampled: the columns of a row, and the row's weight.
 //!
-//! In every process. Whole numbers only behind the draw, so that every machine agrees.
-//! Never in here: the masks' bits (`bits`), tables and draws.
+//! Used in every process. After the draw everything is integer arithmetic, so that every machine
+//! returns the same result. Not here: masks (`mask_bits`), tables and draws.
 
 use std::f64::consts::PI;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use std::ops::Range;
 use super::mask_bits::MaskView;
 use crate::error::{Error, Result};
 
-/// What of one image may be sampled.
+/// The pixels of one image that may be sampled.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PixelRegion<'a> {
+pub(crate) struct SamplingRegion<'a> {
     pub(crate) shape: RegionShape,
-    /// Only what is in here too. For patches: the places that have room for one, as
-    /// [`eroded`](super::eroded) gives them.
+    /// If present, pixels must also be in this mask. For patches: the positions where one fits,
+    /// from [`erode`](super::erode).
     pub(crate) mask: Option<MaskView<'a>>,
 }
 
-impl<'a> PixelRegion<'a> {
+impl<'a> SamplingRegion<'a> {
     /// Every pixel.
     #[cfg(test)]
     pub(crate) const WHOLE: Self = Self {
@@ -26,7 +26,7 @@ impl<'a> PixelRegion<'a> {
         mask: None,
     };
 
-    /// What is in the mask.
+    /// The pixels in the mask.
     #[cfg(test)]
     pub(crate) fn masked(mask: MaskView<'a>) -> Self {
         Self {
@@ -36,48 +36,47 @@ impl<'a> PixelRegion<'a> {
     }
 }
 
-/// What may be sampled by the kind of lens.
+/// Pixels that may be sampled because of the lens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RegionShape {
     /// Every pixel.
     Whole,
-    /// Pixels whose centre is in a disc about the middle of the image.
+    /// Pixels with their centre in a disc around the image's middle.
     Disc(CropDisc),
-    /// Every pixel of an equirectangular image, by the solid angle that it covers: a row
-    /// is as likely as the sine of its polar angle.
+    /// Every pixel of an equirectangular image, weighted by its solid angle: a row's weight is
+    /// proportional to the sine of its polar angle.
     Sphere,
 }
 
-/// A disc about the middle of an image.
+/// A disc around the middle of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CropDisc {
-    /// Square of the diameter, rounded down: in half pixels squared distances are whole.
+    /// Square of the diameter, rounded down. In half pixels, squared distances are integers.
     pub(super) limit: u64,
 }
 
-/// A diameter beyond that of every image.
+/// A diameter larger than every image.
 const MAX_LIMIT: u64 = 1 << 62;
 
 impl CropDisc {
-    /// A disc of a radius in pixels: nerfstudio's `fisheye_crop_radius`. Its middle is the
-    /// image's, (width / 2, height / 2). nerfstudio rounds that down, half a pixel off
-    /// for odd sizes.
+    /// A disc of a radius in pixels: nerfstudio's `fisheye_crop_radius`. Its middle is (width / 2,
+    /// height / 2). nerfstudio rounds that down, which is half a pixel off for odd sizes.
     pub(crate) fn new(radius: f64) -> Result<Self> {
         if !(radius.is_finite() && radius > 0.0) {
             return Err(Error::config(format!(
                 "the crop radius of a fisheye image is {radius}: use pixels, above 0"
             )));
         }
-        // Floats become whole numbers at the nearer end where they are beyond.
+        // The conversion saturates for radii out of range.
         let limit = (4.0 * radius * radius) as u64;
         Ok(Self {
             limit: limit.min(MAX_LIMIT),
         })
     }
 
-    /// Columns of a row whose centres are in the disc.
+    /// Columns of a row with their centres in the disc.
     pub(crate) fn columns(self, width: u32, height: u32, row: u32) -> Range<u32> {
-        // All in half pixels from the middle: centres are odd or even numbers of them.
+        // In half pixels from the middle: coordinates of centres are odd or even integers.
         let (width, height) = (i64::from(width), i64::from(height));
         let up = (2 * i64::from(row) + 1 - height).unsigned_abs();
         let Some(left) = self.limit.checked_sub(up * up) else {
@@ -94,12 +93,12 @@ impl CropDisc {
     }
 }
 
-/// Sines are whole multiples of 2^-31: the largest is 2^31.
+/// Unit of sines: they are multiples of 2^-31, up to 2^31.
 pub(super) const SINE: u64 = 1 << 31;
 
 impl RegionShape {
-    /// Columns of a row at which a unit may stand by the shape alone. `extent` is how far
-    /// a unit's last row and column are from its first.
+    /// Columns of a row where a unit may start, according to the shape alone. `extent` is the
+    /// distance of a unit's last row and column from its first.
     pub(super) fn columns(self, size: (u32, u32), extent: u32, row: u32) -> Range<u32> {
         let (width, height) = size;
         let Some(last) = row.checked_add(extent).filter(|&last| last < height) else {
@@ -107,7 +106,7 @@ impl RegionShape {
         };
         let both = match self {
             Self::Whole | Self::Sphere => 0..width,
-            // A disc has no dents: what is in it at both ends is so between them.
+            // A disc is convex: if both ends of a span are in it, so is everything between.
             Self::Disc(disc) => {
                 let first = disc.columns(width, height, row);
                 let last = match extent {
@@ -120,13 +119,13 @@ impl RegionShape {
         both.start..both.end.saturating_sub(extent).max(both.start)
     }
 
-    /// How likely a pixel of a row is, in whole numbers from 1. `extent` as above: a
-    /// patch counts by its middle.
+    /// Weight of a pixel of a row, as an integer from 1. `extent` as for `columns`: the middle of a
+    /// patch counts.
     pub(super) fn row_weight(self, height: u32, extent: u32, row: u32) -> u64 {
         if self != Self::Sphere {
             return 1;
         }
-        // In half rows, from the top. Below the image's end a sine is negative: it weighs 1.
+        // In half rows from the top. Beyond the image's end a sine is negative and counts as 1.
         let middle = 2 * u64::from(row) + u64::from(extent) + 1;
         let sine = libm::sin(PI * middle as f64 / (2.0 * f64::from(height)));
         ((sine * SINE as f64).round() as u64).clamp(1, SINE)

@@ -1,42 +1,40 @@
-//! How the rays of a batch are spread over images and pixels, as data.
+//! How the rays of a batch are distributed over images and pixels, as data.
 //!
-//! In every process. Never in here: which ray falls where; that is `draw`.
+//! Used in every process. Not here: the draws (`draw`).
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How the rays of a batch are spread over the images of a scene.
+/// How the rays of a batch are distributed over the images of a scene.
 ///
-/// Rays are drawn with replacement. What is drawn at once is a unit: a pixel, a pair or a
-/// patch. The rays of a unit follow each other.
+/// Rays are drawn with replacement. One draw selects a unit: a pixel, a pair or a patch. The rays
+/// of a unit are consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RaySampler {
-    /// All pixels that may be sampled are equally likely, whichever image they are of.
+    /// All pixels of all images that may be sampled are equally likely.
     #[default]
     Uniform,
     /// All images are equally likely, then all pixels of the image.
     ByImage,
-    /// Patches of `size` x `size` pixels that are `dilation` apart, row by row. All
-    /// places at which every pixel of the patch may be sampled are equally likely.
+    /// Patches of `size` x `size` pixels that are `dilation` apart, row by row. A patch may start
+    /// wherever all its pixels may be sampled; all such positions are equally likely.
     Patches { size: u32, dilation: u32 },
-    /// Pairs of pixels of one image. The first is drawn as by [`RaySampler::UniformSource`]. The
-    /// second is at most `radius` rows and `radius` columns away, and any that may be
-    /// sampled there is equally likely. It is the first once more only where there is
-    /// no other.
+    /// Pairs of pixels of one image. The first is drawn as in [`RaySampler::Uniform`]. The second
+    /// is at most `radius` rows and `radius` columns away, and all pixels there that may be sampled
+    /// are equally likely. If there is no other pixel, the second is the first again.
     Pairs { radius: u32 },
 }
 
 impl RaySampler {
     /// The largest [`RaySampler::Patches`] `size`.
     pub const MAX_PATCH: u32 = 4096;
-    /// The largest [`RaySampler::Pairs`] `radius`. A pair in a mask costs a look at each
-    /// row of its window.
+    /// The largest [`RaySampler::Pairs`] `radius`. A pair in a mask reads each row of its window.
     pub const MAX_RADIUS: u32 = 4096;
 
-    /// Rays of one unit: a batch has room for whole ones only.
+    /// Rays per unit. A batch holds whole units only.
     #[must_use]
     pub fn rays_per_unit(self) -> u32 {
         match self {
@@ -46,18 +44,18 @@ impl RaySampler {
         }
     }
 
-    /// The most rays of whole units in a batch of `rays`: what is left out is less than
+    /// The number of rays in whole units that fit in a batch of `rays`. The remainder is less than
     /// one unit.
     #[must_use]
     pub fn whole_rays(self, rays: u64) -> u64 {
         rays - rays % u64::from(self.rays_per_unit())
     }
 
-    /// Sizes and distances that can work.
+    /// Checks sizes and distances.
     ///
     /// # Errors
     ///
-    /// `Config` for a size, dilation or radius of 0 or over its limit.
+    /// `Config` for a size, dilation or radius that is 0 or above its limit.
     pub fn check(self) -> Result<()> {
         let within = |what: &str, value: u32, most: u32| match (1..=most).contains(&value) {
             true => Ok(()),
@@ -75,8 +73,8 @@ impl RaySampler {
         }
     }
 
-    /// How far the last row and column of a unit's window are from its first: 0 unless
-    /// units are patches.
+    /// Distance of the last row and column of a unit's window from its first: 0, except for
+    /// patches.
     pub(super) fn extent(self) -> u32 {
         match self {
             Self::Patches { size, dilation } => size.saturating_sub(1).saturating_mul(dilation),

@@ -1,31 +1,31 @@
-//! A table and a step as plain numbers, for the kernel of a device.
+//! A table and a step as plain numbers, for the device's kernel.
 //!
-//! In the consumer. What they mean is said in `form` and `draw`. Never in here: draws.
+//! Runs in the consumer. `table_format` and `draw` define the numbers. Not here: draws.
 
 use super::sampler::RaySampler;
 use super::table::{RayStep, RayTable};
 use super::table_format::{RayTableHeader, numbered};
 
-/// What the draws of one step follow from, beside the table.
+/// Numbers that determine the draws of one step, in addition to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepNumbers {
     pub(crate) key: [u32; 2],
-    /// Images that are drawn from: the first so many of the order.
+    /// Number of images to draw from: the first ones of the order.
     pub(crate) joined: u32,
-    /// Images to draw from where those are even, else units.
+    /// Number of images to draw from if all are equally likely, otherwise number of units.
     pub(crate) total: u64,
-    /// All images are equally likely.
+    /// Whether all images are equally likely.
     pub(crate) images_equal: bool,
-    /// Width and height of every image, where all are whole and alike.
+    /// Width and height of every image, if all are whole and of equal size.
     pub(crate) common_size: Option<(u32, u32)>,
     /// The sampler's kind and numbers.
     pub(crate) sampler: [u32; 3],
-    /// How far a unit's last row is from its first.
+    /// Distance of a unit's last row from its first.
     pub(crate) extent: u32,
 }
 
 impl RayTable {
-    /// All bytes of the table, and where its parts begin in them: sums, weights, images, order,
+    /// All bytes of the table, and the offsets of its sections: sums, weights, images, order,
     /// counts.
     pub(crate) fn layout(&self) -> (&[u8], [usize; 5]) {
         let bytes = self.sealed_bytes();
@@ -43,7 +43,7 @@ impl RayTable {
         let last = (step.images as usize).checked_sub(1);
         let even = self.images_equal || self.sampler() == RaySampler::ByImage;
         let units = last.and_then(|last| self.parts().sums.get(last)).copied();
-        // Patches and pairs draw their first pixel as all do.
+        // The first pixel of a patch or pair is drawn in the general way.
         let alike = match self.sampler() {
             RaySampler::Uniform | RaySampler::ByImage => self.common_size,
             RaySampler::Patches { .. } | RaySampler::Pairs { .. } => None,

@@ -1,8 +1,8 @@
-//! What the draws of rays need to know of a scene, in shared memory: once for all
-//! processes and ranks.
+//! The sampling table: data of a scene for drawing rays, in shared memory for all processes and
+//! ranks.
 //!
-//! Made in the consumer (`build`), mapped read-only by workers. Sealed, so it is what it
-//! was when it was checked. Never in here: pixels and masks; which ray falls where.
+//! The consumer builds it (`table_builder`); workers map it read-only. It is sealed, so it cannot
+//! change after the check. Not here: pixels and masks, draws.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,31 +15,31 @@ use super::table_format::{self, RayTableHeader, TableSections};
 use crate::error::{Error, Result};
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// Sizes of images, how many units each has, and the order in which they join.
+/// Sizes of images, their numbers of units, and the order in which they join.
 ///
-/// 44 bytes an image. An image with a mask, of a fisheye's disc or of a sphere has 4 bytes
-/// a row besides, of a sphere 12; those that have no mask share them by size and shape.
+/// 44 bytes an image. An image with a mask, a crop disc or a sphere also has 4 bytes a row, a
+/// sphere 12. Images without a mask share them if size and shape are equal.
 #[derive(Debug)]
 pub(crate) struct RayTable {
     sealed: SealedBytes,
     header: RayTableHeader,
     sampler: RaySampler,
-    /// Units of each image that has one, where all have as many.
+    /// Whether all images with a unit have the same number of units.
     pub(super) images_equal: bool,
-    /// Room of each image that has a unit, where all are whole and alike.
+    /// Columns and rows of each image with a unit, if all are whole and of equal size.
     pub(super) common_size: Option<(u32, u32)>,
 }
 
-/// One step of one rank: what [`RayTable::pixel`] needs to know of it.
+/// One step of one rank, as [`RayTable::pixel`] needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RayStep {
     pub(super) key: StepKey,
-    /// Images that are drawn from: the first so many of the order.
+    /// Number of images to draw from: the first ones of the order.
     pub(super) images: u32,
 }
 
 impl RayTable {
-    /// Seals the parts of a table, one behind the other.
+    /// Seals the sections of a table.
     pub(super) fn seal(header: &RayTableHeader, parts: &TableSections<'_>) -> Result<Self> {
         let parts = [
             bytemuck::bytes_of(header),
@@ -52,11 +52,12 @@ impl RayTable {
         Self::open(SealedBytes::new("featherload-rays", &parts)?)
     }
 
-    /// A table out of another process. Looks at all of it: time by its length.
+    /// Opens a table that another process sealed. Checks every value: takes time proportional to
+    /// its length.
     ///
     /// # Errors
     ///
-    /// `Protocol` for bytes that are no table, or not sealed; `Io`.
+    /// `Protocol` for bytes that are not a table, or not sealed; `Io`.
     pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
         Self::open(SealedBytes::from_fd(fd)?)
     }
@@ -64,14 +65,14 @@ impl RayTable {
     fn open(sealed: SealedBytes) -> Result<Self> {
         let header = table_format::header(sealed.bytes()).ok_or_else(|| {
             Error::protocol(format!(
-                "the received {} bytes are no table of rays",
+                "the received {} bytes are not a table of rays",
                 sealed.bytes().len()
             ))
         })?;
         let parts = TableSections::cut(&header, sealed.bytes());
         let sampler = table_format::check_table(&header, &parts)?;
         let first = parts.sums.first().copied().unwrap_or_default();
-        // No overflow: the first is the smallest where all differences are above 0.
+        // No overflow: the first is the smallest if all differences are positive.
         let even = (1u64..)
             .zip(parts.sums)
             .all(|(n, sum)| n.checked_mul(first) == Some(*sum));
@@ -89,7 +90,7 @@ impl RayTable {
         })
     }
 
-    /// Fingerprint of the content, as hexadecimal digits.
+    /// Fingerprint of the content in hexadecimal.
     #[cfg(test)]
     pub(crate) fn hash(&self) -> String {
         format!("{:032x}", XxHash3_128::oneshot(self.sealed.bytes()))
@@ -101,17 +102,17 @@ impl RayTable {
         self.sealed.bytes().len() as u64
     }
 
-    /// How rays are spread.
+    /// How rays are distributed.
     pub(crate) fn sampler(&self) -> RaySampler {
         self.sampler
     }
 
-    /// Number of images, those with nothing to sample included.
+    /// Number of images, including those without a pixel to sample.
     pub(crate) fn images(&self) -> u32 {
         self.header.images
     }
 
-    /// Width and height of an image; None when there is no such image.
+    /// Width and height of an image; `None` if there is no such image.
     #[cfg(test)]
     pub(crate) fn size(&self, image: u32) -> Option<(u32, u32)> {
         self.parts()
@@ -120,33 +121,33 @@ impl RayTable {
             .map(table_format::ImageRecord::size)
     }
 
-    /// True for an image that is drawn from through its mask.
+    /// Whether an image is sampled through a mask.
     #[cfg(test)]
     pub(crate) fn is_masked(&self, image: u32) -> bool {
         let image = self.parts().images.get(image as usize);
         image.is_some_and(table_format::ImageRecord::is_masked)
     }
 
-    /// All images, in the order in which they join. Those with nothing to sample stand
-    /// last, and never join.
+    /// All images in the order in which they join. Those without a pixel to sample come last and
+    /// never join.
     #[cfg(test)]
     pub(crate) fn order(&self) -> &[u32] {
         self.parts().order
     }
 
-    /// The images that have something to sample, in the order in which they join.
+    /// The images with a pixel to sample, in the order in which they join.
     pub(crate) fn drawn_images(&self) -> &[u32] {
         let order = self.parts().order;
         order.get(..self.header.drawn as usize).unwrap_or_default()
     }
 
-    /// How many images have something to sample: the first so many of the order.
+    /// Number of images with a pixel to sample. They come first in the order.
     #[cfg(test)]
     pub(crate) fn drawn(&self) -> u32 {
         self.header.drawn
     }
 
-    /// How many images are drawn from at a step: the first so many of the order.
+    /// Number of images to draw from at a step: the first ones of the order.
     pub(crate) fn images_at(&self, step: u64) -> u32 {
         let joined = match self.header.joining {
             0 => u64::MAX,
@@ -155,7 +156,7 @@ impl RayTable {
         joined.min(u64::from(self.header.drawn)) as u32
     }
 
-    /// Units that are drawn from at a step: pixels, or places of patches.
+    /// Number of units to draw from at a step: pixels, or positions of patches.
     #[cfg(test)]
     pub(crate) fn units_at(&self, step: u64) -> u64 {
         let last = (self.images_at(step) as usize).checked_sub(1);
@@ -163,7 +164,7 @@ impl RayTable {
         sum.copied().unwrap_or_default()
     }
 
-    /// What the rays of one step of one rank are drawn with.
+    /// Prepares the draws of one step of one rank.
     pub(crate) fn step(&self, step: u64, rank: u32) -> RayStep {
         RayStep {
             key: StepKey::new(self.header.seed, step, rank),

@@ -1,34 +1,34 @@
-//! Making a table: images are counted one by one, so that no two masks need be in memory
-//! at once.
+//! Builds a sampling table. Images are added one by one, so that at most one mask needs to be in
+//! memory.
 //!
-//! In the consumer. Never in here: decoding of masks, draws.
+//! Runs in the consumer. Not here: mask decoding, draws.
 
 use std::collections::{HashMap, HashSet};
 
-use super::region::{PixelRegion, RegionShape};
+use super::region::{RegionShape, SamplingRegion};
 use super::sampler::RaySampler;
 use super::table::RayTable;
 use super::table_format::{ImageRecord, MAGIC, RayTableHeader, TableSections, numbered};
 use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
 
-/// A table that is not finished: images are added in the order of their numbers.
+/// An unfinished table. Images are added in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct RayTableBuilder {
     sampler: RaySampler,
     seed: u64,
     joining: u32,
     images: Vec<ImageRecord>,
-    /// Units of each image.
+    /// Number of units of each image.
     units: Vec<u64>,
     counts: Vec<u32>,
     weights: Vec<u64>,
-    /// Where the rows of images without a mask begin, by what they follow from.
+    /// Start of the rows of images without a mask, by size and shape.
     shared: HashMap<(u32, u32, RegionShape), Rows>,
     empty_masks: u32,
 }
 
-/// Where the rows of an image begin, and its units.
+/// Start of an image's rows, and its number of units.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     counts: u32,
@@ -37,12 +37,13 @@ struct Rows {
 }
 
 impl RayTableBuilder {
-    /// Begins a table. `joining` images join at each step, in a random order of the seed:
-    /// step s draws from the first `joining` x (s + 1). 0 draws from all at once.
+    /// Starts a table. `joining` images join at each step, in a random order that the seed
+    /// determines. Step s draws from the first `joining` x (s + 1) of them. With 0, all steps draw
+    /// from all images.
     ///
     /// # Errors
     ///
-    /// `Config` for a sampler that cannot work.
+    /// `Config` for an invalid sampler.
     pub(crate) fn new(sampler: RaySampler, seed: u64, joining: u32) -> Result<Self> {
         sampler.check()?;
         Ok(Self {
@@ -58,12 +59,12 @@ impl RayTableBuilder {
         })
     }
 
-    /// The most bytes of the table of images of these sizes and shapes, masked or not.
+    /// Maximum bytes of the table for images of these sizes and shapes, with or without a mask.
     pub(crate) fn most_bytes(images: impl Iterator<Item = ((u32, u32), RegionShape, bool)>) -> u64 {
         let mut shared = HashSet::new();
         let mut bytes = size_of::<RayTableHeader>() as u64;
         for (size, shape, is_masked) in images {
-            // Its sum, itself, its place in the order.
+            // Its sum, its record, and its position in the order.
             bytes += (8 + size_of::<ImageRecord>() + 4) as u64;
             let image = ImageRecord::new(size, shape, is_masked);
             if image.is_whole() || !(is_masked || shared.insert((size, shape))) {
@@ -75,30 +76,30 @@ impl RayTableBuilder {
         bytes
     }
 
-    /// Adds the next image. One of 0 x 0 pixels, which is not there, one smaller than a
-    /// patch and one with an empty mask count, but are never drawn from.
+    /// Adds the next image. An image gets a number, but is never drawn from, if it has 0 x 0 pixels
+    /// (a missing image), is smaller than a patch, or has an empty mask.
     ///
     /// # Errors
     ///
     /// `Config` for 2^32 pixels or more, and for a mask of another size.
-    pub(crate) fn add(&mut self, size: (u32, u32), region: &PixelRegion<'_>) -> Result<()> {
+    pub(crate) fn add(&mut self, size: (u32, u32), region: &SamplingRegion<'_>) -> Result<()> {
         let (width, height) = size;
         let number = self.images.len();
         let too_many = |what: &str| Error::config(format!("image {number}: {what}"));
         if u64::from(width) * u64::from(height) > u64::from(u32::MAX) {
             return Err(too_many(&format!(
-                "{width} x {height} pixels are too many: an image has at most 2^32 - 1"
+                "{width} x {height} pixels are too many: use at most 2^32 - 1"
             )));
         }
         if let Some(mask) = region.mask.filter(|mask| mask.size() != size) {
             let (w, h) = mask.size();
             return Err(Error::config(format!(
-                "image {number} has {width} x {height} pixels, and its mask {w} x {h}: use a \
+                "image {number} has {width} x {height} pixels, but its mask has {w} x {h}: use a \
                  mask of the same size"
             )));
         }
         if u32::try_from(number + 1).is_err() {
-            return Err(too_many("there are 2^32 - 1 already"));
+            return Err(too_many("it exceeds the maximum of 2^32 - 1 images"));
         }
         let mut image = ImageRecord::new(size, region.shape, region.mask.is_some());
         let units = if image.is_whole() {
@@ -106,7 +107,7 @@ impl RayTableBuilder {
             u64::from(width) * u64::from(height)
         } else {
             let rows = self.rows(&image, region);
-            let rows = rows.ok_or_else(|| too_many("the masks have 2^32 rows or more"))?;
+            let rows = rows.ok_or_else(|| too_many("the masks have more than 2^32 - 1 rows"))?;
             (image.counts, image.weights) = (rows.counts, rows.weights);
             rows.units
         };
@@ -116,8 +117,8 @@ impl RayTableBuilder {
         Ok(())
     }
 
-    /// The rows of an image that is not whole: counted, or those of one before it.
-    fn rows(&mut self, image: &ImageRecord, region: &PixelRegion<'_>) -> Option<Rows> {
+    /// The rows of an image that is not whole. Counts them, or shares those of an equal image.
+    fn rows(&mut self, image: &ImageRecord, region: &SamplingRegion<'_>) -> Option<Rows> {
         let key = (image.width, image.height, region.shape);
         if region.mask.is_none()
             && let Some(rows) = self.shared.get(&key)
@@ -131,7 +132,7 @@ impl RayTableBuilder {
         Some(rows)
     }
 
-    fn counted(&mut self, image: &ImageRecord, region: &PixelRegion<'_>) -> Option<Rows> {
+    fn counted(&mut self, image: &ImageRecord, region: &SamplingRegion<'_>) -> Option<Rows> {
         let extent = self.sampler.extent();
         let mut rows = Rows {
             counts: u32::try_from(self.counts.len()).ok()?,
@@ -148,7 +149,7 @@ impl RayTableBuilder {
                 Some(mask) => mask.count_in(row, columns),
                 None => columns.len() as u32,
             };
-            // Below 2^32 for all rows, and 2^63 by weight.
+            // Below 2^32 for all rows, and below 2^63 in weights.
             rows.units += u64::from(here);
             self.counts.push(rows.units as u32);
             if region.shape == RegionShape::Sphere {
@@ -159,11 +160,11 @@ impl RayTableBuilder {
         Some(rows)
     }
 
-    /// The table, sealed.
+    /// Seals the table.
     ///
     /// # Errors
     ///
-    /// `Config` when no image has anything to sample; `Io`.
+    /// `Config` if no image has a pixel to sample; `Io`.
     pub(crate) fn finish(self) -> Result<RayTable> {
         let images = self.images.len() as u32;
         let key = OrderKey {
@@ -182,7 +183,7 @@ impl RayTableBuilder {
         };
         let sums: Vec<u64> = order.iter().map(running).collect();
         if sums.is_empty() {
-            return Err(self.nothing());
+            return Err(self.no_pixels_error());
         }
         order.extend(none);
         let header = RayTableHeader {
@@ -206,7 +207,7 @@ impl RayTableBuilder {
         RayTable::seal(&header, &parts)
     }
 
-    fn nothing(&self) -> Error {
+    fn no_pixels_error(&self) -> Error {
         let images = self.images.len();
         let masks = self.empty_masks;
         Error::config(match self.sampler.extent() {
@@ -214,12 +215,12 @@ impl RayTableBuilder {
                 "there is no image to sample rays from: choose another split".into()
             }
             0 => format!(
-                "none of {images} images has a pixel to sample, and {masks} masks are empty: in \
-                 a mask 0 is out, all else is in"
+                "none of {images} images has a pixel to sample, and {masks} masks are empty: in a \
+                 mask, pixels of value 0 are not sampled"
             ),
             extent => format!(
-                "none of {images} images has room for a patch of {} x {} pixels inside its mask \
-                 ({masks} masks have none): use smaller patches or a smaller dilation",
+                "a patch of {} x {} pixels fits in none of {images} images ({masks} masks have no \
+                 room): use smaller patches or a smaller dilation",
                 u64::from(extent) + 1,
                 u64::from(extent) + 1
             ),

@@ -1,16 +1,16 @@
-//! The bytes of a ray table: what stands where, and whether what is there makes sense.
+//! Byte format of a sampling table, and its checks.
 //!
-//! In every process. What comes out of shared memory is looked at once, here; after that
-//! no number of the table leads out of it. Never in here: draws.
+//! Used in every process. Values from shared memory are checked once, here. After the check no
+//! value of the table leads outside of it. Not here: draws.
 //!
 //! ```text
 //! header | running sums | weights of rows | images    | order | counts of rows
 //!   64 B |       u64s   |          u64s   | 32 B each | u32s  |           u32s
 //! ```
 //!
-//! Running sums: units of the first image of the order, of the first two, and so on. Counts
-//! and weights of rows are running sums too. Images alike in size and shape that have no
-//! mask share them.
+//! Running sums: the units of the first image of the order, of the first two, and so on. Counts and
+//! weights of rows are running sums too. Images without a mask that have equal size and shape share
+//! them.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// "RAYS" and a version.
 pub(super) const MAGIC: u64 = 0x5241_5953_0000_0001;
 
-/// What stands at the beginning of a table.
+/// Header of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct RayTableHeader {
@@ -32,7 +32,7 @@ pub(super) struct RayTableHeader {
     /// Number of counts of rows.
     pub(super) counts: u64,
     pub(super) images: u32,
-    /// Those that have a unit: they stand first in the order.
+    /// Images with at least one unit. They come first in the order.
     pub(super) drawn: u32,
     /// Images that join at each step; 0 for all at once.
     pub(super) joining: u32,
@@ -41,19 +41,19 @@ pub(super) struct RayTableHeader {
     pub(super) zero: [u32; 2],
 }
 
-/// One image, by its number.
+/// Record of one image. The records are in the order of image numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ImageRecord {
-    /// Of a disc.
+    /// Limit of a disc.
     pub(super) limit: u64,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// 0 whole, 1 disc, 2 sphere; and [`MASKED`].
+    /// 0 whole, 1 disc, 2 sphere; combined with [`MASKED`].
     pub(super) shape: u32,
-    /// Where its counts of rows begin: 0 for a whole image without a mask.
+    /// Start of its counts of rows; 0 for a whole image without a mask.
     pub(super) counts: u32,
-    /// Where its weights of rows begin: 0 unless it is a sphere.
+    /// Start of its weights of rows; 0 unless it is a sphere.
     pub(super) weights: u32,
     pub(super) zero: u32,
 }
@@ -89,17 +89,17 @@ impl ImageRecord {
         self.shape & MASKED != 0
     }
 
-    /// Every pixel, without a mask: its rows are not counted.
+    /// Whether every pixel counts and there is no mask. Then rows have no counts.
     pub(super) fn is_whole(&self) -> bool {
         self.shape == WHOLE
     }
 
-    /// Rows are weighed by their sine.
+    /// Whether rows are weighted by their sine.
     pub(super) fn is_sphere(&self) -> bool {
         self.shape & !MASKED == SPHERE
     }
 
-    /// Every pixel is there, however likely.
+    /// Whether every pixel of every row may be drawn.
     pub(super) fn has_full_rows(&self) -> bool {
         matches!(self.shape, WHOLE | SPHERE)
     }
@@ -112,7 +112,7 @@ impl ImageRecord {
         }
     }
 
-    /// Columns and rows at which a unit has room.
+    /// Number of columns and of rows where a unit fits.
     pub(super) fn room(&self, extent: u32) -> (u32, u32) {
         match (
             self.width.checked_sub(extent),
@@ -124,7 +124,7 @@ impl ImageRecord {
     }
 }
 
-/// A sampler as numbers.
+/// Encodes a sampler as numbers.
 pub(super) fn numbered(sampler: RaySampler) -> [u32; 3] {
     match sampler {
         RaySampler::Uniform => [0, 0, 0],
@@ -145,7 +145,7 @@ fn sampler(numbers: [u32; 3]) -> Option<RaySampler> {
     sampler.check().ok().map(|()| sampler)
 }
 
-/// The parts of a table.
+/// The sections of a table after the header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableSections<'a> {
     pub(super) sums: &'a [u64],
@@ -155,7 +155,7 @@ pub(super) struct TableSections<'a> {
     pub(super) counts: &'a [u32],
 }
 
-/// The header, where the bytes are as long as it says.
+/// Reads the header. `None` if the table's length does not match it.
 pub(super) fn header(bytes: &[u8]) -> Option<RayTableHeader> {
     let header: RayTableHeader =
         bytemuck::pod_read_unaligned(bytes.get(..size_of::<RayTableHeader>())?);
@@ -170,8 +170,8 @@ pub(super) fn header(bytes: &[u8]) -> Option<RayTableHeader> {
 }
 
 impl<'a> TableSections<'a> {
-    /// Cuts the bytes of a table; empty parts where they are too short or begin at an odd
-    /// address, which a map does not.
+    /// Splits the bytes of a table into sections. They are empty if the bytes are too short or not
+    /// aligned, which a mapping always is.
     pub(super) fn cut(header: &RayTableHeader, bytes: &'a [u8]) -> Self {
         let mut rest = bytes.get(size_of::<RayTableHeader>()..).unwrap_or_default();
         Self {
@@ -183,17 +183,17 @@ impl<'a> TableSections<'a> {
         }
     }
 
-    /// Running counts of the rows of an image that is not whole, up to each row.
+    /// Running counts of an image's rows, if the image is not whole.
     pub(super) fn counts_of(&self, image: &ImageRecord, rows: u32) -> &'a [u32] {
         rows_of(self.counts, image.counts, rows)
     }
 
-    /// Running weights of the rows of a sphere.
+    /// Running weights of a sphere's rows.
     pub(super) fn weights_of(&self, image: &ImageRecord, rows: u32) -> &'a [u64] {
         rows_of(self.weights, image.weights, rows)
     }
 
-    /// Units of an image. None when its numbers make no sense.
+    /// Number of units of an image. `None` if its record is invalid.
     fn units(&self, image: &ImageRecord, extent: u32) -> Option<u64> {
         let shape = image.shape & !MASKED;
         let pixels = u64::from(image.width) * u64::from(image.height);
@@ -215,14 +215,14 @@ impl<'a> TableSections<'a> {
             before = count;
         }
         if shape == SPHERE {
-            weighed(counts, self.weights_of(image, height))?;
+            check_row_weights(counts, self.weights_of(image, height))?;
         }
         (counts.len() == height as usize).then_some(u64::from(before))
     }
 }
 
-/// Nothing, where the weight of each row is a whole multiple of its count, by a sine.
-fn weighed(counts: &[u32], weights: &[u64]) -> Option<()> {
+/// Returns `Some` if each row's weight is its count times a valid sine.
+fn check_row_weights(counts: &[u32], weights: &[u64]) -> Option<()> {
     if counts.len() != weights.len() {
         return None;
     }
@@ -253,7 +253,7 @@ fn rows_of<T>(all: &[T], first: u32, rows: u32) -> &[T] {
     all.get(first..first + rows as usize).unwrap_or_default()
 }
 
-/// Looks at every number of a table; returns its sampler.
+/// Checks every value of a table. Returns its sampler.
 pub(super) fn check_table(
     header: &RayTableHeader,
     parts: &TableSections<'_>,
@@ -265,15 +265,15 @@ pub(super) fn check_table(
     let mut units = Vec::with_capacity(parts.images.len());
     for (number, image) in parts.images.iter().enumerate() {
         let counted = parts.units(image, extent);
-        let counted = counted.ok_or_else(|| wrong(format!("image {number} makes no sense")))?;
+        let counted = counted.ok_or_else(|| wrong(format!("image {number} is invalid")))?;
         units.push(Some(counted));
     }
     if header.drawn == 0 {
-        return Err(wrong("no image has anything to sample".into()));
+        return Err(wrong("no image has a pixel to sample".into()));
     }
     let mut before = 0;
     for (place, &number) in parts.order.iter().enumerate() {
-        // Each image once: what was taken is gone.
+        // Each image must occur once: `take` leaves `None`.
         let counted = units.get_mut(number as usize).and_then(Option::take);
         let sum = parts.sums.get(place).copied().unwrap_or(before);
         let drawn = place < parts.sums.len();

@@ -1,7 +1,7 @@
-//! What the draws of rays promise, over whole tables.
+//! Properties of the draws of rays, over whole tables.
 //!
-//! - `spread`: how often each image and pixel comes; `stream`: what the draws of a step
-//!   follow from; `hostile`: tables and masks that are not what they should be.
+//! - `spread`: frequency of each image and pixel; `stream`: inputs of the draws of a step;
+//! - `hostile`: invalid tables and masks.
 
 mod hostile;
 mod spread;
@@ -10,7 +10,11 @@ mod stream;
 use super::*;
 use crate::order::PositionRandom;
 
-fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'_>)]) -> RayTable {
+fn table(
+    sampler: RaySampler,
+    joining: u32,
+    images: &[((u32, u32), SamplingRegion<'_>)],
+) -> RayTable {
     let mut builder = RayTableBuilder::new(sampler, 11, joining).unwrap();
     for (size, region) in images {
         builder.add(*size, region).unwrap();
@@ -18,10 +22,10 @@ fn table(sampler: RaySampler, joining: u32, images: &[((u32, u32), PixelRegion<'
     builder.finish().unwrap()
 }
 
-fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), PixelRegion<'static>)> {
+fn wholes(sizes: &[(u32, u32)]) -> Vec<((u32, u32), SamplingRegion<'static>)> {
     sizes
         .iter()
-        .map(|&size| (size, PixelRegion::WHOLE))
+        .map(|&size| (size, SamplingRegion::WHOLE))
         .collect()
 }
 
@@ -29,7 +33,7 @@ fn no_mask<'a>(image: u32) -> Option<MaskView<'a>> {
     panic!("image {image} has no mask")
 }
 
-/// The pixels of some rays of each of some steps.
+/// The pixels of some rays of some steps.
 fn drawn<'m>(
     table: &RayTable,
     steps: u64,
@@ -47,7 +51,7 @@ fn drawn<'m>(
     all
 }
 
-/// A mask with a pixel in `in_of_ten` of ten places.
+/// A random mask with `in_of_ten` of ten pixels inside.
 fn random_mask(size: (u32, u32), in_of_ten: u64, seed: u64) -> MaskBits {
     let pixels: Vec<u8> = (0..u64::from(size.0 * size.1))
         .map(|i| u8::from(PositionRandom::new(seed, 77, i).below(10) < in_of_ten))
@@ -72,7 +76,7 @@ fn the_bytes_of_a_table_are_known_before_any_mask_is() {
     let made = |images: [(RegionShape, Option<&MaskBits>); 6]| {
         let images = images.map(|(shape, mask)| {
             let mask = mask.map(MaskBits::view);
-            (size, PixelRegion { shape, mask })
+            (size, SamplingRegion { shape, mask })
         });
         table(RaySampler::Uniform, 0, &images).bytes()
     };

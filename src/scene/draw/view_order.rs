@@ -1,4 +1,4 @@
-//! Which image each step of a run of views shows.
+//! The image of each step of a run of views.
 //!
 //! Pure: a function of seed, rank and step.
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::order::{KeyedPermutation, Rank};
 
-/// The images of a split, epoch by epoch and without end.
+/// The images of a split, epoch after epoch without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ViewOrder {
     images: u64,
@@ -17,11 +17,11 @@ pub(crate) struct ViewOrder {
 }
 
 impl ViewOrder {
-    /// Each epoch is a new order of all images, or always the scene's. Ranks take turns:
-    /// position p of an epoch is that of rank `p % world`.
+    /// Each epoch has a new order of all images, or always the scene's order. Position p of an
+    /// epoch belongs to rank `p % world`.
     ///
     /// # Errors
-    /// A rank that there is none of, or that has no image.
+    /// A rank that does not exist, or that has no image.
     pub(crate) fn new(images: u64, seed: u64, shuffles: bool, rank: Rank) -> Result<Self> {
         if rank.rank >= rank.world {
             return Err(Error::option(
@@ -55,7 +55,7 @@ impl ViewOrder {
         self.images.saturating_sub(rank).div_ceil(world)
     }
 
-    /// Whether this rank shows every image some day.
+    /// Whether this rank returns every image in some epoch.
     pub(crate) fn shows_all(&self) -> bool {
         self.shuffles || self.rank.world == 1
     }

@@ -1,8 +1,7 @@
-//! The bytes of a store: in memory that all processes map, or in a file that the system
-//! may drop from memory.
+//! The bytes of an image store: in memory that all processes map, or in a file that the system may
+//! drop from memory.
 //!
-//! Made in the consumer, opened in workers. Who may write which bytes is the business of
-//! `pictures`.
+//! Created in the consumer, opened in workers. `store` decides which process writes which bytes.
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,15 +16,15 @@ use crate::error::{self, Error, FaultKind, Result, SampleFault};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::storage::{self, StorageKind};
 
-/// By which the memory is told apart from other memory of a process.
+/// Name of the memfd, which identifies the image store among a process's mappings.
 pub(crate) const MEMFD_NAME: &str = "featherload-store";
 
-/// Where the bytes are held.
+/// What holds the bytes of an image store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoreBacking {
-    /// A memfd. Takes memory as pictures come.
+    /// A memfd. Its memory grows as images are decoded.
     Memory,
-    /// A file without a name. What is read stays in the page cache while there is room.
+    /// A file without a name. Data that was read stays in the page cache while memory allows.
     File,
 }
 
@@ -36,14 +35,14 @@ pub(super) enum StoreContent {
     File(File),
 }
 
-/// What is kept of the buffer that goes between a picture and the file.
+/// Bytes of the write buffer that are kept between images.
 const KEEP: usize = 64 << 20;
 
 impl StoreContent {
-    /// Room for `bytes`, of which none is taken yet.
+    /// Reserves `bytes` without allocating any yet.
     ///
     /// # Errors
-    /// A system that refuses; a folder that cannot be written to.
+    /// A system call that fails; a folder that is not writable.
     pub(super) fn create(holding: StoreBacking, bytes: u64, folder: &Path) -> Result<Self> {
         match holding {
             StoreBacking::Memory => {
@@ -56,8 +55,8 @@ impl StoreContent {
                 check_folder(folder, bytes)?;
                 if storage::storage_kind(folder).map_err(failed)? == StorageKind::Unknown {
                     tracing::warn!(
-                        "{} is on FUSE: whether its program keeps files in memory is not known, \
-                         and memory_limit does not count that; a store_folder on a disk avoids it",
+                        "{} is on FUSE, which may keep files in memory that memory_limit does not \
+                         count: to avoid this, use a store_folder on a disk",
                         folder.display()
                     );
                 }
@@ -67,7 +66,7 @@ impl StoreContent {
         }
     }
 
-    /// What another process made for so many bytes.
+    /// Opens the `bytes` bytes that another process created.
     ///
     /// # Errors
     /// Another length.
@@ -77,10 +76,10 @@ impl StoreContent {
             StoreBacking::File => {
                 let file = File::from(fd);
                 let found = file.metadata();
-                let found = found.map_err(|e| Error::io("look at the file of the store", e))?;
+                let found = found.map_err(|e| Error::io("check the store file", e))?;
                 if !found.is_file() || found.len() != bytes {
                     return Err(Error::protocol(format!(
-                        "the file of the store has {} bytes, its pictures need {bytes}",
+                        "the store file has {} bytes, but its images need {bytes}",
                         found.len()
                     )));
                 }
@@ -96,10 +95,10 @@ impl StoreContent {
         }
     }
 
-    /// Lets `make` write the bytes of `range`.
+    /// Calls `make` to write the bytes of `range`.
     ///
-    /// The caller has the turn at this picture, or whoever has it was stopped. `buffer` is
-    /// memory to be used again.
+    /// The caller holds the image's turn, or the process that holds it is stopped. `buffer` is
+    /// reused memory.
     pub(super) fn write(
         &self,
         range: Range<u64>,
@@ -111,16 +110,15 @@ impl StoreContent {
             Self::Memory(memory) => {
                 let at = range.start as usize;
                 memory
-                    .allocate(at..at + len, "a picture")
-                    .map_err(no_memory)?;
+                    .allocate(at..at + len, "an image")
+                    .map_err(out_of_memory)?;
                 let bytes = memory.bytes_at(at, len);
-                // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access
-                // faults. `pictures::Pictures::make` is the one caller, and nothing else in
-                // this process refers to these bytes: reads go through atomic words. It
-                // holds the kernel's lock on the picture, so no other process writes it,
-                // but for one that was stopped with the lock and goes on later, which
-                // writes the same bytes. Whatever another process writes, that one or one
-                // gone wrong, are bytes, and any byte is a pixel.
+                // SAFETY: in bounds by `bytes_at`, and allocated above, so that no access faults.
+                // The only caller is `store::ImageStore::ensure_image`, and nothing else in this
+                // process refers to these bytes: reads use atomic words. The caller holds the
+                // kernel's lock on the image, so no other process writes it. The exception is a
+                // process that was stopped with the lock and continues later: it writes the same
+                // bytes. Another process can only write bytes, and any byte is a valid pixel.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(bytes, len) };
                 make(bytes)
             }
@@ -131,28 +129,28 @@ impl StoreContent {
                 if buffer.capacity() > KEEP {
                     *buffer = Vec::new();
                 }
-                written.map_err(no_disk)
+                written.map_err(disk_error)
             }
         }
     }
 
-    /// The memory, mapped once more; none where it is a file.
+    /// Maps the memory again; `None` if the store is a file.
     pub(super) fn map_copy(&self, bytes: u64) -> Result<Option<SharedMemory>> {
         match self {
             Self::Memory(memory) => {
                 let fd = memory.as_fd().try_clone_to_owned();
-                let fd = fd.map_err(|e| Error::io("have the memory of the store twice", e))?;
+                let fd =
+                    fd.map_err(|e| Error::io("duplicate the descriptor of the image store", e))?;
                 SharedMemory::open(fd, mapped_bytes(bytes)?).map(Some)
             }
             Self::File(_) => Ok(None),
         }
     }
 
-    /// Two, three or four bytes from each place on. Places were checked.
+    /// Reads two, three or four bytes from each place on. The caller has checked the places.
     ///
-    /// A loop of nothing else, so that the next pixels are on their way from memory while
-    /// one is awaited: it has the registers of a function to itself and calls nothing, no
-    /// closure either, which the compiler may leave in another unit of code.
+    /// A loop without calls or closures, so that it has all registers and the next loads start
+    /// while one is in progress. The compiler may place a closure in another codegen unit.
     #[inline(never)]
     pub(super) fn gather<const N: usize>(
         &self,
@@ -183,7 +181,7 @@ impl StoreContent {
         Ok(())
     }
 
-    /// The bytes of `range`, copied to `out`, which is as long.
+    /// Copies the bytes of `range` to `out`, which has the same length.
     pub(super) fn read(&self, range: Range<u64>, out: &mut [u8]) -> std::io::Result<()> {
         match self {
             Self::Memory(memory) => {
@@ -222,14 +220,14 @@ impl AsFd for StoreContent {
     }
 }
 
-/// A map has whole words, and one behind the last picture, which reads of words touch.
+/// A mapping has whole words, and one more after the last image, because word reads may reach it.
 fn mapped_bytes(bytes: u64) -> Result<usize> {
     bytes
         .checked_next_multiple_of(8)
         .and_then(|b| usize::try_from(b.checked_add(8)?).ok())
         .ok_or_else(|| {
             Error::config(format!(
-                "{} of pictures are too many to map",
+                "{} of images are too many to map",
                 error::size(bytes)
             ))
         })
@@ -248,31 +246,29 @@ fn resize(buffer: &mut Vec<u8>, len: usize) -> Result<(), SampleFault> {
     Ok(())
 }
 
-/// That a folder is on storage, with room for a file of so many bytes.
+/// Checks that a folder is on storage, with space for a file of `bytes` bytes.
 ///
 /// # Errors
-/// It is not, or there is no such folder.
+/// It is not; or the folder does not exist.
 pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
     let wrong = |what: String| {
         Error::option(
             "store_folder",
             format!(
-                "{} {what}: name another folder with store_folder",
+                "{} {what}: use another folder as store_folder",
                 folder.display()
             ),
         )
     };
-    let failed = |e: std::io::Error| Error::io_at("look at the disk of", folder, e);
+    let failed = |e: std::io::Error| Error::io_at("check the disk of", folder, e);
     let kind = statfs(folder).map_err(|e| failed(e.into()))?;
     if storage::storage_kind(folder).map_err(failed)? == StorageKind::InMemory {
-        return Err(wrong(
-            "lies in memory, and the images do not fit there".into(),
-        ));
+        return Err(wrong("is in memory, where the images do not fit".into()));
     }
     let free = kind.blocks_available() * kind.block_size().max(0) as u64;
     if free < bytes {
         return Err(wrong(format!(
-            "has {} free, and the images take {}",
+            "has {} free, but the images need {}",
             error::size_rounded_down(free),
             error::size_rounded_up(bytes)
         )));
@@ -281,26 +277,27 @@ pub(crate) fn check_folder(folder: &Path, bytes: u64) -> Result<()> {
 }
 
 #[cold]
-fn no_memory(e: Error) -> SampleFault {
-    SampleFault::new(
-        FaultKind::NoMemory,
-        format!("no room for its pixels: {e}. Set a memory_limit, so that they go to a file"),
-    )
-}
-
-#[cold]
-fn no_disk(e: std::io::Error) -> SampleFault {
+fn out_of_memory(e: Error) -> SampleFault {
     SampleFault::new(
         FaultKind::NoMemory,
         format!(
-            "no room for its pixels in the file of the store: {e}. Name a store_folder with more \
-             room"
+            "no memory for its pixels: {e}. Set a memory_limit, so that they are kept in a \
+                 file"
         ),
     )
 }
 
-/// Where files of stores go, when nobody says another place: the folder for temporary files,
-/// unless that lies in memory.
+#[cold]
+fn disk_error(e: std::io::Error) -> SampleFault {
+    SampleFault::new(
+        FaultKind::NoMemory,
+        format!(
+            "no space for its pixels in the store file: {e}. Use a store_folder with more space"
+        ),
+    )
+}
+
+/// Default folder of store files: the folder for temporary files, unless it is in memory.
 pub(crate) fn default_folder() -> PathBuf {
     let folder = std::env::temp_dir();
     match storage::storage_kind(&folder) {

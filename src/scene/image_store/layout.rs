@@ -1,7 +1,7 @@
-//! Where each picture of a store lies.
+//! Layout of an image store: the byte range of each image.
 //!
-//! Used in every process: the consumer makes it, workers get it in their description of
-//! the job. Sizes and numbers alone.
+//! Used in every process: the consumer computes it, and workers receive it in the job's spec. Works
+//! on sizes only.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Pictures begin at multiples of this: a cache line.
+/// Alignment of images: a cache line.
 const ALIGN: u64 = 64;
 
-/// Where each picture ends, one behind the other.
+/// The end of each image. Images follow each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoreLayout {
     ends: Vec<u64>,
 }
 
 impl StoreLayout {
-    /// Of pictures with so many bytes, in order.
+    /// Computes the layout of images with these sizes, in order.
     ///
     /// # Errors
-    /// More bytes than can be counted.
+    /// A number of bytes that overflows.
     pub(crate) fn new(bytes: impl IntoIterator<Item = u64>) -> Result<Self> {
         let mut ends = Vec::new();
         let mut end = 0u64;
@@ -30,8 +30,7 @@ impl StoreLayout {
             let begin = end.checked_next_multiple_of(ALIGN);
             end = begin.and_then(|b| b.checked_add(bytes)).ok_or_else(|| {
                 Error::config(format!(
-                    "the pictures before number {} take {end} bytes: with it they are more than \
-                     can be counted",
+                    "the images before number {} have {end} bytes: with it, the total is too large",
                     ends.len()
                 ))
             })?;
@@ -44,18 +43,18 @@ impl StoreLayout {
         self.ends.len()
     }
 
-    /// Bytes of all.
+    /// Bytes of all images.
     pub(crate) fn bytes(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Bytes of the largest.
+    /// Bytes of the largest image.
     pub(crate) fn largest(&self) -> u64 {
         let all = (0..self.len()).filter_map(|number| self.of(number));
         all.map(|range| range.end - range.start).max().unwrap_or(0)
     }
 
-    /// Where picture `number` lies; none when there is none of that number.
+    /// Byte range of image `number`; `None` if there is no such image.
     #[inline]
     pub(crate) fn of(&self, number: usize) -> Option<Range<u64>> {
         let end = *self.ends.get(number)?;

@@ -1,13 +1,13 @@
-//! Decoded pictures that all workers and all ranks of a machine read: each is decoded
-//! once, by whoever needs it first.
+//! Image store: decoded images that all workers and all ranks of a machine read. The first process
+//! that needs an image decodes it, once for all.
 //!
-//! Made in the consumer, mapped by coordinator and workers. Knows pictures as numbers and
-//! bytes. Never in here: how a picture is decoded, what is read out of it, threads.
+//! Created in the consumer, mapped by coordinator and workers. Treats images as numbers and bytes.
+//! Not here: image decoding, reading of pixels' values, threads.
 //!
-//! - `places`: where each picture lies;
+//! - `layout`: byte range of each image;
 //! - `content`: the bytes, in memory or in a file;
-//! - `pictures`: which pictures are there, and who makes the others;
-//! - `meeting`: how processes of a machine find the same store.
+//! - `store`: which images are present, and which process decodes the others;
+//! - `rendezvous`: how processes of a machine find the same store.
 
 mod content;
 mod layout;

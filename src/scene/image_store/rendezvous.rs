@@ -1,14 +1,14 @@
-//! Where the processes of a machine that train on the same images find one store.
+//! Rendezvous: how the processes of a machine that train on the same images share one image store.
 //!
-//! In the consumer. A small file per store lists who has it open: process, namespaces and
-//! descriptors. Who comes later opens the same memory through `/proc`, so nothing has a
-//! name that outlives its users, and any of them may end first, in any way. Each locks a byte
-//! of the file while it lives, which processes of every namespace see. Only processes of the
-//! same user and of the same PID namespace meet: a number of another namespace leads to no
-//! process, or to another one. A user may have several folders of lists (a user namespace, a
-//! session): all of them are read. Never in here: what a store holds.
+//! Runs in the consumer. A small file per store lists the processes that have it open, with their
+//! namespaces and descriptors. A later process opens the same memory through `/proc`. So no name
+//! outlives its users, and any process may exit first, in any way. Each process locks a byte of the
+//! file while it lives, which processes of every namespace can see. Only processes of the same user
+//! and the same PID namespace share a store: a process id of another namespace means no process or
+//! another one. A user may have several folders of lists (a user namespace, a session); all are
+//! read. Not here: the content of a store.
 //!
-//! - `folders`: where lists lie; `list`: the list of one store.
+//! - `folders`: folders of the lists; `list`: the list of one store.
 
 mod folders;
 mod list;
@@ -31,21 +31,21 @@ use crate::scene::image_store::rendezvous::list::{
 use crate::scene::image_store::store::ImageStore;
 use crate::sys::pid_namespace;
 
-/// That this process can be asked for a store, until this is dropped.
+/// Offers a store to other processes until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StoreOffer {
     file: PathBuf,
-    guest: StoreHolder,
-    /// Open for as long as this process lives: with it ends the lock of its seat.
+    holder: StoreHolder,
+    /// Open while this process lives. Closing it releases the lock of its seat.
     _seat: File,
 }
 
-/// The store of `key`: that of a process which has it and whose kind `suits`, or the one
-/// that `create` makes. Where no meeting is possible that is for this process alone, and a
-/// warning says why.
+/// Returns the store of `key`: that of another process whose backing passes `suits`, or the one
+/// that `create` makes. If sharing is not possible, returns the result of `create` and logs a
+/// warning with the reason.
 ///
 /// # Errors
-/// What `create` says.
+/// The errors of `create`.
 pub(crate) fn open_or_create(
     key: u128,
     places: &StoreLayout,
@@ -63,12 +63,14 @@ pub(crate) fn open_or_create(
     };
     list.remove_dead();
     let elsewhere = folders::others(&path).into_iter().flat_map(living_holders);
-    let guests = list.holders.iter().copied().chain(elsewhere);
-    let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = guests
-        .filter(|guest| suits(guest.holding))
-        .partition(|guest| guest.namespace == namespace);
-    let found = near.iter().find_map(|guest| ask(guest, users, places, key));
-    if let (None, Some(guest)) = (&found, far.first()) {
+    let holders = list.holders.iter().copied().chain(elsewhere);
+    let (near, far): (Vec<StoreHolder>, Vec<StoreHolder>) = holders
+        .filter(|holder| suits(holder.holding))
+        .partition(|holder| holder.namespace == namespace);
+    let found = near
+        .iter()
+        .find_map(|holder| open_from_holder(holder, users, places, key));
+    if let (None, Some(holder)) = (&found, far.first()) {
         tracing::warn!(
             "decoded images are not shared with {}: process {} of PID namespace {} has them, and \
              this process is in namespace {namespace}; start both in one PID namespace",
@@ -76,8 +78,8 @@ pub(crate) fn open_or_create(
                 1 => "another process".to_owned(),
                 n => format!("{n} other processes"),
             },
-            guest.process,
-            guest.namespace
+            holder.process,
+            holder.namespace
         );
     }
     let made = found.map_or_else(create, Ok);
@@ -89,7 +91,7 @@ pub(crate) fn open_or_create(
         }
     };
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
-    let guest = StoreHolder {
+    let holder = StoreHolder {
         process: getpid().as_raw(),
         namespace,
         users,
@@ -98,8 +100,8 @@ pub(crate) fn open_or_create(
         content,
         holding: store.backing(),
     };
-    list.holders.push(guest);
-    let written = list.seat(&guest).and_then(|seat| {
+    list.holders.push(holder);
+    let written = list.seat(&holder).and_then(|seat| {
         list.write(&path)?;
         Ok(seat)
     });
@@ -109,7 +111,7 @@ pub(crate) fn open_or_create(
             remove_stale_lists(&path);
             let presence = StoreOffer {
                 file: path,
-                guest,
+                holder,
                 _seat: seat,
             };
             Ok((store, Some(presence)))
@@ -121,60 +123,65 @@ pub(crate) fn open_or_create(
     }
 }
 
-/// Of processes and of users.
+/// The PID namespace and the user namespace.
 fn current_namespaces() -> Result<(u64, u64)> {
     pid_namespace::current()
         .and_then(|processes| Ok((processes, pid_namespace::of_users()?)))
         .map_err(|e| Error::io("find the namespaces of this process", e))
 }
 
-/// The store that a guest of this PID namespace has open; none where it has gone, or has another
-/// one by now. A living one that may not be asked is reported. `users`: the user namespace of
-/// this process.
-fn ask(guest: &StoreHolder, users: u64, places: &StoreLayout, key: u128) -> Option<ImageStore> {
+/// Opens the store of a holder in this PID namespace. `None` if the holder has exited or has
+/// another store now. Logs a warning if it lives but access is denied. `users` is the user
+/// namespace of this process.
+fn open_from_holder(
+    holder: &StoreHolder,
+    users: u64,
+    places: &StoreLayout,
+    key: u128,
+) -> Option<ImageStore> {
     let open = |fd: i32| -> io::Result<OwnedFd> {
-        let path = pid_namespace::folder(guest.process)?.join(format!("fd/{fd}"));
+        let path = pid_namespace::folder(holder.process)?.join(format!("fd/{fd}"));
         let opened = File::options().read(true).write(true).open(path)?;
         Ok(OwnedFd::from(opened))
     };
-    let opened = open(guest.control).and_then(|control| Ok((control, open(guest.content)?)));
+    let opened = open(holder.control).and_then(|control| Ok((control, open(holder.content)?)));
     let e = match opened {
         Ok((control, content)) => {
-            return ImageStore::open(places.clone(), guest.holding, control, content, key).ok();
+            return ImageStore::open(places.clone(), holder.holding, control, content, key).ok();
         }
         Err(e) if e.kind() == ErrorKind::NotFound => return None,
         Err(e) => e,
     };
-    let reason = match guest.users == users {
-        true => Error::io(format!("open its memory in /proc/{}/fd", guest.process), e).to_string(),
+    let reason = match holder.users == users {
+        true => Error::io(format!("open its memory in /proc/{}/fd", holder.process), e).to_string(),
         false => format!(
             "it runs in user namespace {}, and this process in {users}, which may not open its \
              memory ({e}); start both in one user namespace",
-            guest.users
+            holder.users
         ),
     };
     tracing::warn!(
         "decoded images are not shared with process {}: {reason}",
-        guest.process
+        holder.process
     );
     None
 }
 
 impl Drop for StoreOffer {
-    /// Not in a forked copy: it is the parent that can be asked.
+    /// Does nothing in a forked copy: the offer belongs to the parent.
     fn drop(&mut self) {
-        if Pid::from_raw(self.guest.process) != getpid() {
+        if Pid::from_raw(self.holder.process) != getpid() {
             return;
         }
-        if let Err(e) = leave(&self.file, &self.guest) {
+        if let Err(e) = remove_holder(&self.file, &self.holder) {
             tracing::warn!("{e}");
         }
     }
 }
 
-fn leave(path: &Path, guest: &StoreHolder) -> Result<()> {
+fn remove_holder(path: &Path, holder: &StoreHolder) -> Result<()> {
     let mut list = HolderList::open(path)?;
-    list.holders.retain(|other| other != guest);
+    list.holders.retain(|other| other != holder);
     match list.holders.is_empty() {
         true => {
             list.end(path);

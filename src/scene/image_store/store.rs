@@ -1,14 +1,14 @@
-//! Which pictures of a store are there, and who makes the others.
+//! Which images are present, and which process decodes the others.
 //!
-//! One word a picture says that it is there. Who needs a picture that is not takes the
-//! turn at it ([`ByteLocks`]), looks again, makes it, and says so. A maker that dies gives its
-//! turn back to the kernel, and the next one makes the picture anew: the same bytes. One
-//! that is stopped keeps its turn: after a while the picture is made without it.
-//! A picture that cannot be made stays absent, and each who needs it is told why.
+//! One word per image states whether it is present. A process that needs an absent image takes its
+//! turn ([`Turns`]), checks again, decodes it and sets the word. If that process dies, the kernel
+//! releases the turn and the next process decodes the image again: the same bytes. If it is
+//! stopped, it keeps the turn; after a timeout another process decodes the image without it. An
+//! image that cannot be decoded stays absent, and each process that needs it gets the error.
 //!
 //! ```text
-//! control   magic, hash of the places, key | one word a picture: 0 absent, 1 there
-//! content   picture | picture | ...
+//! control   magic, hash of the layout, key | one word an image: 0 absent, 1 present
+//! content   image | image | ...
 //! ```
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -26,18 +26,18 @@ use crate::sys::shared_memory::SharedMemory;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"fthrstr1");
 
-/// Words in front of those of the pictures.
+/// Words of the header, before the words of the images.
 const HEAD: usize = 8;
 
 const THERE: u64 = 1;
 
-/// How long somebody else may be at a picture before it is made twice.
+/// How long another process may take for an image before this process decodes it too.
 const PATIENCE: Duration = match cfg!(test) {
     true => Duration::from_millis(50),
     false => Duration::from_secs(10),
 };
 
-/// Decoded pictures in shared memory, alive as long as somebody holds them.
+/// Decoded images in shared memory, which lives as long as any process holds it.
 #[derive(Debug)]
 pub(crate) struct ImageStore {
     places: StoreLayout,
@@ -47,19 +47,19 @@ pub(crate) struct ImageStore {
     buffer: Vec<u8>,
 }
 
-/// Whether a picture that somebody else makes is waited for.
+/// Whether to wait for an image that another process decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitMode {
     Wait,
-    /// There will be something else to do meanwhile.
+    /// Do not wait: the caller has other work.
     Skip,
 }
 
 impl ImageStore {
-    /// A store in which nothing is there yet.
+    /// Creates an empty store.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(crate) fn create(
         places: StoreLayout,
         holding: StoreBacking,
@@ -67,19 +67,19 @@ impl ImageStore {
         key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::create("featherload-store-control", control_bytes(&places))?;
-        control.allocate(0..control.len(), "the words of a store")?;
+        control.allocate(0..control.len(), "the words of an image store")?;
         let content = StoreContent::create(holding, places.bytes(), folder)?;
-        for (word, value) in head(&places, key).into_iter().enumerate().rev() {
+        for (word, value) in control_header(&places, key).into_iter().enumerate().rev() {
             control.word(word).store(value, Ordering::Release);
         }
         Self::of(places, control, content)
     }
 
-    /// What another process made for the same pictures: `key` tells them from others that
-    /// lie in the same places.
+    /// Opens a store that another process created for the same images. `key` distinguishes it from
+    /// stores with the same layout.
     ///
     /// # Errors
-    /// Memory of other pictures.
+    /// Memory of other images.
     pub(crate) fn open(
         places: StoreLayout,
         holding: StoreBacking,
@@ -89,8 +89,10 @@ impl ImageStore {
     ) -> Result<Self> {
         let control = SharedMemory::open(control, control_bytes(&places))?;
         let said = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
-        if said != head(&places, key) {
-            return Err(Error::protocol("the received store holds other pictures"));
+        if said != control_header(&places, key) {
+            return Err(Error::protocol(
+                "the received image store holds other images",
+            ));
         }
         let content = StoreContent::open(holding, content, places.bytes())?;
         Self::of(places, control, content)
@@ -106,20 +108,20 @@ impl ImageStore {
         })
     }
 
-    /// By which others open it: [`ImageStore::open`].
+    /// Descriptors with which another process opens the store: [`ImageStore::open`].
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.control.as_fd(), self.content.as_fd()]
     }
 
-    /// Opens for this process, a worker, what it cannot open later.
+    /// Opens files that this process, a worker, cannot open later.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(crate) fn enter_worker(&mut self) -> crate::error::Result<()> {
         self.turns.open_file(self.control.as_fd())
     }
 
-    /// What this process, a worker, has open of it.
+    /// Files of the store that this process, a worker, has open.
     pub(crate) fn open_files(&self) -> Vec<RawFd> {
         let shared = self.descriptors().map(|fd| fd.as_raw_fd());
         shared.into_iter().chain(self.turns.descriptor()).collect()
@@ -133,24 +135,24 @@ impl ImageStore {
         &self.places
     }
 
-    /// Whether picture `number` is there. False for a number that there is none of.
+    /// Whether image `number` is present. False if there is no such image.
     #[inline]
     pub(crate) fn is_present(&self, number: usize) -> bool {
         number < self.places.len()
             && self.control.word(HEAD + number).load(Ordering::Acquire) == THERE
     }
 
-    /// How many of these are there.
+    /// Number of these images that are present.
     pub(crate) fn count_present(&self, numbers: &[u32]) -> usize {
         let there = numbers.iter().filter(|n| self.is_present(**n as usize));
         there.count()
     }
 
-    /// Makes picture `number`, if nobody has. False when somebody else is at it and it
-    /// was not to be waited for.
+    /// Calls `make` for image `number` if it is absent. Returns false if another process decodes it
+    /// and `patience` does not allow waiting.
     ///
     /// # Errors
-    /// What `make` says; no room; a number that there is none of.
+    /// The errors of `make`; no space; a number without an image.
     pub(crate) fn ensure_image(
         &mut self,
         number: usize,
@@ -161,7 +163,7 @@ impl ImageStore {
             return Ok(true);
         }
         let range = self.places.of(number).ok_or_else(|| {
-            let text = format!("there is no picture {number} in the store");
+            let text = format!("there is no image {number} in the image store");
             SampleFault::new(FaultKind::Unknown, text)
         })?;
         let at = (HEAD + number) as u64;
@@ -173,7 +175,7 @@ impl ImageStore {
             match turn.map_err(|e| SampleFault::new(FaultKind::Unknown, e.to_string()))? {
                 Some(turn) => break Some(turn),
                 None if patience == WaitMode::Skip => return Ok(false),
-                // Whoever has the turn was stopped. The bytes are the same by anybody.
+                // The process that holds the turn is stopped. Any process writes the same bytes.
                 None if began.elapsed() > PATIENCE => break None,
                 None => {}
             }
@@ -186,14 +188,14 @@ impl ImageStore {
         let word = self.control.word(HEAD + number);
         if word.load(Ordering::Acquire) != THERE {
             self.content.write(range, &mut self.buffer, make)?;
-            // With Acquire in `is_there`: who sees the word sees the pixels.
+            // Pairs with Acquire in `is_present`: a process that sees the word sees the pixels.
             word.store(THERE, Ordering::Release);
         }
         Ok(true)
     }
 
-    /// Two, three or four bytes of each place, which is counted from the beginning of the first
-    /// picture, as [`StoreLayout::of`] counts.
+    /// Reads two, three or four bytes from each place. Places count from the start of the first
+    /// image, as in [`StoreLayout::of`].
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -211,10 +213,10 @@ impl ImageStore {
         }
     }
 
-    /// Bytes of a picture, which is there, from byte `first` of it on.
+    /// Reads bytes of an image that is present, from byte `first` on.
     ///
     /// # Errors
-    /// As [`ImageStore::gather`]; bytes behind its end.
+    /// Like [`ImageStore::gather`]; bytes beyond the image's end.
     pub(crate) fn read_part(
         &self,
         number: usize,
@@ -230,18 +232,18 @@ impl ImageStore {
         }
     }
 
-    /// The memory that the pictures lie in, mapped once more; none where they lie in a file.
+    /// Maps the memory of the images again; `None` if they are in a file.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(crate) fn map_copy(&self) -> crate::error::Result<Option<SharedMemory>> {
         self.content.map_copy(self.places.bytes())
     }
 
-    /// All bytes of a picture, which is there.
+    /// Reads all bytes of an image that is present.
     ///
     /// # Errors
-    /// As [`ImageStore::gather`]; another number of bytes.
+    /// Like [`ImageStore::gather`]; another number of bytes.
     #[cfg(test)]
     pub(crate) fn read(&self, number: usize, out: &mut [u8]) -> Result<(), SampleFault> {
         match self.places.of(number) {
@@ -257,8 +259,8 @@ fn control_bytes(places: &StoreLayout) -> usize {
     8 * (HEAD + places.len())
 }
 
-/// What stands in front.
-fn head(places: &StoreLayout, key: u128) -> [u64; 4] {
+/// Header of the control words.
+fn control_header(places: &StoreLayout, key: u128) -> [u64; 4] {
     [MAGIC, hash_of(places), key as u64, (key >> 64) as u64]
 }
 
@@ -270,12 +272,12 @@ fn hash_of(places: &StoreLayout) -> u64 {
 
 #[cold]
 fn outside() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "a pixel lies outside of its picture")
+    SampleFault::new(FaultKind::Unknown, "a pixel is outside its image")
 }
 
 #[cold]
 fn unreadable(e: std::io::Error) -> SampleFault {
-    let text = format!("the file of the store cannot be read: {e}");
+    let text = format!("the store file cannot be read: {e}");
     SampleFault::new(FaultKind::Unreadable, text)
 }
 
@@ -444,7 +446,7 @@ mod tests {
     fn a_store_of_other_pictures_is_refused() {
         let one = store(StoreBacking::Memory);
         let [control, content] = one.descriptors().map(|fd| fd.try_clone_to_owned().unwrap());
-        // As many pictures and bytes, cut elsewhere.
+        // Equal numbers of images and bytes, with other ranges.
         let others = StoreLayout::new([6, 0, 300, 17]).unwrap();
         assert_eq!(others.bytes(), places().bytes());
         let again = || [&control, &content].map(|fd: &OwnedFd| fd.try_clone().unwrap());
@@ -456,7 +458,7 @@ mod tests {
             let [control, content] = again();
             let e =
                 ImageStore::open(places, StoreBacking::Memory, control, content, key).unwrap_err();
-            assert!(e.to_string().contains("other pictures"), "{e}");
+            assert!(e.to_string().contains("other images"), "{e}");
         }
     }
 

@@ -1,10 +1,10 @@
-//! Every kind of job on a scene: one line each.
+//! List of the kinds of jobs on a scene, one line each.
 
 use crate::pool::job::JobKind;
 #[cfg(feature = "codecs")]
 use crate::scene::jobs::{device_images, masks, rays, views};
 
-/// Without the decoders there are none, and a helper does them.
+/// Empty in a build without the decoders, where a helper executable runs the jobs.
 pub(crate) const KINDS: &[JobKind] = &[
     #[cfg(feature = "codecs")]
     masks::worker::KIND,

@@ -1,12 +1,14 @@
-//! Kinds of work on the images of a scene, each a folder.
+//! Jobs of the pool on the images of a scene, one folder each.
 //!
-//! - [`rays`]: one row = the rays of one step; [`views`]: one row = one image of a scene;
-//! - [`masks`]: one row = the bits of one mask; [`pictures`]: one row = one image is in its store;
-//! - [`shared`]: what they have in common;
-//! - `kinds`: the list of all.
+//! - [`rays`]: a row holds the rays of one step; [`views`]: a row holds one image of a scene;
+//! - [`masks`]: a row holds the bits of one mask;
+//! - [`device_images`]: a row holds one image for a device, or marks it as ready in the image
+//!   store;
+//! - [`shared`]: code that several jobs use;
+//! - `kinds`: the list of all kinds.
 //!
-//! A kind has its spec, its rows, a worker side and a consumer side, as those of images have
-//! (`jobs`). Never in here: how processes live, which process may claim a row.
+//! Each job has a spec, a row format, a worker side and a consumer side, like the jobs on images
+//! (`jobs`). Not here: processes, and which process claims which row.
 
 pub(crate) mod device_images;
 pub(crate) mod kinds;

@@ -1,6 +1,6 @@
-//! What decoding the files of a scene takes, from their headers.
+//! The memory that decoding a scene's files needs, computed from the headers of the files.
 //!
-//! In the consumer. Reads the header of every image, depth and mask; reads no pixel.
+//! Runs in the consumer. Reads the header of every image, depth and mask, and no pixels.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -23,33 +23,33 @@ use crate::scene::jobs::masks::spec::MasksSpec;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::program::{self, DecodeTarget};
 
-/// What decoding the images and depths of a scene takes in a worker; bytes.
+/// Memory that a worker needs to decode the images and depths of a scene, in bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ImageDecodeBytes {
-    /// Colours, and alpha where it is kept, one after the other.
+    /// Colours and alpha, decoded one after the other. No alpha if the run drops it.
     pub(crate) decode_bytes: u64,
-    /// Colours and alpha of an image, before they are put together.
+    /// Colours and alpha of an image as separate arrays, before they are merged.
     pub(crate) alpha_bytes: u64,
-    /// Levels of depths.
+    /// Depth values.
     pub(crate) depth_bytes: u64,
-    /// The longest file.
+    /// Size of the largest file.
     pub(crate) input_bytes: u64,
-    /// The image that takes the most.
+    /// The image that needs the most memory to decode.
     pub(crate) largest: Option<LargestSample>,
-    /// Of JPEGs that a device may decode.
+    /// The largest of the JPEGs that a device may decode.
     pub(crate) jpegs: LargestJpeg,
 }
 
-/// What decoding masks takes in a worker; bytes.
+/// Memory that a worker needs to decode masks, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MaskDecodeBytes {
     pub(crate) decode_bytes: u64,
-    /// Pixels of a file.
+    /// Pixels of one mask file.
     pub(crate) pixel_bytes: u64,
     pub(crate) input_bytes: u64,
 }
 
-/// Programs by which an image is decoded: as its file is, and to another size.
+/// The decoding programs of images: without a resize, and with one.
 struct Programs([SampleProgram; 2]);
 
 impl Programs {
@@ -63,7 +63,7 @@ impl Programs {
     }
 }
 
-/// What was found so far.
+/// The largest needs of the headers read so far.
 #[derive(Default)]
 struct HeaderTotals {
     colors: ScratchSurvey,
@@ -74,8 +74,8 @@ struct HeaderTotals {
 }
 
 impl ImageDecodeBytes {
-    /// Reads all headers. `index` has the images of `frames`, and their depths behind them.
-    /// Files without a readable header take nothing: they fail when they are needed.
+    /// Reads all headers. `index` holds the images of `frames`, then their depths.
+    /// A file without a readable header counts as 0 bytes: it fails later, when it is decoded.
     pub(crate) fn of(
         index: &Index,
         frames: &StoredFrames,
@@ -132,7 +132,7 @@ impl ImageDecodeBytes {
         let stored = (0..frames.frames.len()).filter_map(|image| frames.camera(image));
         let pixels = stored.map(|c| u64::from(c.width) * u64::from(c.height));
         Ok(Self {
-            // While one decodes, the other keeps what it keeps.
+            // While one decoder works, the other keeps up to `KEPT` bytes.
             decode_bytes: (colors + alpha.min(MAX_KEPT_BYTES))
                 .max(alpha + colors.min(MAX_KEPT_BYTES)),
             alpha_bytes: match frames.alpha {
@@ -148,7 +148,7 @@ impl ImageDecodeBytes {
 }
 
 impl MaskDecodeBytes {
-    /// Reads all headers.
+    /// Reads the headers of all masks.
     pub(crate) fn of(index: &Index, spec: &MasksSpec) -> Result<Self> {
         let program = program::of_mask()?;
         let found = Mutex::new((ScratchSurvey::default(), 0, Vec::new()));
@@ -169,14 +169,14 @@ impl MaskDecodeBytes {
         let (worst, most, _) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Self {
             decode_bytes: worst.scratch_bytes(),
-            // Three bytes, and four of a level of 16 bits with its two bytes.
+            // Three bytes a pixel; a 16-bit level needs four more, and its two bytes.
             pixel_bytes: (3 + 4 + 2) * most,
             input_bytes: worst.input_bytes,
         })
     }
 }
 
-/// What reading the depths of a scene takes: the most of any.
+/// Decoder and input bytes for reading depths: the maximum over all files.
 fn depth_bytes(index: &Index, images: u64, limits: &PictureLimits) -> (u64, u64) {
     let mut most = (0, 0);
     for id in images..index.len() {

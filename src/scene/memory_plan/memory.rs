@@ -1,8 +1,8 @@
-//! The memory of a run over the images of a scene, before anything of it is allocated: what
-//! `build` decides by, and what a plan prints.
+//! Memory plan of a run over a scene, computed before the run allocates anything. `build` decides
+//! with it, and the command `plan` prints it.
 //!
-//! In the consumer. Pure: numbers alone. Never in here: where they come from, the folder of
-//! a file, what the images are for.
+//! Runs in the consumer. Pure: works on numbers only. Not here: where the numbers come from, how a
+//! folder for the store file is chosen, which kind of run it is.
 
 use std::path::PathBuf;
 
@@ -17,137 +17,136 @@ use crate::memory_plan::run_memory::{
 use crate::pool::ring::{RingLayout, RingShape};
 use crate::scene::memory_plan::decode_bytes::{ImageDecodeBytes, MaskDecodeBytes};
 
-/// PSS of a worker beside what it decodes and what it knows of the images: code and data of
-/// the executable, the heap, what decoders work with.
+/// PSS of a worker, without decoding and without frames: code and data of the executable, heap,
+/// working memory of decoders.
 const WORKER: u64 = 4 << 20;
 
-/// What is known of an image in the consumer: frame, camera, pose, paths; and of all
-/// images in sealed memory.
+/// Memory of one image's metadata in the consumer: frame, camera, pose and paths. Includes the copy
+/// in sealed memory.
 const FRAME: u64 = 2 << 10;
 
-/// The same in each worker.
+/// Memory of one image's metadata in each worker.
 const FRAME_OF_WORKER: u64 = 512;
 
-/// Two pinned buffers, for images on their way to a device.
+/// Two pinned buffers, for copies of images to the device.
 const PINNED: u64 = 8 << 20;
 
-/// What a run over the images of a scene will take, and whether that fits.
+/// Memory plan of a run over the images of a scene, and whether it fits the limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SceneMemoryPlan {
     /// Images of the split.
     pub images: u64,
-    /// Those with a mask.
+    /// Images with a mask.
     pub masks: u64,
-    /// Those with depths.
+    /// Images with depths.
     pub depths: u64,
     pub memory: SceneMemory,
     pub store: ImageStorePlan,
-    /// The lowest limit that there is; a run that does not fit it is refused.
+    /// The lowest limit that applies. `build` rejects a run that does not fit it.
     pub limit: Option<MemoryLimit>,
-    /// The image that takes the most to decode.
+    /// The image that needs the most memory to decode.
     pub largest: Option<LargestSample>,
-    /// Where what a run makes ends on a device.
+    /// Memory on the device; `None` on the CPU.
     pub device: Option<SceneDeviceMemory>,
 }
 
-/// The memory of a run over the images of a scene, bytes.
+/// Host memory of a run over the images of a scene, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SceneMemory {
     pub workers: u32,
     /// Slots of the ring.
     pub depth: u32,
-    /// A batch of rays, or the largest view.
+    /// Bytes of a batch of rays, or of the largest view.
     pub slot_bytes: u64,
-    /// All decoded images with their depths, shared by all processes. In memory or in a
-    /// file: [`ImageStorePlan::in_file`].
+    /// All decoded images and depths, shared by all processes. They are in memory or in a file:
+    /// [`ImageStorePlan::in_file`].
     pub store_bytes: u64,
-    /// Shared by all processes. Without workers the batches themselves, of which two live
-    /// at a time.
+    /// Shared by all processes. Without workers: the batches themselves, at most two at a time.
     pub ring_bytes: u64,
-    /// Masks as bits, and once more while they are put in order.
+    /// Masks as bits, counted twice: once more while they are sorted.
     pub masks_bytes: u64,
-    /// Where the pixels of straight images come from, shared by all processes.
+    /// Straightening maps of cameras, shared by all processes.
     pub maps_bytes: u64,
-    /// Names, cameras, poses; tables of draws.
+    /// Names, cameras, poses and sampling tables.
     pub tables_bytes: u64,
-    /// What each worker takes.
+    /// Memory of each worker.
     pub worker: SceneWorkerMemory,
-    /// Consumer and coordinator; with a device its driver and pinned buffers.
+    /// Consumer and coordinator; on a device also the driver and pinned buffers.
     pub fixed_bytes: u64,
-    /// All of it, while images are decoded.
+    /// Total while images are decoded.
     pub running_bytes: u64,
-    /// All of it before that, while masks are read; 0 without masks.
+    /// Total while masks are read, which happens first; 0 without masks.
     pub reading_masks_bytes: u64,
-    /// Of a device, its context apart: with [`Device::Cuda`](crate::Device::Cuda).
+    /// Device memory without the context, for [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,
-    /// PSS of all processes at most.
+    /// Maximum PSS of all processes together.
     pub total_bytes: u64,
 }
 
-/// What one worker takes for itself, bytes.
+/// Private memory of one worker, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SceneWorkerMemory {
-    /// Pixels, and what decoders hold beside them.
+    /// Pixels, and the working memory of decoders.
     pub decode_bytes: u64,
-    /// Colours and alpha, before they are put together.
+    /// Colours and alpha as separate arrays, before they are merged.
     pub alpha_bytes: u64,
-    /// Levels of depths.
+    /// Depth values.
     pub depth_bytes: u64,
-    /// Copies of an image that becomes a view: to straighten it, or as floats.
+    /// Copies of an image for its view, to straighten it or to convert it to floats.
     pub view_bytes: u64,
-    /// A decoded image on its way to the file.
+    /// Buffer for writing a decoded image to the store file.
     pub file_buffer_bytes: u64,
-    /// The longest file, mapped while it is decoded.
+    /// The largest file, mapped while it is decoded.
     pub input_bytes: u64,
-    /// The process, and what it knows of the images.
+    /// The process itself and the metadata of images.
     pub process_bytes: u64,
-    /// All of it.
+    /// Sum of the fields above.
     pub total_bytes: u64,
 }
 
-/// Where decoded images lie, and why.
+/// Where decoded images are kept, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImageStorePlan {
     pub bytes: u64,
     pub in_file: bool,
-    /// Where the file goes. As JSON with a replacement for bytes that are no UTF-8.
+    /// Folder of the store file. In JSON, bytes that are not UTF-8 are replaced.
     #[serde(serialize_with = "lossy_option")]
     pub folder: Option<PathBuf>,
-    /// What images in memory may take with the rest of the run; none without a limit. Of
-    /// what nobody limited a quarter is the trainer's.
+    /// Bytes that the run may use with its images in memory; `None` without a limit. If the user
+    /// set no limit, a quarter of the available memory is left to the trainer.
     pub room_bytes: Option<u64>,
-    /// What the run takes with its images in memory.
+    /// Bytes that the run needs with its images in memory.
     pub needed_bytes: u64,
-    /// In words.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
-/// What a run takes of a device, its context apart; bytes.
+/// Device memory of a run without the context, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SceneDeviceMemory {
-    /// Batches that have memory there.
+    /// Number of batches in device memory.
     pub batches: u32,
-    /// Of the batches, and what the driver takes for the kernel.
+    /// Bytes of the batches, and what the driver allocates for the kernel.
     pub batch_bytes: u64,
-    /// Cameras, masks, tables.
+    /// Cameras, masks and tables.
     pub scene_bytes: u64,
-    /// What JPEGs are decoded with there; 0 = workers decode all images.
+    /// Memory of the JPEG decoder; 0 if workers decode all images.
     pub decoder_bytes: u64,
-    /// Images that lie there.
+    /// Bytes of images in device memory.
     pub image_bytes: u64,
-    /// Images that do not fit `gpu_memory_limit`: they are read in the host's memory.
+    /// Bytes of images that exceed `gpu_memory_limit`. The kernel reads them from host memory.
     pub host_image_bytes: u64,
     pub limit_bytes: Option<u64>,
     pub total_bytes: u64,
 }
 
 impl SceneDeviceMemory {
-    /// Of these parts.
+    /// Computes the total.
     pub(crate) fn new(
         (batches, batch_bytes): (u32, u64),
         (scene_bytes, decoder_bytes): (u64, u64),
@@ -167,64 +166,64 @@ impl SceneDeviceMemory {
     }
 }
 
-/// What a forecast is made from.
+/// Sizes from which a memory plan is computed.
 #[derive(Debug)]
 pub(crate) struct SceneMemoryInputs {
     pub(crate) workers: u32,
     pub(crate) shape: RingShape,
     pub(crate) images: u64,
     pub(crate) depths: u64,
-    /// Of all images, and of the largest.
+    /// Bytes of all images, and of the largest.
     pub(crate) store: (u64, u64),
     pub(crate) files: ImageDecodeBytes,
     pub(crate) masks: MaskMemoryInputs,
-    /// Straightening, floats: each worker for itself.
+    /// For each worker: buffers to straighten images or convert them to floats.
     pub(crate) view_bytes: u64,
     pub(crate) maps_bytes: u64,
-    /// Names of files, tables of draws.
+    /// File names and sampling tables.
     pub(crate) table_bytes: u64,
     pub(crate) device: Option<SceneDeviceMemory>,
-    /// Pinned buffers of what decodes JPEGs on the device.
+    /// Pinned buffers of the device's JPEG decoder.
     pub(crate) pinned_bytes: u64,
 }
 
-/// The same of masks.
+/// Sizes of the masks of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MaskMemoryInputs {
     pub(crate) masks: u64,
-    /// Bits of all.
+    /// Bytes of all masks as bits.
     pub(crate) bytes: u64,
     pub(crate) files: MaskDecodeBytes,
-    /// Pixels of a mask, beside its decoder.
+    /// Pixels of a mask in a worker, without the decoder.
     pub(crate) worker_bytes: u64,
-    /// The ring that they are read through; none where none is read.
+    /// The ring through which masks are read; `None` if no mask is read.
     pub(crate) shape: Option<RingShape>,
-    /// Pixels in the consumer, while discs are made masks.
+    /// Pixels in the consumer while crop discs are converted to masks.
     pub(crate) disc_bytes: u64,
 }
 
-/// What a run may take, and who says so.
+/// Memory limit of a run, and whether the user set it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SceneLimit {
     pub(crate) limit: Option<MemoryLimit>,
-    /// Somebody asked for it: then all of it may be taken.
-    pub(crate) is_asked: bool,
+    /// The user set the limit: the run may use all of it.
+    pub(crate) is_requested: bool,
 }
 
 impl SceneLimit {
-    /// The lowest of what was asked for and what there is.
+    /// The lower of the user's limit and the available memory.
     pub(crate) fn lowest(asked: Option<u64>) -> Self {
         Self {
             limit: MemoryLimit::lowest_of(asked),
-            is_asked: asked.is_some(),
+            is_requested: asked.is_some(),
         }
     }
 
-    /// What images in memory may take with the rest.
+    /// Bytes that the run may use with its images in memory.
     fn room(self) -> Option<u64> {
         let bytes = self.limit?.bytes;
-        // What nobody limited is the trainer's too, which may need more later.
-        Some(match self.is_asked {
+        // Without a user's limit, leave a share to the trainer, which may need more memory later.
+        Some(match self.is_requested {
             true => bytes,
             false => bytes / 4 * 3,
         })
@@ -232,14 +231,14 @@ impl SceneLimit {
 }
 
 impl SceneMemoryInputs {
-    /// Whether images lie in memory, and what the run takes then. `folder` is that of a
-    /// file, if one is needed.
+    /// Decides whether images are kept in memory or in a file, and computes the plan. `folder`
+    /// returns the folder of the file; it is called only if a file is needed.
     ///
-    /// With the refusal of what does not fit the limit even with images in a file: it says
-    /// what to lower.
+    /// Also returns the error for a run that exceeds the limit even with images in a file. The
+    /// error names the options to lower.
     ///
     /// # Errors
-    /// Numbers of which no ring can be made.
+    /// Sizes that no ring can have.
     pub(crate) fn plan_within(
         self,
         limit: SceneLimit,
@@ -265,7 +264,7 @@ impl SceneMemoryInputs {
                 };
                 let fits = if in_file { "more than" } else { "within" };
                 format!(
-                    "with images in memory the run takes {}, {fits} {}: {whose}{by}",
+                    "with images in memory the run needs {}, {fits} {}: {whose}{by}",
                     error::size_rounded_up(needed),
                     error::size_rounded_down(room)
                 )
@@ -293,7 +292,7 @@ impl SceneMemoryInputs {
     }
 
     /// # Errors
-    /// Numbers of which no ring can be made.
+    /// Sizes that no ring can have.
     fn memory(&self, in_file: bool) -> Result<SceneMemory> {
         let lanes = u64::from(self.workers.max(1));
         let ring_bytes = ring(self.workers, self.shape)?;
@@ -356,7 +355,7 @@ impl SceneMemoryInputs {
                     ),
                     None => (0, 0),
                 };
-                // As they came, as they are drawn from, and sealed.
+                // Masks as they arrive, as they are sampled, and sealed.
                 [
                     3 * masks.bytes,
                     ring,
@@ -445,7 +444,7 @@ impl SceneMemoryInputs {
     }
 }
 
-/// Bytes of a ring. Without workers the batches themselves, of which two live at a time.
+/// Bytes of a ring. Without workers: the batches themselves, at most two at a time.
 fn ring(workers: u32, shape: RingShape) -> Result<u64> {
     let bytes = RingLayout::new(shape)?.total_bytes() as u64;
     Ok(match workers {
@@ -496,7 +495,7 @@ mod tests {
                 bytes,
                 by: "memory_limit",
             }),
-            is_asked: true,
+            is_requested: true,
         }
     }
 
@@ -536,7 +535,7 @@ mod tests {
     fn what_nobody_limited_is_the_trainer_s_too() {
         let whole = ingredients(2).memory(false).unwrap().total_bytes;
         let machine = |bytes| SceneLimit {
-            is_asked: false,
+            is_requested: false,
             ..asked(bytes)
         };
         assert!(plan(ingredients(2), machine(whole)).unwrap().store.in_file);
@@ -544,7 +543,7 @@ mod tests {
         assert!(!found.store.in_file);
         let none = SceneLimit {
             limit: None,
-            is_asked: false,
+            is_requested: false,
         };
         assert!(!plan(ingredients(2), none).unwrap().store.in_file);
     }

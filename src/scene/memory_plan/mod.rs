@@ -1,9 +1,9 @@
-//! What a run over the images of a scene takes, before it.
+//! Memory plan of a run over the images of a scene.
 //!
-//! In the consumer. Nothing here decodes a pixel, or allocates what it speaks of.
+//! Runs in the consumer. Decodes no pixels and allocates none of the planned memory.
 //!
-//! - `memory`: what `build` decides by, and what a plan prints;
-//! - `files`: what the headers of images, depths and masks say.
+//! - `memory`: the plan, with which `build` decides and which `plan` prints;
+//! - `decode_bytes`: decoder memory, from the headers of images, depths and masks.
 
 mod decode_bytes;
 mod memory;

@@ -1,10 +1,10 @@
-//! The options of runs over a scene, as data: one definition for the command line's flags and the
-//! Python package's keywords. Everything may be left out.
+//! Options of runs over a scene, as data: one definition for the command line's flags and for the
+//! Python package's keywords. All are optional.
 //!
 //! - `runs`: options of rays, of views, and of both.
 //!
-//! How the scene itself is read is [`SceneOptions`](crate::scene::SceneOptions). In the consumer.
-//! Never in here: defaults; the builder has them.
+//! Options for reading the scene are in [`SceneOptions`](crate::scene::SceneOptions). Runs in the
+//! consumer. Not here: defaults, which the builder has.
 
 mod runs;
 

@@ -1,7 +1,7 @@
-//! The start of a run over the images of a scene, in its order.
+//! Starts a run over the images of a scene, in a fixed order.
 //!
-//! In the consumer. First the coordinators, before a thread or a byte of data exists; then the
-//! scene and its masks; then store, tables, ring and workers.
+//! Runs in the consumer. First the coordinators start, before any thread or data exists. Then the
+//! scene and its masks are read. Then the image store, tables, ring and workers are created.
 
 use std::time::Instant;
 
@@ -21,18 +21,18 @@ use crate::scene::run::state::{SceneFacts, fingerprint};
 use crate::sys::cpu::CpuLevel;
 
 impl<K: SceneKind> SceneRun<K> {
-    /// Starts the description of a run over `scene`.
+    /// Creates a builder of a run over `scene`.
     pub fn builder(scene: impl Into<SceneSource>) -> SceneBuilder<K> {
         SceneBuilder::new(scene.into())
     }
 }
 
 impl<K: SceneKind> SceneBuilder<K> {
-    /// Starts coordinator and workers, reads the scene, and gives a run.
+    /// Starts coordinator and workers, and reads the scene.
     ///
     /// # Errors
-    /// Options that cannot work, a scene that cannot be read, masks that cannot, too
-    /// little memory and no room for a file, a system that refuses.
+    /// Invalid options; a scene or masks that cannot be read; too little memory, and no space for a
+    /// file; a system call that fails.
     pub fn build(mut self) -> Result<SceneRun<K>> {
         let began = Instant::now();
         CpuLevel::detect()?;
@@ -75,7 +75,7 @@ impl<K: SceneKind> SceneBuilder<K> {
         };
         let no_room = |needed: u64, free: u64| {
             format!(
-                "the ring needs {} and {} are available: lower {}",
+                "the ring needs {}, but {} are available: lower {}",
                 error::size_rounded_up(needed),
                 error::size_rounded_down(free),
                 K::LOWER[0]

@@ -1,6 +1,6 @@
-//! A kind of run over the images of a scene: what rays and views do not share.
+//! The trait of a kind of run over a scene: what differs between rays and views.
 //!
-//! In the consumer. Never in here: one of the kinds.
+//! Runs in the consumer. Not here: the kinds themselves.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -22,70 +22,71 @@ use crate::scene::run::options::RunOptions;
 use crate::scene::run::split_frames::{SceneInputs, SplitFrames};
 use crate::scene::run::state::{SceneFacts, SceneState};
 
-/// A kind of run over the images of a scene, and what it keeps for as long as the run is. Only
-/// this library has any.
+/// A kind of run over the images of a scene. A value of the type holds the run's data of this kind.
+/// Only this library implements it.
 ///
-/// Its functions are called in their order: `check` and `plan` before anything is allocated, the
-/// others after the start of the coordinator.
+/// A run calls the functions in order: `check` and `plan` before it allocates anything, the others
+/// after the coordinator has started.
 #[expect(
     private_bounds,
     private_interfaces,
     reason = "all kinds are in this crate"
 )]
 pub trait SceneKind: Debug + Sized {
-    /// Options that other kinds do not have.
+    /// Options that only this kind has.
     type Options: Debug + Default;
-    /// What follows from options and frames.
+    /// Values computed from options and frames.
     type Plan: Debug;
-    /// What makes batches, before workers or a device are started.
+    /// Inputs for making batches, before workers or a device start.
     type Setup;
     /// The arrays of a batch.
     type Arrays: SceneArrays;
-    /// What is asked of a step.
+    /// The caller's parameter of a step, such as the number of rays.
     type Request: Copy;
-    /// From where a run goes on.
+    /// The position from which a run resumes.
     type State: SceneState;
-    /// The part of the report that other kinds do not have.
+    /// The part of the report that only this kind has.
     type Work: Debug + Clone + Serialize;
     #[doc(hidden)]
     type Workers: StepTickets<Arrays = Self::Arrays, Request = Self::Request>;
     #[doc(hidden)]
     type Kernel: KernelSteps<Arrays = Self::Arrays, Request = Self::Request>;
 
-    /// The options that make batches smaller, as errors name them: where the ring, and where a
-    /// device has no room.
+    /// Options that make batches smaller, as errors name them: those for the ring, and those for a
+    /// device.
     const LOWER: [&'static str; 2];
 
-    /// The most batches that are made ahead, when nobody says another number.
+    /// Default limit of batches made ahead.
     const MOST_DEPTH: u32;
 
     /// # Errors
-    /// Options that cannot work, whatever the scene.
+    /// Options that are invalid for any scene.
     fn check(_options: &Self::Options) -> Result<()> {
         Ok(())
     }
 
     /// # Errors
-    /// Options that cannot work with these frames; images that no kernel takes.
+    /// Options that are invalid for these frames; images that the kernel does not support.
     fn plan(
         run: &RunOptions,
         options: &Self::Options,
         chosen: &SplitFrames,
     ) -> Result<(Self::Plan, RunSizes)>;
 
-    /// The masks of the frames that have one, in order. `words` are those that were read.
+    /// Returns the masks of the frames that have one, in frame order. `words` are the masks read
+    /// from files.
     ///
     /// # Errors
-    /// Masks that are none.
+    /// Words that are not a mask of the frame.
     fn masks(_chosen: &mut SplitFrames, words: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>> {
         Ok(words)
     }
 
-    /// Seals what is drawn from. Where the run begins, from `facts` on; what it keeps; and what
-    /// makes its batches.
+    /// Seals the sampling data. Returns the first state, the data that the run keeps, and the
+    /// inputs for making batches. `facts` are the fields that states of all kinds have.
     ///
     /// # Errors
-    /// Nothing to make batches of; a system that refuses.
+    /// No data to make batches of; a system call that fails.
     fn prepare_batches(
         options: &Self::Options,
         plan: Self::Plan,
@@ -93,36 +94,36 @@ pub trait SceneKind: Debug + Sized {
         facts: SceneFacts,
     ) -> Result<(Self::State, Self, Self::Setup)>;
 
-    /// The job of workers that make batches, and the ticket of `step`.
+    /// Returns the workers' job, and the ticket of `step`.
     ///
     /// # Errors
-    /// A spec that cannot be written.
+    /// A spec that cannot be serialised.
     fn order<'a>(
         setup: &'a Self::Setup,
         memory: StoreMemory<'a>,
         step: u64,
     ) -> Result<(JobRequest<'a>, BatchRequest)>;
 
-    /// Batches by workers, which were started.
+    /// Tickets of batches that workers make. The workers are already running.
     fn workers(setup: Self::Setup) -> Self::Workers;
 
-    /// Batches by a device, which is opened. From `step` on.
+    /// Opens the device. It makes batches from `step` on.
     ///
     /// # Errors
-    /// No such device; what does not fit it, or the limit.
+    /// No such device; memory beyond the device's or the limit.
     fn kernel(setup: Self::Setup, run: DeviceRun<'_>, step: u64)
     -> Result<KernelRun<Self::Kernel>>;
 
     /// # Errors
-    /// A request that no step can meet.
+    /// A request that no step can satisfy.
     fn check_request(&self, _request: Self::Request) -> Result<()> {
         Ok(())
     }
 
-    /// The images that steps need.
+    /// The images that the steps use.
     fn images(&self) -> Cow<'_, [u32]>;
 
-    /// The first image that is needed from `step` on.
+    /// The first image that is used from `step` on.
     fn first_image(&self, step: u64) -> u32;
 
     fn work(pool: &PoolReport, startup: Duration) -> Self::Work;

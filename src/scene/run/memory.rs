@@ -1,8 +1,8 @@
-//! What a run over the images of a scene will take, by what is known of its files: one
-//! account, by which `build` decides and which a forecast gives.
+//! Memory of a run over the images of a scene, computed from the headers of its files. `build` and
+//! the memory plan use the same computation.
 //!
-//! In the consumer. Reads headers. Never in here: what is decided with the numbers (the
-//! room `forecast`), processes.
+//! Runs in the consumer. Reads headers. Not here: decisions from the numbers (`memory_plan`),
+//! processes.
 
 use crate::data::index::Index;
 use crate::error::{Error, Result};
@@ -16,32 +16,31 @@ use crate::scene::memory_plan::{SceneDeviceMemory, SceneMemoryPlan};
 use crate::scene::run::options::RunOptions;
 use crate::scene::run::split_frames::SplitFrames;
 
-/// What a run takes beside its store and what decoding takes; bytes.
+/// Memory of a run without its image store and decoding, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RunSizes {
     /// The largest batch.
     pub(crate) batch: u64,
-    /// Each worker for itself.
+    /// For each worker.
     pub(crate) worker: u64,
-    /// Maps that all share.
+    /// Straightening maps, shared by all processes.
     pub(crate) maps: u64,
-    /// Tables of draws.
+    /// Sampling tables.
     pub(crate) tables: u64,
-    /// Crop radii become masks.
+    /// Whether crop discs are converted to masks.
     pub(crate) discs_are_masks: bool,
-    /// On a device: its images, in the order in which they are needed, and all else that lies
-    /// there from the beginning.
+    /// For a device: its images in the order of their first use, and the bytes of all other data
+    /// that it holds from the start.
     pub(crate) device: (Vec<u32>, u64),
 }
 
-/// What follows from options and frames, and why the run does not begin, where it does not
-/// fit.
+/// A value and, if the run does not fit, the error that rejects it.
 pub(crate) type WithRefusal<T> = (T, Option<Error>);
 
-/// What fits.
+/// Returns the value.
 ///
 /// # Errors
-/// The refusal of what does not.
+/// The error that came with the value.
 pub(crate) fn accept<T>((judged, refusal): WithRefusal<T>) -> Result<T> {
     match refusal {
         Some(refusal) => Err(refusal),
@@ -49,8 +48,8 @@ pub(crate) fn accept<T>((judged, refusal): WithRefusal<T>) -> Result<T> {
     }
 }
 
-/// Whether the folder of a store in a file has room for it, which `build` looks at when it
-/// makes the file: the refusal where it has none, or lies in memory.
+/// Checks that the folder of a store file has enough space and is not in memory, as `build` does
+/// when it creates the file. Adds the error if it fails.
 pub(crate) fn check_store_folder(
     (forecast, refusal): WithRefusal<SceneMemoryPlan>,
 ) -> WithRefusal<SceneMemoryPlan> {
@@ -63,7 +62,7 @@ pub(crate) fn check_store_folder(
 }
 
 impl RunOptions {
-    /// What decoding the images takes. `index` is that of `chosen`. Reads all headers.
+    /// Memory for decoding the images. `index` is that of `chosen`. Reads all headers.
     ///
     /// # Errors
     /// Files that cannot be read.
@@ -75,8 +74,8 @@ impl RunOptions {
         ImageDecodeBytes::of(index, &chosen.frames, self.background, &self.limits)
     }
 
-    /// What the run takes, and where its images lie. `index` is that of `chosen`; `shape`
-    /// that of the ring.
+    /// Computes the memory of the run, and where its images are kept. `index` is that of `chosen`;
+    /// `shape` is that of the ring.
     ///
     /// # Errors
     /// Files that cannot be read.
@@ -147,7 +146,7 @@ impl RunOptions {
             }
             let pixels = u64::from(camera.width) * u64::from(camera.height);
             found.disc_bytes = found.disc_bytes.max(pixels);
-            // One that is made of the disc alone.
+            // This frame's mask will be made from its disc.
             if !frame.has_mask {
                 found.masks += 1;
                 found.bytes += 8 * mask_words(camera.width, camera.height);

@@ -1,17 +1,15 @@
-//! What a trainer of scenes holds: runs over the images of a scene, generic over their kind.
+//! Runs over the images of a scene, generic over their kind. A trainer holds one.
 //!
-//! - `kind`: what the kinds do not share;
-//! - `builder`: the builder; `options`: those of all runs; `source`: where a scene comes from;
-//! - `prepared`: what a run will take; `memory`: its account of memory; `chosen`: the frames of a
-//!   split and their files;
-//! - `build`: the order of the start; `start`: its steps: scene, masks, store; `store`: held for as
-//!   long as a run is;
-//! - `scene_run`: batches, step by step; `report`: what happened; `state`: from where a run goes
-//!   on.
+//! - `kind`: the trait of a kind; [`rays`] and [`views`]: the two kinds;
+//! - `builder`: the builder; `options`: options of all kinds; `source`: where a scene comes from;
+//! - `run_plan`: what a run needs; `memory`: its memory; `split_frames`: frames of a split, with
+//!   files;
+//! - `build`: the order of the start; `start`: its steps: scene, masks, image store;
+//! - `run_store`: the image store for the run's lifetime;
+//! - `scene_run`: batches, step by step; `report`: the report; `state`: the position to resume
+//!   from.
 //!
-//! The kinds: [`rays`] and [`views`].
-//!
-//! All in the consumer. Never in here: how rows are made.
+//! All run in the consumer. Not here: how rows are made.
 
 mod build;
 mod builder;

@@ -1,6 +1,6 @@
-//! The options that every run over the images of a scene has.
+//! Options that all kinds of runs over a scene have.
 //!
-//! In the consumer. Never in here: what is done with them; options of one kind of run.
+//! Runs in the consumer. Not here: what the options do; options of one kind.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,13 +10,14 @@ use crate::picture::{BackgroundColor, PictureLimits};
 use crate::pool::worker_options::WorkerOptions;
 use crate::scene::data::SceneSplit;
 
-/// Which images, how they are decoded and held, and by whom; where batches are made.
+/// Options about images, decoding, memory, processes and the device.
 #[derive(Debug)]
 pub struct RunOptions {
     pub(crate) split: SceneSplit,
     pub(crate) downscale: u32,
     pub(crate) masks: bool,
-    /// None = those that the scene's file names; true = also those that are found by name.
+    /// `None`: depths that the scene's file names. `Some(true)`: also depths found by name.
+    /// `Some(false)`: no depths.
     pub(crate) depths: Option<bool>,
     pub(crate) alpha: bool,
     pub(crate) background: BackgroundColor,
@@ -34,7 +35,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Most time that a step may take, when nobody says another.
+    /// Default time limit of a step.
     pub(crate) const DEFAULT_ROW_LIMIT: Duration = Duration::from_secs(600);
 }
 

@@ -1,6 +1,6 @@
-//! What a run over the images of a scene will take, before a process is started.
+//! Values that a run over a scene needs, computed before any process starts.
 //!
-//! In the consumer. One account: `build` decides by it, [`SceneBuilder::forecast`] gives it.
+//! Runs in the consumer. `build` and [`SceneBuilder::memory_plan`] share them.
 
 use crate::data::index::Index;
 use crate::device::Device;
@@ -15,33 +15,33 @@ use crate::scene::run::memory::{WithRefusal, accept, check_store_folder};
 use crate::scene::run::split_frames::SplitFrames;
 use crate::scene::run::state::check_first_step;
 
-/// What follows from options and frames.
+/// Values computed from options and frames.
 pub(super) struct RunPlan<P> {
     pub(super) plan: P,
-    /// Of the ring.
+    /// Shape of the ring.
     pub(super) shape: RingShape,
     pub(super) memory_plan: SceneMemoryPlan,
-    /// With a device: its number, and what is taken of it.
+    /// For a device: its number, and its memory.
     pub(super) device: Option<(u32, SceneDeviceBytes)>,
 }
 
 impl<K: SceneKind> SceneBuilder<K> {
-    /// The memory that [`SceneBuilder::build`] would take, and whether decoded images lie in
-    /// memory or in a file. Reads the scene and the headers of its files; decodes nothing,
-    /// starts nothing. As if no other process shares its images.
+    /// Computes the memory that [`SceneBuilder::build`] would use, and whether decoded images are
+    /// kept in memory or in a file. Reads the scene and the headers of its files. Decodes nothing
+    /// and starts no process. Assumes that no other process shares its images.
     ///
     /// # Errors
-    /// What `build` would refuse before it decodes: options that cannot work, a scene that
-    /// cannot be read, a run that does not fit.
+    /// What `build` rejects before it decodes: invalid options, a scene that cannot be read, a run
+    /// that does not fit.
     pub fn memory_plan(self) -> Result<SceneMemoryPlan> {
         accept(self.memory_plan_with_refusal()?)
     }
 
-    /// The same, also of a run that does not fit a limit: with the error that
-    /// [`SceneBuilder::forecast`] gives.
+    /// Like [`SceneBuilder::memory_plan`], but also returns the plan of a run that exceeds a limit,
+    /// together with the error.
     ///
     /// # Errors
-    /// The others of [`SceneBuilder::forecast`].
+    /// The other errors of [`SceneBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(mut self) -> Result<(SceneMemoryPlan, Option<Error>)> {
         self.check()?;
         let (_, chosen) = self.run.open_split(self.source.take())?;
@@ -50,7 +50,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// # Errors
-    /// Options that cannot work, whatever the scene.
+    /// Options that are invalid for any scene.
     pub(super) fn check(&self) -> Result<()> {
         K::check(&self.kind)?;
         if self.run.device == Device::Cpu && self.run.gpu_memory_limit.is_some() {
@@ -63,7 +63,7 @@ impl<K: SceneKind> SceneBuilder<K> {
     }
 
     /// # Errors
-    /// Options that cannot work; files that cannot be read; what does not fit a device.
+    /// Invalid options; files that cannot be read; a run that does not fit the device.
     pub(super) fn prepare(
         &self,
         chosen: &SplitFrames,
@@ -93,7 +93,7 @@ impl<K: SceneKind> SceneBuilder<K> {
                 let ahead = (workers + 2).min(K::MOST_DEPTH);
                 (run.depth.unwrap_or(ahead), beside.batch)
             }
-            // Workers hand coded images over, or nothing.
+            // For a device, workers pass coded images on, or nothing.
             Some((_, bytes)) => (workers + 2, bytes.row_bytes()),
         };
         let shape = RingShape {

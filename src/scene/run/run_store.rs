@@ -1,13 +1,14 @@
-//! The store of a run, held for as long as the run is.
+//! The image store of a run, for the run's lifetime.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use crate::scene::image_store::{ImageStore, StoreOffer};
 
-/// The store, held so that other ranks find it here.
+/// The image store, and its offer to other ranks.
 #[derive(Debug)]
 pub(crate) struct RunStore {
-    /// None where it is not shared. Goes first: nobody is sent to a store that has gone.
+    /// `None` if the store is not shared. Dropped first, so that no process is sent to a closed
+    /// store.
     #[expect(dead_code, reason = "held for its end")]
     pub(crate) offer: Option<StoreOffer>,
     pub(crate) images: ImageStore,

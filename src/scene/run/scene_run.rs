@@ -1,6 +1,6 @@
 //! A run over the images of a scene: batches, step by step.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::scene::run::report::SceneReport;
 use crate::scene::run::run_store::RunStore;
 use crate::scene::run::state::{SceneState, check_first_step};
 
-/// A run over the images of a scene: [`Rays`](crate::rays::Rays) or
-/// [`Views`](crate::views::Views). Each step is a batch.
+/// A run over the images of a scene: [`Rays`](crate::rays::Rays) or [`Views`](crate::views::Views).
+/// Each step is a batch.
 ///
-/// The batch of a step is a pure function of scene, options, seed, rank and step. So it is the
-/// same for any number of workers, whoever dies, and a run goes on by its step alone.
+/// The batch of a step is a pure function of scene, options, seed, rank and step. So it does not
+/// depend on the number of workers or on crashes, and the step alone is enough to continue a run.
 #[derive(Debug)]
 pub struct SceneRun<K: SceneKind> {
     pub(super) maker: SceneBatchMaker<K>,
@@ -30,7 +30,7 @@ pub struct SceneRun<K: SceneKind> {
     pub(super) scene: Scene,
     pub(super) images: Vec<PathBuf>,
     pub(super) store: RunStore,
-    /// Where the run began.
+    /// The state at the start of the run.
     pub(super) start_state: K::State,
     pub(super) startup: Duration,
 }
@@ -43,11 +43,11 @@ pub(super) enum SceneBatchMaker<K: SceneKind> {
 }
 
 impl<K: SceneKind> SceneRun<K> {
-    /// The next batch; none when it is not there within `limit`.
+    /// Returns the next batch, or `None` if it is not ready within `limit`.
     ///
     /// # Errors
-    /// A request that no step can meet; an image that cannot be read; every batch held for too
-    /// long; what ends the pool.
+    /// A request that no step can satisfy; an image that cannot be read; every batch held for too
+    /// long; an error that ends the pool.
     pub(crate) fn next_within(
         &mut self,
         request: K::Request,
@@ -64,7 +64,7 @@ impl<K: SceneKind> SceneRun<K> {
         Ok(batch)
     }
 
-    /// Images that steps need and that are decoded.
+    /// Number of images that the steps use and that are decoded.
     fn decoded(&self) -> usize {
         let (images, pictures) = (self.kind.images(), &self.store.images);
         match &self.maker {
@@ -73,19 +73,19 @@ impl<K: SceneKind> SceneRun<K> {
         }
     }
 
-    /// Whether every image that steps need is decoded: into the store, or on the device.
+    /// Whether every image that the steps use is decoded, in the image store or on the device.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.decoded() == self.kind.images().len()
     }
 
-    /// The step of the next batch: all that a later run needs to go on.
+    /// The step of the next batch. A later run can continue from it.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// The next batch is that of `step`. What is under way is given up.
+    /// Makes `step` the next step. Cancels batches in progress.
     pub fn go_to(&mut self, step: u64) {
         if step == self.step {
             return;
@@ -97,17 +97,17 @@ impl<K: SceneKind> SceneRun<K> {
         }
     }
 
-    /// Where the run stands, with what a step's batch depends on.
+    /// The position of the run, with everything that determines a step's batch.
     #[must_use]
     pub fn state(&self) -> K::State {
         self.start_state.at(self.step)
     }
 
-    /// Goes on where `state` stands.
+    /// Continues at the position of `state`.
     ///
     /// # Errors
-    /// A state of other batches: of another scene, seed, split or size, or with other options
-    /// that they depend on.
+    /// A state of other batches: of another scene, seed, split or size, or with other options that
+    /// change the batches.
     pub fn resume(&mut self, state: &K::State) -> Result<()> {
         state.check_resumable(&self.start_state)?;
         check_first_step(state.step())?;
@@ -115,7 +115,7 @@ impl<K: SceneKind> SceneRun<K> {
         Ok(())
     }
 
-    /// Batches that there is memory for; none where each has memory of its own.
+    /// Number of batches with shared memory; `None` if each batch has its own memory.
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
@@ -124,22 +124,22 @@ impl<K: SceneKind> SceneRun<K> {
         }
     }
 
-    /// The scene that the batches are of.
+    /// The scene of the run.
     #[must_use]
     pub fn scene(&self) -> &Scene {
         &self.scene
     }
 
-    /// The files of the images, as batches number them.
+    /// Image files, in the order in which batches number them.
     #[must_use]
     pub fn images(&self) -> &[PathBuf] {
         &self.images
     }
 
-    /// What happened so far.
+    /// Returns a report of the run so far.
     ///
     /// # Errors
-    /// When the coordinator, or the device, does not answer.
+    /// A coordinator or device that does not answer.
     pub fn report(&self) -> Result<SceneReport<K::Work>> {
         let (pool, decoded_on_device, device) = match &self.maker {
             SceneBatchMaker::Workers(run) => (run.engine.report()?, 0, None),

@@ -1,6 +1,6 @@
 //! Where a scene comes from.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::scene::data::{Scene, SceneOptions};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SceneSource {
-    /// Read within `build`, behind the start of the coordinator.
+    /// A path. `build` reads the scene after the coordinator has started.
     Path(PathBuf, SceneOptions),
     Read(Box<Scene>),
 }
@@ -41,12 +41,12 @@ impl From<&str> for SceneSource {
 }
 
 impl SceneSource {
-    /// Hands it over, where its place must stay.
+    /// Moves the source out and leaves an empty one.
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::from(PathBuf::new()))
     }
 
-    /// The scene, whose images have `max_pixels` at most.
+    /// Returns the scene. An image may have at most `max_pixels` pixels.
     ///
     /// # Errors
     /// A scene that cannot be read.
@@ -54,7 +54,7 @@ impl SceneSource {
         match self {
             Self::Read(scene) => Ok(*scene),
             Self::Path(path, options) => {
-                // A limit of the run is one of its scene.
+                // The pixel limit of the run also limits the scene.
                 let options = SceneOptions {
                     max_pixels,
                     ..options

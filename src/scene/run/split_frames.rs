@@ -1,6 +1,6 @@
-//! The frames of a split, their files, and by what their pixels are known.
+//! The frames of a split, their files, and the key of their decoded pixels.
 //!
-//! In the consumer. Never in here: processes, decoding, what the images are for.
+//! Runs in the consumer. Not here: processes, decoding, what a run does with the images.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -20,36 +20,37 @@ use crate::scene::jobs::shared::frames::{StoredFrame, StoredFrames};
 use crate::scene::jobs::shared::spec::StoreSpec;
 use crate::sys::regular_file::FileStamp;
 
-/// What is wanted of the images beside their colours.
+/// What a run uses of the images besides their colours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageExtras {
     pub(crate) masks: bool,
-    /// As [`Frame::depth_file`] takes it.
+    /// Same meaning as in [`Frame::depth_file`].
     pub(crate) depths: Option<bool>,
     pub(crate) alpha: bool,
 }
 
-/// The frames of a split, and the files that they are made of.
+/// The frames of a split and their files.
 #[derive(Debug)]
 pub(crate) struct SplitFrames {
     pub(crate) frames: StoredFrames,
     pub(crate) images: Vec<PathBuf>,
-    /// The masks of the frames that have one, in order.
+    /// Masks of the frames that have one, in frame order.
     pub(crate) masks: Vec<PathBuf>,
-    /// The depths of the frames that have one, in order.
+    /// Depths of the frames that have one, in frame order.
     depths: Vec<PathBuf>,
-    /// What a level of a depth is in the scene's units.
+    /// Length of one depth unit, in the scene's units.
     pub(crate) depth_scale: f64,
-    /// Of each frame, in pixels of the store: only pixels this near to the middle count.
+    /// Crop radius of each frame, in pixels of the image store: only pixels within this distance of
+    /// the image's middle are used.
     pub(crate) crop_radii: Vec<Option<f64>>,
     pub(crate) times: bool,
 }
 
-/// Frames whose masks are read, and which have a store.
+/// The inputs of a run, after masks were read and the image store was opened.
 #[derive(Debug)]
 pub(crate) struct SceneInputs {
     pub(crate) split: SplitFrames,
-    /// The masks of the frames that have one, in order.
+    /// Words of the masks of the frames that have one, in frame order.
     pub(crate) words: Vec<Vec<u64>>,
     pub(crate) store: StoreSpec,
     /// The scene's folder.
@@ -57,10 +58,10 @@ pub(crate) struct SceneInputs {
 }
 
 impl SplitFrames {
-    /// The frames of `split`, at a fraction of their size.
+    /// Selects the frames of `split`, and divides their size by `downscale`.
     ///
     /// # Errors
-    /// No frames; images that become smaller than a pixel.
+    /// A split without frames; images that become smaller than a pixel.
     pub(crate) fn new(
         scene: &Scene,
         split: SceneSplit,
@@ -95,7 +96,7 @@ impl SplitFrames {
             images: Vec::with_capacity(chosen.len()),
             masks: Vec::new(),
             depths: Vec::new(),
-            // A level of a file, in the scene's units.
+            // Length of one depth unit, in the scene's units.
             depth_scale: scene.depth_scale(),
             crop_radii: Vec::with_capacity(chosen.len()),
             times: chosen.iter().any(|frame| frame.time.is_some()),
@@ -145,7 +146,7 @@ impl SplitFrames {
         Ok(found)
     }
 
-    /// What must be known to read the masks.
+    /// The spec of the job that reads the masks.
     pub(crate) fn masks_spec(&self, limits: PictureLimits) -> MasksSpec {
         let masked = (0..).zip(&self.frames.frames);
         let masked = masked.filter(|(_, frame)| frame.has_mask);
@@ -163,13 +164,13 @@ impl SplitFrames {
         }
     }
 
-    /// By what the pixels of these images are told from all others: the files as they are
-    /// now, their size in the store, and how they are decoded.
+    /// Key that identifies the decoded pixels: the files as they are now, their size in the image
+    /// store, and how they are decoded.
     ///
     /// # Errors
-    /// An image that has gone.
+    /// An image that no longer exists.
     pub(crate) fn store_key(&self, background: BackgroundColor) -> Result<u128> {
-        // With alpha nothing shows through.
+        // With alpha, the background has no effect.
         let background = match self.frames.alpha {
             true => BackgroundColor::default(),
             false => background,
@@ -190,7 +191,7 @@ impl SplitFrames {
             let failed = |e| Error::io_at("look at", path, e);
             let found = std::fs::metadata(path).map_err(failed)?;
             let stamp = FileStamp::of_metadata(&found);
-            // Nobody can put back the time of a change of the inode.
+            // Unlike the modification time, the change time of an inode cannot be set back.
             let changed = (found.dev(), found.ctime(), found.ctime_nsec());
             let path = std::path::absolute(path).map_err(failed)?;
             let size = self.frames.camera(image).map(|c| (c.width, c.height));
@@ -201,13 +202,13 @@ impl SplitFrames {
         Ok(hash.finish_128())
     }
 
-    /// The index of the files of images, and of depths behind them.
+    /// An index of the image files, followed by the depth files.
     pub(crate) fn index(&self) -> Result<Index> {
         let files: Vec<PathBuf> = self.images.iter().chain(&self.depths).cloned().collect();
         Index::of_files(&files)
     }
 
-    /// Whether an image has depths.
+    /// Whether any image has depths.
     pub(crate) fn has_depths(&self) -> bool {
         !self.depths.is_empty()
     }

@@ -1,6 +1,6 @@
-//! Steps of a start: coordinators first, then the scene and its masks, then the store.
+//! Steps of a start: coordinators, then scene and masks, then the image store.
 //!
-//! In the consumer. Never in here: what the images are for.
+//! Runs in the consumer. Not here: which kind of run it is.
 
 use std::path::PathBuf;
 
@@ -22,16 +22,16 @@ use crate::scene::run::split_frames::{ImageExtras, SplitFrames};
 #[derive(Debug)]
 pub(crate) struct RunCoordinators {
     run: LaunchedWorkers,
-    /// Of the job that reads masks.
+    /// The coordinator of the job that reads masks.
     masks: Option<LaunchedWorkers>,
 }
 
 impl RunOptions {
-    /// Makes the coordinators, before anything is read: also that of the masks, since
-    /// nobody knows yet.
+    /// Starts the coordinators before any file is read. The one for masks starts too, because it is
+    /// not known yet whether the scene has masks.
     ///
     /// # Errors
-    /// A system that refuses, a helper that is missing.
+    /// A system call that fails; a missing helper.
     pub(crate) fn launch(&self) -> Result<RunCoordinators> {
         let run = self.crew.clone().launch(KINDS)?;
         let masks = match self.masks {
@@ -41,10 +41,10 @@ impl RunOptions {
         Ok(RunCoordinators { run, masks })
     }
 
-    /// Reads the scene, and chooses its frames.
+    /// Reads the scene and selects its frames.
     ///
     /// # Errors
-    /// A scene that cannot be read; nothing to choose.
+    /// A scene that cannot be read; a split without frames.
     pub(crate) fn open_split(&self, source: SceneSource) -> Result<(Scene, SplitFrames)> {
         let scene = source.open(self.limits.max_pixels)?;
         for line in scene.missing.lines() {
@@ -59,7 +59,8 @@ impl RunOptions {
         Ok((scene, chosen))
     }
 
-    /// The coordinator of the run, and the masks of the frames that have one, in order.
+    /// Reads the masks of the frames that have one, in frame order. Also returns the coordinator of
+    /// the run.
     ///
     /// # Errors
     /// Masks that cannot be read.
@@ -78,11 +79,11 @@ impl RunOptions {
         Ok((crews.run, words))
     }
 
-    /// The store of these images: that of another process, or a new one where `forecast`
-    /// says.
+    /// Opens the image store of these images: that of another process, or a new one of the kind
+    /// that `forecast` states.
     ///
     /// # Errors
-    /// No room for a file; an image that has gone.
+    /// No space for a file; an image that no longer exists.
     pub(crate) fn open_store(
         &self,
         chosen: &SplitFrames,
@@ -99,8 +100,8 @@ impl RunOptions {
         let key = chosen.store_key(self.background)?;
         let places = &chosen.frames.places;
         let create = || ImageStore::create(places.clone(), holding, &folder, key);
-        // With a limit a store in memory that breaks it is not joined, nor one in a file where
-        // a device reads images in it.
+        // With a memory limit, do not join another process's store in memory that exceeds it. Do
+        // not join a store in a file if a device reads images in the store.
         let limited = self.memory_limit.is_some();
         let reads = forecast
             .device
@@ -113,7 +114,7 @@ impl RunOptions {
         let spec = StoreSpec {
             background: self.background,
             limits: self.limits,
-            // That of who made the store.
+            // The backing of the process that created the store.
             holding: pictures.backing(),
             key,
         };

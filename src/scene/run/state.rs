@@ -1,6 +1,6 @@
-//! What the states of runs over a scene share.
+//! The fields and checks that states of all kinds share.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::fmt::Debug;
 
@@ -13,24 +13,24 @@ use crate::error::{Error, Result};
 use crate::scene::data::{Pose, RollingShutter, SceneSplit};
 use crate::scene::run::split_frames::SplitFrames;
 
-/// The last step that a run may begin at: there are steps behind it for every trainer.
+/// The last valid first step: more steps follow than any trainer needs.
 const LAST_STEP: u64 = 1 << 62;
 
-/// That a run may begin, or go on, at `step`.
+/// Checks that a run may start or continue at `step`.
 ///
 /// # Errors
-/// A step that is too far.
+/// A step above the maximum.
 pub(crate) fn check_first_step(step: u64) -> Result<()> {
     if step <= LAST_STEP {
         return Ok(());
     }
     Err(Error::option(
         "start",
-        format!("step {step} of `start` is too far: use at most {LAST_STEP}"),
+        format!("`start` is {step}, which is too large: use at most {LAST_STEP}"),
     ))
 }
 
-/// What states of all kinds have.
+/// Fields that states of all kinds have.
 #[derive(Debug)]
 pub struct SceneFacts {
     pub(crate) step: u64,
@@ -39,48 +39,48 @@ pub struct SceneFacts {
     pub(crate) downscale: u32,
     /// Images of the split.
     pub(crate) images: u64,
-    /// As [`fingerprint`] gives it.
+    /// The result of [`fingerprint`].
     pub(crate) scene: String,
 }
 
-/// From where a run over a scene goes on, and all that the batch of a step depends on but the
-/// rank: what a checkpoint keeps.
+/// Position from which a run over a scene resumes, with everything that determines the batch of a
+/// step, except the rank. Small enough for a checkpoint.
 ///
-/// The rank is left out: where processes train together one of them keeps the state, and each
-/// goes on with it.
+/// The rank is not part of it: one process of a training group saves the state, and all resume from
+/// it.
 pub trait SceneState: Debug + Serialize + DeserializeOwned {
-    /// The step that comes next.
+    /// The next step.
     fn step(&self) -> u64;
 
-    /// The same run at another step.
+    /// The same state at another step.
     #[must_use]
     fn at(&self, step: u64) -> Self;
 
-    /// All but the step, in words, with the names that errors have for them.
+    /// All fields except the step as text, with the names that errors use.
     fn facts(&self) -> Vec<(&'static str, String)>;
 
     /// # Errors
-    /// The first fact that differs from that of the run `now`: both values, and what to do.
+    /// The first field that differs from that of the run `now`: both values, and what to do.
     fn check_resumable(&self, now: &Self) -> Result<()> {
         let mut compared = self.facts().into_iter().zip(now.facts());
         match compared.find(|(then, now)| then != now) {
             None => Ok(()),
             Some(((what, then), (_, now))) => Err(Error::config(format!(
-                "cannot resume: {what} was {then} and is now {now}. Use the former, or start \
+                "cannot resume: {what} was {then} and is now {now}. Use the old value, or start \
                  without a state"
             ))),
         }
     }
 }
 
-/// The state of a kind: what all have, and the facts of this kind, each with the name that errors
-/// have for it.
+/// Defines the state of a kind: the shared fields, and the kind's own fields, each with the name
+/// that errors use.
 macro_rules! scene_state {
     (
         $(#[$about:meta])*
         $name:ident {
             $($(#[$meta:meta])* $own:ident: $value:ty = $fact:literal,)*
-            // Facts that stand after `downscale` in the file.
+            // Fields that follow `downscale` in the file.
             $(; $(#[$late_meta:meta])* $late:ident: $late_value:ty = $late_fact:literal,)*
         }
     ) => {
@@ -89,9 +89,9 @@ macro_rules! scene_state {
         #[serde(deny_unknown_fields)]
         #[non_exhaustive]
         pub struct $name {
-            /// Version of this form.
+            /// Version of the format.
             pub version: u32,
-            /// The step that comes next.
+            /// The next step.
             pub step: u64,
             pub seed: u64,
             $($(#[$meta])* pub $own: $value,)*
@@ -100,13 +100,13 @@ macro_rules! scene_state {
             $($(#[$late_meta])* pub $late: $late_value,)*
             /// Images of the split.
             pub images: u64,
-            /// Fingerprint of cameras, poses, sizes, times and masks, as hexadecimal digits. Paths
-            /// and colours are no part of it.
+            /// Fingerprint of cameras, poses, sizes, times and masks, in hexadecimal. Paths and
+            /// colours do not count.
             pub scene: String,
         }
 
         impl $name {
-            /// The version that this crate writes and reads.
+            /// The version that this library writes and reads.
             pub const VERSION: u32 = 1;
 
             pub(super) fn new(
@@ -161,8 +161,8 @@ macro_rules! scene_state {
 
 pub(super) use scene_state;
 
-/// What the rays and views of an image follow from, but colours, alpha and depths: those are
-/// options of a run, which may change.
+/// Data that determine the rays and views of an image. Without colours, alpha and depths: those
+/// depend on options of a run, which may change.
 #[derive(Serialize)]
 struct Facts<'a> {
     camera: Option<&'a Camera>,
@@ -172,7 +172,7 @@ struct Facts<'a> {
     crop_radius: Option<f64>,
 }
 
-/// Tells a scene from others by what its rays and views are made of.
+/// Fingerprint of a scene: of everything that determines its rays and views.
 pub(crate) fn fingerprint(chosen: &SplitFrames, masks: &[Vec<u64>]) -> Result<String> {
     let mut hash = XxHash3_128::new();
     for (image, frame) in chosen.frames.frames.iter().enumerate() {
@@ -184,7 +184,7 @@ pub(crate) fn fingerprint(chosen: &SplitFrames, masks: &[Vec<u64>]) -> Result<St
             crop_radius: chosen.crop_radii.get(image).copied().flatten(),
         };
         let text = serde_json::to_vec(&facts)
-            .map_err(|e| Error::protocol(format!("write what is known of an image: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the data of an image: {e}")))?;
         hash.write(&text);
         hash.write(&[u8::from(frame.has_mask)]);
     }

@@ -1,6 +1,6 @@
 //! COLMAP's binary models: `cameras.bin`, `images.bin`, `points3D.bin`.
 //!
-//! In the consumer. The form is that of COLMAP's `scene/reconstruction_io_binary.cc`.
+//! Runs in the consumer. COLMAP's `scene/reconstruction_io_binary.cc` defines the format.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::scene::data::colmap::models::{
 };
 use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud, check_memory};
 
-/// Bytes of an image at least: number, pose, camera, the end of a name, a count.
+/// Minimum bytes of an image: number, pose, camera, end of a name, count.
 const LEAST_IMAGE: u64 = 4 + 56 + 4 + 1 + 8;
 
 pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
@@ -57,7 +57,7 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     Ok(cameras)
 }
 
-/// How many images the file announces.
+/// Number of images according to the file's header.
 pub(super) fn count_images(path: &Path) -> Result<u64> {
     BinaryReader::open(path)?.count("images", LEAST_IMAGE)
 }
@@ -81,7 +81,7 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
         let camera = file.u32(&at)?;
         let name = file.name(&at)?;
         let points = file.u64(&at)?;
-        // x, y and the number of a 3D point.
+        // x, y and the id of a 3D point.
         file.skip(points, 24, &format!("2D points of {at}"))?;
         images.push(ModelImage {
             id,
@@ -97,7 +97,7 @@ pub(super) fn images(path: &Path) -> Result<Vec<ModelImage>> {
 
 pub(super) fn points(path: &Path) -> Result<PointCloud> {
     let mut file = BinaryReader::open(path)?;
-    // Number, place, colour, error, a count.
+    // Id, coordinates, colour, error, count.
     let count = file.count("points", 8 + 24 + 3 + 8 + 8)?;
     if count > MOST_POINTS {
         return Err(file.error(format!("{count} points, more than {MOST_POINTS}")));
@@ -115,8 +115,8 @@ pub(super) fn points(path: &Path) -> Result<PointCloud> {
         if !bounds::is_place(place) {
             let at = file.at();
             return Err(file.error(format!(
-                "point {number} of {count}, before byte {at}: its place {place:?} is not one of float32 \
-                 numbers"
+                "point {number} of {count}, before byte {at}: its coordinates {place:?} do not fit \
+                 float32"
             )));
         }
         points.push(count, place, Some(colour));

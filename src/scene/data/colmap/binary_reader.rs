@@ -1,7 +1,7 @@
-//! A binary file of little-endian fields, read one after the other.
+//! Reads a binary file of little-endian fields in sequence.
 //!
-//! In the consumer. Never reads behind the end that the file had when it was opened, and
-//! says how many bytes are left, so that counts can be checked before they are believed.
+//! Runs in the consumer. Never reads beyond the length that the file had when it was opened. Knows
+//! the number of remaining bytes, so that counts are checked before use.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::scene::data::transforms_keys::unopened;
 use crate::sys::regular_file;
 
-/// Small, as most of an `images.bin` is stepped over.
+/// Small, because most of an `images.bin` is skipped.
 const BUFFER: usize = 4096;
 
 /// The longest name of an image.
@@ -92,7 +92,8 @@ impl<'a> BinaryReader<'a> {
         Ok(numbers)
     }
 
-    /// A count of entries of at least so many bytes each, checked against what is left.
+    /// Reads a count of entries of at least `least` bytes each, and checks it against the remaining
+    /// bytes.
     pub(super) fn count(&mut self, what: &str, least: u64) -> Result<u64> {
         let count = self.u64(what)?;
         self.check_count(count, what, least)?;
@@ -111,7 +112,7 @@ impl<'a> BinaryReader<'a> {
         }
     }
 
-    /// Text up to a zero byte.
+    /// Reads text up to a zero byte.
     pub(super) fn name(&mut self, what: &str) -> Result<String> {
         let mut name = Vec::new();
         let most = self.left().min(MOST_NAME + 1);
@@ -130,7 +131,7 @@ impl<'a> BinaryReader<'a> {
             .map_err(|_| self.error(format!("{what} before byte {} is not UTF-8", self.at)))
     }
 
-    /// Steps over so many entries of so many bytes.
+    /// Skips `count` entries of `each` bytes.
     pub(super) fn skip(&mut self, count: u64, each: u64, what: &str) -> Result<()> {
         self.check_count(count, what, each)?;
         let bytes = count * each;

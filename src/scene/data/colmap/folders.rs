@@ -1,6 +1,6 @@
-//! Where the models of a scene lie, and where the images of one.
+//! Finds the models of a scene, and the images of a model.
 //!
-//! In the consumer. Lists folders, and counts the images of a model.
+//! Runs in the consumer. Lists folders, and counts the images of a model.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,7 @@ use crate::scene::data::colmap::models::ModelImage;
 use crate::scene::data::colmap::{binary, text};
 use crate::scene::data::image_folders::IMAGE_FOLDERS;
 
-/// Where a model lies, from the scene's folder on; in the order in which they are
-/// looked for.
+/// Folders of models, relative to the scene's folder, in search order.
 const FOLDERS: [&str; 6] = [
     "sparse/0",
     "sparse",
@@ -22,10 +21,10 @@ const FOLDERS: [&str; 6] = [
     "",
 ];
 
-/// Folders whose folders are models.
+/// Folders with one model in each subfolder.
 const PARENTS: [&str; 2] = ["sparse", "colmap/sparse"];
 
-/// How many images are looked for, to know their folder.
+/// Number of images to look for when searching their folder.
 const LOOKED_FOR: usize = 16;
 
 /// A COLMAP model of a scene.
@@ -34,9 +33,9 @@ const LOOKED_FOR: usize = 16;
 pub struct ModelFolder {
     #[serde(serialize_with = "lossy")]
     pub folder: PathBuf,
-    /// None where its file of images cannot be read.
+    /// `None` if its file of images cannot be read.
     pub images: Option<u64>,
-    /// Whether it is the one that is read.
+    /// Whether this model is used.
     pub is_read: bool,
 }
 
@@ -45,7 +44,7 @@ fn is_model(folder: &Path) -> bool {
     files.iter().any(|name| folder.join(name).exists())
 }
 
-/// The model that is read of a scene's folder, or the folder itself where it is one.
+/// The model to use for a scene's folder; the folder itself if it is a model.
 pub(in crate::scene::data) fn model_folder(root: &Path) -> Option<PathBuf> {
     let mut folders = FOLDERS.iter().map(|folder| root.join(folder));
     folders
@@ -76,7 +75,7 @@ fn model_folders(root: &Path) -> Vec<PathBuf> {
     models
 }
 
-/// All models of a scene, of which `read` is read.
+/// All models of a scene. `read` is the one that is used.
 pub(super) fn count_models(root: &Path, read: &Path) -> Vec<ModelFolder> {
     let mut models = model_folders(root);
     if !models.iter().any(|m| m.components().eq(read.components())) {
@@ -97,15 +96,15 @@ pub(super) fn count_models(root: &Path, read: &Path) -> Vec<ModelFolder> {
         .collect()
 }
 
-/// What to say where the model that is read is not the largest.
+/// A note for the user if the model in use is not the largest.
 pub(super) fn larger_model(models: &[ModelFolder]) -> Option<String> {
     let read = models.iter().find(|model| model.is_read)?;
     let largest = models.iter().max_by_key(|model| model.images)?;
     (largest.images > read.images).then(|| {
         let count = |model: &ModelFolder| model.images.unwrap_or(0);
         format!(
-            "the scene has {} COLMAP models, and the one that is read is not the largest: {} has \
-             {} images, {} has {}. Give that folder as the scene to read it",
+            "the scene has {} COLMAP models, and the one in use is not the largest: {} has {} \
+             images, {} has {}. Use that folder as the scene to read it",
             models.len(),
             read.folder.display(),
             count(read),
@@ -115,7 +114,7 @@ pub(super) fn larger_model(models: &[ModelFolder]) -> Option<String> {
     })
 }
 
-/// The folder of the scene whose model this is: images lie in it.
+/// Folder of the scene that the model belongs to. It contains the images.
 pub(super) fn scene_of_model(model: &Path, images: &[ModelImage]) -> PathBuf {
     let up = |folder: &Path| match folder.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -134,7 +133,7 @@ pub(super) fn scene_of_model(model: &Path, images: &[ModelImage]) -> PathBuf {
     while is_known(&root) {
         root = up(&root);
     }
-    // A model under another name: images lie one or two folders above.
+    // A model with another name: its images are one or two folders above.
     let mut above = root.clone();
     for _ in 0..3 {
         if images_folder(&above, images).is_some() {
@@ -145,8 +144,7 @@ pub(super) fn scene_of_model(model: &Path, images: &[ModelImage]) -> PathBuf {
     root
 }
 
-/// The folder below `root` where the images lie. It need not be there itself where smaller
-/// images are.
+/// The image folder below `root`. It may not exist itself if there are folders of smaller images.
 pub(super) fn images_folder(root: &Path, images: &[ModelImage]) -> Option<PathBuf> {
     let has_images = |folder: &Path| {
         let mut names = images.iter().take(LOOKED_FOR);

@@ -1,14 +1,13 @@
 //! COLMAP models, binary and text: cameras, images and points.
 //!
-//! In the consumer. Files are read, not mapped, and no count of theirs is believed
-//! before the file is known to be long enough. The 2D points of images and the tracks
-//! of 3D points are stepped over. Rigs and frames (`rigs.bin`, `frames.bin`) are not
-//! read: images have their own poses.
+//! Runs in the consumer. Files are read, not mapped. A count in a file is checked against the
+//! file's length before it is used. 2D points of images and tracks of 3D points are skipped. Rigs
+//! and frames (`rigs.bin`, `frames.bin`) are ignored: images have their own poses.
 //!
-//! - `folders`: where models and images lie;
-//! - `models`: the camera models by number and name, and which lens each is; cameras and images;
-//! - `binary`, `text`: the two forms; `reading`: fields of a binary file; `lines`: lines of a
-//!   text file.
+//! - `folders`: finds models and images;
+//! - `models`: camera models by number and name, and their lenses; cameras and images;
+//! - `binary`, `text`: the two formats; `binary_reader`: fields of a binary file; `text_lines`:
+//!   lines of a text file.
 
 mod binary;
 mod binary_reader;
@@ -33,14 +32,14 @@ pub use folders::ModelFolder;
 pub(super) use folders::model_folder;
 use models::{ModelCamera, ModelImage};
 
-/// The lists of a scene that say which frames are for what.
+/// Lists in a scene's folder that state the split of frames.
 const LISTS: [(&str, SceneSplit); 3] = [
     ("test_list.txt", SceneSplit::Test),
     ("validation_list.txt", SceneSplit::Eval),
     ("train_list.txt", SceneSplit::Train),
 ];
 
-/// The scene whose folder, or whose model's folder, this is.
+/// Reads the scene whose folder, or whose model's folder, is `root`.
 pub(super) fn open(root: &Path) -> Result<SceneDescription> {
     let model = model_folder(root).ok_or_else(|| {
         Error::dataset(
@@ -61,7 +60,7 @@ pub(super) fn open(root: &Path) -> Result<SceneDescription> {
         .collect();
     if !ignored.is_empty() {
         notes.push(format!(
-            "{}: not read, since each image has its own pose",
+            "{}: not read, because each image has its own pose",
             ignored.join(", ")
         ));
     }
@@ -87,7 +86,7 @@ pub(super) fn open(root: &Path) -> Result<SceneDescription> {
     if images.is_empty() {
         return Err(Error::dataset(file, "no images: the model is empty"));
     }
-    // Somebody may name the model.
+    // The user may have given the model's folder.
     let is_named = model.components().eq(root.components());
     let root = match is_named {
         true => folders::scene_of_model(&model, &images),
@@ -109,7 +108,7 @@ pub(super) fn open(root: &Path) -> Result<SceneDescription> {
         base: folder,
         file,
         frames,
-        // As nerfstudio's parser: what COLMAP takes for gravity, -y, becomes +z.
+        // Like nerfstudio's parser: turns -y, which COLMAP takes for up, into +z.
         before_orientation: Some([
             [1.0, 0.0, 0.0, 0.0],
             [0.0, 0.0, 1.0, 0.0],
@@ -126,7 +125,7 @@ pub(super) fn open(root: &Path) -> Result<SceneDescription> {
     })
 }
 
-/// The points of a model, in its world.
+/// The points of a model, in the model's world.
 pub(super) fn points(file: &Path) -> Result<PointCloud> {
     match file.extension().is_some_and(|extension| extension == "txt") {
         true => text::points(file),
@@ -184,7 +183,7 @@ fn frames(
     Ok((frames, repeated.note()))
 }
 
-/// From world-to-camera, as COLMAP writes it, to camera-to-world.
+/// Converts COLMAP's world-to-camera to camera-to-world.
 fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     let bad = quaternion.iter().chain(&t).find(|value| !value.is_finite());
     if let Some(value) = bad {
@@ -197,7 +196,7 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
             bounds::shown_number(norm)
         ));
     }
-    // Rows of the rotation from world to camera are columns of its inverse.
+    // Rows of the world-to-camera rotation are columns of its inverse.
     let rows = rotation(quaternion.map(|q| q / norm));
     let pose = Pose([0, 1, 2].map(|i| {
         let [a, b, c] = [rows[0][i], rows[1][i], rows[2][i]];
@@ -207,7 +206,7 @@ fn pose(quaternion: [f64; 4], t: [f64; 3]) -> Result<Pose, String> {
     Ok(pose)
 }
 
-/// Marks frames by `train_list.txt` and its like; false where there is none of them.
+/// Sets the split of frames from `train_list.txt` and similar lists. False if there are none.
 fn read_lists(root: &Path, frames: &mut [FrameDescription]) -> Result<bool> {
     let numbers = foreign_names::by_name(frames);
     let mut any = false;

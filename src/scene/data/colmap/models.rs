@@ -1,6 +1,6 @@
-//! COLMAP's camera models: numbers, names, parameters, and which lens each is.
+//! COLMAP's camera models: numbers, names, parameters, and the lens of each.
 //!
-//! In the consumer. Pure. Numbers and orders of parameters are those of pycolmap 4.2.
+//! Runs in the consumer. Pure. Numbers and parameter orders are those of pycolmap 4.2.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::camera::Lens;
 use crate::error::{Error, Result};
 use crate::scene::data::camera_description::{CameraDescription, FocalLength};
 
-/// A row for each model: its number, its name, how many parameters it has.
+/// One row per model: number, name, number of parameters.
 const MODELS: [(i32, &str, usize); 18] = [
     (0, "SIMPLE_PINHOLE", 3),
     (1, "PINHOLE", 4),
@@ -30,16 +30,16 @@ const MODELS: [(i32, &str, usize); 18] = [
     (17, "EQUIRECTANGULAR", 2),
 ];
 
-/// The most parameters that a model has.
+/// The most parameters of any model.
 pub(super) const MOST_PARAMETERS: usize = 16;
 
-/// A model by its number: its name, and how many parameters it has.
+/// Finds a model by its number. Returns its name and its number of parameters.
 pub(super) fn by_number(number: i32) -> Option<(&'static str, usize)> {
     let model = MODELS.iter().find(|(id, ..)| *id == number);
     model.map(|(_, name, count)| (*name, *count))
 }
 
-/// A model by its name.
+/// Finds a model by its name.
 pub(super) fn by_name(name: &str) -> Option<(&'static str, usize)> {
     let model = MODELS.iter().find(|(_, known, _)| *known == name);
     model.map(|(_, name, count)| (*name, *count))
@@ -58,7 +58,7 @@ pub(super) struct ModelCamera {
 
 impl ModelCamera {
     /// # Errors
-    /// A model that no lens here expresses, and numbers that are none of a camera's.
+    /// A model that none of our lenses expresses; numbers that no camera can have.
     pub(super) fn description(&self) -> Result<CameraDescription> {
         let error = |what: &str| {
             let what = format!("camera {} ({}): {what}", self.id, self.model);
@@ -69,11 +69,11 @@ impl ModelCamera {
             return Err(error(&format!("{} x {} pixels", self.width, self.height)));
         }
         let wrong = || error(&format!("{} parameters", self.parameters.len()));
-        // Focal lengths, the middle, what is left.
+        // Focal lengths, principal point, other parameters.
         let (focal, centre, rest): ([f64; 2], [f64; 2], &[f64]) = match self.model {
             "EQUIRECTANGULAR" => {
                 let (w, h) = (f64::from(self.width), f64::from(self.height));
-                // The whole sphere, as nerfstudio scales it.
+                // The whole sphere, with nerfstudio's scale.
                 ([w / 2.0, h], [w / 2.0, h / 2.0], &[])
             }
             "SIMPLE_PINHOLE"
@@ -120,7 +120,7 @@ impl ModelCamera {
             ("EQUIRECTANGULAR", _) => Lens::Equirectangular,
             ("SIMPLE_DIVISION" | "DIVISION" | "EUCM", _) => {
                 return Err(error(
-                    "this camera model is not served: undistort the images (colmap \
+                    "this camera model is not supported: undistort the images (colmap \
                      image_undistorter), or reconstruct with another model, such as OPENCV or \
                      OPENCV_FISHEYE",
                 ));
@@ -154,16 +154,16 @@ fn fisheye(k: [f64; 4]) -> Lens {
     Lens::Fisheye { k }
 }
 
-/// The most images, or cameras, of a model.
+/// Maximum number of images or cameras of a model.
 pub(super) const MOST_IMAGES: u64 = 1 << 22;
 
 pub(super) struct ModelImage {
     pub(super) id: u32,
-    /// From the world to the camera: a quaternion, w first.
+    /// World-to-camera rotation as a quaternion, w first.
     pub(super) quaternion: [f64; 4],
     pub(super) translation: [f64; 3],
     pub(super) camera: u32,
     pub(super) name: String,
-    /// Where in the file it stands, for errors.
+    /// Location in the file, for errors.
     pub(super) at: String,
 }

@@ -1,7 +1,7 @@
 //! COLMAP's text models: `cameras.txt`, `images.txt`, `points3D.txt`.
 //!
-//! In the consumer. Lines that are not needed, such as the 2D points of an image, are
-//! stepped over without being held.
+//! Runs in the consumer. Lines that are not needed, such as 2D points of an image, are skipped
+//! without being kept.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::scene::data::colmap::models::{self, MOST_IMAGES, ModelCamera, ModelIm
 use crate::scene::data::colmap::text_lines::{ColmapLines, LineFields};
 use crate::scene::data::point_cloud::{MOST_POINTS, PointCloud};
 
-/// Calls `with` with every line that is no comment and not empty, and its number.
+/// Calls `with` for every line that is neither a comment nor empty, with its number.
 fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
     let mut lines = ColmapLines::open(path)?;
     while let Some((line, number)) = lines.next()? {
@@ -21,8 +21,8 @@ fn each_line(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Resu
     Ok(())
 }
 
-/// Calls `with` with every line of a list that is not empty, and its number. A list has no
-/// comments: names may begin with `#`.
+/// Calls `with` for every line of a list that is not empty, with its number. A list has no
+/// comments: names may start with `#`.
 pub(super) fn each_name(path: &Path, with: &mut dyn FnMut(&str, u64) -> Result<()>) -> Result<()> {
     let mut lines = ColmapLines::open(path)?;
     while let Some((line, number)) = lines.any()? {
@@ -71,7 +71,7 @@ pub(super) fn cameras(path: &Path) -> Result<HashMap<u32, ModelCamera>> {
     Ok(cameras)
 }
 
-/// The images, and what is odd about them.
+/// Reads the images. Also returns notes on irregularities.
 pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
     let mut lines = ColmapLines::open(path)?;
     let mut images = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
         let quaternion = fields.numbers(["QW", "QX", "QY", "QZ"])?;
         let translation = fields.numbers(["TX", "TY", "TZ"])?;
         let camera = fields.number("CAMERA_ID")?;
-        // Names may have blanks.
+        // Names may contain spaces.
         let name = fields.rest.trim().to_owned();
         if name.is_empty() {
             return Err(fields.error("NAME: missing; the line is cut off"));
@@ -100,7 +100,7 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
             return Err(fields.error(format!("IMAGE_ID: a second image {id}")));
         }
         let at = format!("line {number}");
-        without_points += u64::from(!step_over_points(path, &mut lines, &name)?);
+        without_points += u64::from(!skip_points(path, &mut lines, &name)?);
         images.push(ModelImage {
             id,
             quaternion,
@@ -113,8 +113,8 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
     let mut notes = Vec::new();
     if without_points > 0 {
         notes.push(format!(
-            "images.txt: {without_points} images have no line of 2D points. The next image stands \
-             in its place, and is read"
+            "images.txt: {without_points} images have no line of 2D points. The next line is read \
+             as the next image"
         ));
     }
     if let Some(stated) = stated.filter(|&stated| stated != images.len() as u64) {
@@ -126,9 +126,9 @@ pub(super) fn images(path: &Path) -> Result<(Vec<ModelImage>, Vec<String>)> {
     Ok((images, notes))
 }
 
-/// Steps over the line of 2D points that follows an image, which may be empty; false where
-/// the next image stands in its place: somebody removed empty lines.
-fn step_over_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Result<bool> {
+/// Skips the line of 2D points after an image, which may be empty. Returns false if the next image
+/// follows instead, because an editor removed empty lines.
+fn skip_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Result<bool> {
     while let Some((line, number)) = lines.any()? {
         if line.starts_with('#') {
             continue;
@@ -143,14 +143,14 @@ fn step_over_points(path: &Path, lines: &mut ColmapLines<'_>, name: &str) -> Res
         let what = format!("neither the 2D points of {name:?} nor an image: the line is cut off");
         return Err(Error::dataset_line(path, number, what));
     }
-    // At the end of the file an empty line may be missing.
+    // At the end of the file, an empty line may be missing.
     Ok(true)
 }
 
-/// How much of a line is looked at, to know what it is.
+/// Number of bytes of a line that decide what it is.
 const HEAD: usize = 4096;
 
-/// Whether a line is a list of X, Y, POINT3D_ID, as far as its head shows.
+/// Whether the start of a line looks like a list of X, Y, POINT3D_ID.
 fn is_points(line: &str) -> bool {
     let head = line.get(..HEAD).and_then(|head| head.rsplit_once(' '));
     let (words, is_whole) = match head {
@@ -169,7 +169,7 @@ fn is_points(line: &str) -> bool {
     count % 3 == 0 || !is_whole
 }
 
-/// Whether a line has what an image has: IMAGE_ID, a pose of 7 numbers, CAMERA_ID, NAME.
+/// Whether a line has the fields of an image: IMAGE_ID, 7 numbers of a pose, CAMERA_ID, NAME.
 fn is_image(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let mut is_next = |is: fn(&str) -> bool| words.next().is_some_and(is);
@@ -178,7 +178,7 @@ fn is_image(line: &str) -> bool {
     is_next(is_id) && (0..7).all(|_| is_next(is_number)) && is_next(is_id) && is_next(|_| true)
 }
 
-/// How many images a comment before them announces.
+/// Number of images according to the comment before them.
 fn stated_images(path: &Path) -> Result<Option<u64>> {
     let mut lines = ColmapLines::open(path)?;
     while let Some((line, _)) = lines.any()? {
@@ -204,7 +204,7 @@ pub(super) fn points(path: &Path) -> Result<PointCloud> {
         let _id: u64 = fields.number("POINT3D_ID")?;
         let place = fields.numbers(["X", "Y", "Z"])?;
         if !bounds::is_place(place) {
-            return Err(fields.error("X, Y, Z: not numbers that float32 holds"));
+            return Err(fields.error("X, Y, Z: do not fit float32"));
         }
         let colour = [
             fields.number("R")?,

@@ -1,6 +1,6 @@
-//! Lines of a text model, one after the other, and the fields of one.
+//! Reads a text model line by line, and the fields of a line.
 //!
-//! In the consumer. Holds one line, of a limited length.
+//! Runs in the consumer. Keeps one line, of limited length.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,8 +12,8 @@ use crate::scene::data::bounds::quoted;
 use crate::scene::data::transforms_keys::unopened;
 use crate::sys::regular_file;
 
-/// Of a line that is needed, more is no text model. Tracks of points may be longer:
-/// what is behind it is dropped.
+/// Longest line that is kept. A needed line that is longer is not from a text model. Tracks of
+/// points may be longer: the excess is dropped.
 const MOST_LINE: usize = 64 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -24,7 +24,7 @@ pub(super) struct ColmapLines<'a> {
     file: BufReader<File>,
     line: Vec<u8>,
     number: u64,
-    /// Whether `line` is given once more.
+    /// Whether `line` is returned again.
     again: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'a> ColmapLines<'a> {
         })
     }
 
-    /// Reads a line, of which it keeps at most [`MOST_LINE`] bytes; false at the end.
+    /// Reads a line and keeps at most [`MOST_LINE`] bytes of it. Returns false at the end.
     fn read(&mut self) -> Result<bool> {
         if std::mem::take(&mut self.again) {
             return Ok(true);
@@ -74,7 +74,7 @@ impl<'a> ColmapLines<'a> {
         Ok(any)
     }
 
-    /// The next line, whatever it holds, without blanks around it, and its number.
+    /// The next line of any kind, trimmed, and its number.
     pub(super) fn any(&mut self) -> Result<Option<(&str, u64)>> {
         if !self.read()? {
             return Ok(None);
@@ -96,11 +96,12 @@ impl<'a> ColmapLines<'a> {
         Ok(Some((text.trim_ascii(), self.number)))
     }
 
-    /// The next line that is no comment and not empty, and its number.
+    /// The next line that is neither a comment nor empty, and its number.
     pub(super) fn next(&mut self) -> Result<Option<(&str, u64)>> {
         while let Some((line, _)) = self.any()? {
             if !line.is_empty() && !line.starts_with('#') {
-                // Borrowed again: the compiler does not see that the loop ends here.
+                // Borrows the line again, because the compiler does not see that the loop ends
+                // here.
                 self.again = true;
                 return self.any();
             }
@@ -108,7 +109,7 @@ impl<'a> ColmapLines<'a> {
         Ok(None)
     }
 
-    /// Gives the line that was read last once more.
+    /// Makes the next call return the last line again.
     pub(super) fn put_back(&mut self) {
         self.again = true;
     }
@@ -140,7 +141,7 @@ impl<'a> LineFields<'a> {
     pub(super) fn number<T: FromStr>(&mut self, name: &str) -> Result<T> {
         let word = self.word(name)?;
         word.parse()
-            .map_err(|_| self.error(format!("{name}: {} is not such a number", quoted(word))))
+            .map_err(|_| self.error(format!("{name}: {} is not a valid number", quoted(word))))
     }
 
     pub(super) fn numbers<const N: usize>(&mut self, names: [&str; N]) -> Result<[f64; N]> {

@@ -1,5 +1,5 @@
-//! Files that tools write and JSON or COLMAP do not have: NaN, numbers in quotes, byte order
-//! marks, text models without lines of points.
+//! Files of tools that are not valid JSON or COLMAP: NaN, numbers in quotes, byte order marks, text
+//! models without lines of points.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ fn a_last_row_may_be_off_by_what_rounding_leaves() {
     }
 }
 
-/// As nerfstudio's parsers and COLMAP do.
+/// Like nerfstudio's parsers and COLMAP.
 #[test]
 fn frames_of_the_same_image_are_all_kept_and_counted() {
     let folder = Folder::new();
@@ -200,13 +200,13 @@ fn a_text_model_without_lines_of_points_keeps_all_images() {
         let lines = text.lines().filter(|line| !line.is_empty());
         lines.map(|line| format!("{line}\n")).collect()
     };
-    // One of the three images has no 2D points: its empty line goes.
+    // One of the three images has no 2D points: its empty line is removed.
     let (_folder, notes) = changed(&without_empty);
     assert!(
         notes[0].contains("1 images have no line of 2D points"),
         "{notes:?}"
     );
-    // All second lines go, with the head.
+    // All second lines are removed, and the header.
     let (_folder, notes) = changed(&|text| {
         let lines = text.lines().filter(|line| {
             let is_points = line.split(' ').all(|word| word.parse::<f64>().is_ok());
@@ -218,13 +218,13 @@ fn a_text_model_without_lines_of_points_keeps_all_images() {
         notes[0].contains("2 images have no line of 2D points"),
         "{notes:?}"
     );
-    // Comments stand anywhere.
+    // Comments may be anywhere.
     let (_folder, notes) = changed(&|text| match text.contains("Image list") {
         true => text.replace(".png\n", ".png\n# edited\n"),
         false => text.to_owned(),
     });
     assert!(notes.is_empty(), "{notes:?}");
-    // What is neither is refused.
+    // A line that is neither is rejected.
     let (_folder, notes) = changed(&|text| text.replace("1.5 2.5 0 1.5 2.5 1", "1.5 2.5 0 1.5"));
     assert!(
         notes[0].contains("neither the 2D points of \"b.png\" nor an image"),

@@ -35,7 +35,7 @@ fn large(folder: &Folder) {
 fn smaller_images_are_chosen_as_nerfstudio_does() {
     let folder = Folder::new();
     large(&folder);
-    // images_2 is not there, so images_4 is not looked for.
+    // images_2 does not exist, so images_4 is not used.
     assert_eq!(folder.open(&as_is()).unwrap().downscale_folder, 1);
     for i in 0..2 {
         folder.picture(&format!("images_2/{i}.png"), 1650, 4);
@@ -137,7 +137,7 @@ fn masks_and_depths_are_found_by_any_of_their_names() {
         scene
             .notes
             .iter()
-            .any(|note| note.contains("2 masks were found by their names"))
+            .any(|note| note.contains("2 masks were found by name"))
     );
     let options = SceneOptions {
         find_masks: false,
@@ -206,7 +206,7 @@ fn missing_and_unreadable_images_are_counted_and_named_or_refused() {
         assert!(reason.contains(due), "{reason}");
     }
     assert_eq!((report.missing.masks, report.missing.depths), (1, 1));
-    // Frames keep the split and the place that they have with all of them there.
+    // Frames keep the split and position that they have when all exist.
     assert_eq!(scene.frames[0].name, "images/00.png");
     let options = SceneOptions {
         strict: true,
@@ -239,5 +239,5 @@ fn sizes_that_are_not_given_are_the_images() {
     top["w"] = json!(3300);
     folder.json("transforms.json", &top);
     let e = folder.refused();
-    assert!(e.contains("frames[0].h: missing beside w"), "{e}");
+    assert!(e.contains("frames[0].h: missing, but w is present"), "{e}");
 }

@@ -1,4 +1,4 @@
-//! Orientation, centring and splits against nerfstudio's own functions
+//! Compares orientation, centring and splits with nerfstudio's own functions
 //! (`scripts/scene_goldens`).
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ struct Goldens {
     /// Symmetric matrices, their eigenvalues, and their vectors as columns.
     eigen: Vec<(Rows, [f64; 3], Rows)>,
     cases: Vec<Case>,
-    /// Frames, which part trains, which evaluate.
+    /// Number of frames, fraction for training, frames for evaluation.
     fractions: Vec<(usize, f64, Vec<u32>)>,
-    /// Frames, every which one evaluates, which do.
+    /// Number of frames, interval, frames for evaluation.
     intervals: Vec<(usize, u64, Vec<u32>)>,
 }
 
@@ -28,7 +28,7 @@ type Rows = [[f64; 3]; 3];
 #[derive(Deserialize)]
 struct Case {
     name: String,
-    /// OpenGL's axes, as nerfstudio has them.
+    /// In OpenGL's axes, like nerfstudio's.
     poses: Vec<[[f64; 4]; 3]>,
     transforms: BTreeMap<String, Expected>,
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a scene is an error that names file and key; nothing panics.
+//! Invalid scenes: each is an error that names file and key, and none panics.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::scenes_on_disk::{Folder, Model, as_is, frame, matrix};
 use crate::scene::data::options::{SceneFormat, SceneOptions};
 use crate::scene::data::scene::Scene;
 
-/// A change that breaks something, and what the error says of it.
+/// A change that makes a scene invalid, and a part of the error.
 type Case<'a, T> = (&'a dyn Fn(&mut T), &'a str);
 
 /// Two frames, whose file is changed by `change` before it is written.
@@ -84,7 +84,7 @@ fn errors_name_file_and_key() {
         (&|t| t["fl_x"] = json!(0), "json: fl_x is 0"),
         (
             &|t| t["w"] = json!(-8),
-            "json: w: -8 is not a number of pixels",
+            "json: w: -8 is not a valid number of pixels",
         ),
         (&|t| t["h"] = json!(1e300), "json: h: 1e300 is not"),
         (
@@ -318,7 +318,7 @@ fn what_is_no_scene_is_said_so() {
     let folder = Folder::new();
     let e = folder.refused();
     assert!(
-        e.contains("no scene here: give a folder with transforms.json"),
+        e.contains("no scene here: use a folder with transforms.json"),
         "{e}"
     );
     assert_eq!(Scene::detect(folder.path()), None);
@@ -333,7 +333,7 @@ fn what_is_no_scene_is_said_so() {
         e.is_dataset() && e.to_string().contains("symbolic links"),
         "{e}"
     );
-    // A folder of this name, and a FIFO, which nobody waits for.
+    // A folder of this name, and a FIFO, which must not block.
     std::fs::create_dir(folder.join("transforms.json")).unwrap();
     let e = folder.refused();
     assert!(e.contains("transforms.json: not a regular file"), "{e}");
@@ -393,7 +393,7 @@ fn options_that_cannot_be_are_refused() {
     }
 }
 
-/// Rays are float32: what it does not hold is refused where it is written.
+/// Rays are float32: numbers that do not fit are rejected with their key.
 #[test]
 fn numbers_beyond_float32_are_refused_with_their_key() {
     let whole = |key: &'static str, value: f64| move |t: &mut Value| t[key] = json!(value);
@@ -483,10 +483,10 @@ fn a_point_beyond_float32_is_refused() {
     model.write(&folder);
     let scene = folder.open(&as_is()).unwrap();
     let e = scene.points().unwrap_err().to_string();
-    assert!(e.contains("is not one of float32 numbers"), "{e}");
+    assert!(e.contains("do not fit float32"), "{e}");
 }
 
-/// As the file has the key, and where: a frame's own stands in the frame.
+/// The key as in the file, and its place: a frame's own key is in the frame.
 #[test]
 fn a_fault_of_a_camera_names_the_key_that_the_file_has() {
     let cases: [Case<'_, Value>; 7] = [

@@ -1,4 +1,4 @@
-//! Names that another system wrote.
+//! File names from another system.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn a_name_of_another_system_finds_its_file() {
             ],
             &["images/0.png", "images/1.png"],
             "images/0.png images/1.png",
-            "another machine, found by their last parts: 2",
+            "another machine, matched by their last parts: 2",
         ),
         (
             &[
@@ -64,46 +64,46 @@ fn a_name_of_another_system_finds_its_file() {
             ],
             &["images/0.png", "images/sub/0.png"],
             "images/0.png images/sub/0.png",
-            "another machine, found by their last parts: 2",
+            "another machine, matched by their last parts: 2",
         ),
         (
             &["/home/me/images/0.png"],
             &["0.png"],
             "0.png",
-            "found by their last parts: 1",
+            "matched by their last parts: 1",
         ),
-        // The folder of images has another name there.
+        // The folder of images has another name on that machine.
         (
             &["/home/me/frames/0.png", "/home/me/frames/sub/0.png"],
             &["images/0.png", "images/sub/0.png"],
             "images/0.png images/sub/0.png",
-            "found by their last parts: 2",
+            "matched by their last parts: 2",
         ),
         (
             &["images/0.jpg", "images/1.PNG"],
             &["images/0.JPG", "images/1.png"],
             "images/0.JPG images/1.png",
-            "another case or Unicode form than their files: 2",
+            "differ from their files in case or Unicode form: 2",
         ),
         (
             &["images/Co\u{301}pia.png"],
             &["images/C\u{f3}pia.png"],
             "images/C\u{f3}pia.png",
-            "another case or Unicode form than their files: 1",
+            "differ from their files in case or Unicode form: 1",
         ),
         (
             &["images/C\u{f3}pia.png"],
             &["Images/Co\u{301}pia.PNG"],
             "Images/Co\u{301}pia.PNG",
-            "another case or Unicode form than their files: 1",
+            "differ from their files in case or Unicode form: 1",
         ),
         (
             &["./images/0"],
             &["images/0.PNG"],
             "images/0.PNG",
-            "another case or Unicode form than their files: 1",
+            "differ from their files in case or Unicode form: 1",
         ),
-        // What is there is never looked for elsewhere.
+        // An existing file is never searched elsewhere.
         (
             &["images/a.png", "images/A.png", "images\\a.png"],
             &["images/a.png", "images/A.png", "images\\a.png"],
@@ -134,12 +134,12 @@ fn a_name_that_could_be_two_files_is_refused() {
     );
     let (_folder, said) = scene_of(&["images/A.png", "images/a.png"], &["images/a.png"]);
     assert!(said.contains("both mean"), "{said}");
-    // Only the file's name is no match for a relative name.
+    // A relative name must match with more than the file's name.
     let (_folder, said) = scene_of(&["cam0/0.png"], &["0.png"]);
     assert!(said.contains("1 of 1 images are missing"), "{said}");
 }
 
-/// instant-ngp writes names from the folder that it was started in.
+/// instant-ngp writes names relative to the folder where it was started.
 #[test]
 fn a_relative_name_may_begin_before_the_scene() {
     let folder = Folder::new();
@@ -149,7 +149,7 @@ fn a_relative_name_may_begin_before_the_scene() {
     let scene = Scene::open(folder.join("fox"), &as_is()).unwrap();
     assert_eq!(scene.frames[0].image, folder.join("fox/images/0.png"));
     let notes = scene.notes.join("\n");
-    assert!(notes.contains("found by their last parts: 1"), "{notes}");
+    assert!(notes.contains("matched by their last parts: 1"), "{notes}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn names_of_a_model_find_their_files() {
         images,
         ["b", "a", "sub/c"].map(|n| folder.join(&format!("images/{n}.png")))
     );
-    // A model without points3D says so.
+    // A model without points3D returns a note.
     assert_eq!(
         scene.missing.points,
         Some(folder.join("sparse/0/points3D.bin"))

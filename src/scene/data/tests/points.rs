@@ -88,7 +88,7 @@ fn bad_clouds_are_refused_and_none_is_believed() {
         (header("ascii", 0, &["float x", "float y"]), "no property z"),
         (header("ascii", 0, &["vector x"]), "unknown type"),
         (header("ascii", 0, &["list uchar int x"]), "a list"),
-        (not_a_number, "point 0: its place"),
+        (not_a_number, "point 0: its coordinates"),
         (word, "\"x\" is not a number"),
         (short, "point 1: 2 numbers"),
     ] {
@@ -97,7 +97,7 @@ fn bad_clouds_are_refused_and_none_is_believed() {
         let e = e.to_string();
         assert!(e.contains("bad.ply: ") && e.contains(due), "{e}");
     }
-    // No cut file is read as if it were whole.
+    // A truncated file is never read as if it were whole.
     let mut whole = all("binary_little_endian", 2);
     whole.extend([0; 28]);
     assert_eq!(read(&whole).unwrap().xyz.len(), 2);

@@ -1,4 +1,4 @@
-//! Scenes on disk.
+//! Writes scenes to disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::scene::data::options::{CenterMethod, OrientationMethod, SceneOptions};
 use crate::scene::data::scene::Scene;
 
-/// A folder that scenes are written to.
+/// A folder for scenes.
 pub(super) struct Folder(TempDir);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         path
     }
 
-    /// A grey picture; its format is told by its content, whatever it is called.
+    /// A grey image. Its content determines the format, not its name.
     pub(super) fn picture(&self, path: &str, width: usize, height: usize) -> PathBuf {
         let mut bytes = format!("P5 {width} {height} 255\n").into_bytes();
         bytes.resize(bytes.len() + width * height, 7);
@@ -48,7 +48,7 @@ impl Folder {
         Scene::open(self.path(), options)
     }
 
-    /// The text of the error that this scene gives.
+    /// The text of this scene's error.
     pub(super) fn refused(&self) -> String {
         match self.open(&SceneOptions::default()) {
             Err(e) => {
@@ -60,7 +60,7 @@ impl Folder {
     }
 }
 
-/// As in the file: not oriented, not centred, not scaled.
+/// In the file's world: not oriented, not centred, not scaled.
 pub(super) fn as_is() -> SceneOptions {
     SceneOptions {
         orientation: Some(OrientationMethod::None),
@@ -80,7 +80,7 @@ pub(super) fn frame(path: &str, x: f64) -> Value {
     json!({"file_path": path, "transform_matrix": matrix(x, 2.0 * x, 1.0)})
 }
 
-/// A JPEG that is nothing but its header, with an EXIF orientation.
+/// A JPEG with only a header and an EXIF orientation.
 pub(super) fn jpeg(width: u16, height: u16, orientation: u8) -> Vec<u8> {
     let mut bytes =
         b"\xff\xd8\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0".to_vec();

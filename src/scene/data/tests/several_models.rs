@@ -36,7 +36,7 @@ fn all_models_are_listed_and_a_larger_one_is_named() {
     );
     let json = serde_json::to_value(scene.report()).unwrap();
     assert_eq!(json["models"][1]["images"], 3);
-    // One model, or the largest first, needs no word.
+    // No note with one model, or if the largest is used.
     std::fs::remove_dir_all(folder.join("sparse/0")).unwrap();
     let scene = folder.open(&as_is()).unwrap();
     assert_eq!((scene.frames.len(), scene.models.len()), (3, 1));
@@ -71,7 +71,7 @@ fn a_model_as_text_of_instant_ngp_and_other_folders_of_images_are_found() {
         Model::small().write_at(&folder, model);
         std::fs::rename(folder.join("images"), folder.join("tmp")).unwrap();
         std::fs::rename(folder.join("tmp"), folder.join(images)).unwrap();
-        // A folder without its images is not theirs.
+        // A folder without the model's images is not used.
         folder.write("image/other.png", "");
         let scene = folder.open(&as_is()).unwrap();
         assert_eq!(scene.frames.len(), 3);
@@ -122,8 +122,8 @@ fn a_transforms_file_hides_no_model_that_has_more_images() {
         assert_eq!((scene.format, scene.frames.len()), (due, 3), "{names:?}");
         let notes = scene.notes.join("\n");
         let note = match due {
-            SceneFormat::Colmap => "the COLMAP model is read. transforms.json",
-            _ => "There is a COLMAP model too",
+            SceneFormat::Colmap => "the COLMAP model is used. transforms.json",
+            _ => "There is also a COLMAP model",
         };
         assert!(notes.contains(note), "{notes}");
     }
@@ -133,10 +133,10 @@ fn a_transforms_file_hides_no_model_that_has_more_images() {
     };
     let folder = beside_a_model(&["images/a.png"]);
     assert_eq!(folder.open(&options).unwrap().frames.len(), 1);
-    // A broken model takes nothing from a file that is read.
+    // A broken model does not change the result of a file that is used.
     folder.write("sparse/0/images.bin", "");
     assert_eq!(folder.open(&as_is()).unwrap().frames.len(), 1);
-    // If nothing can be read, the first is named.
+    // If no description can be read, the error is that of the first.
     folder.write("transforms.json", "{");
     assert!(folder.refused().contains("transforms.json"));
 }
@@ -170,7 +170,7 @@ fn files_of_splits_win_over_one_file_of_the_same_images() {
         "{:?}",
         scene.notes
     );
-    // Other images: the one file has more.
+    // Other images: the new file has more.
     folder.json("transforms_test.json", &frames(&[2]));
     let scene = folder.open(&SceneOptions::default()).unwrap();
     assert_eq!(scene.format, SceneFormat::Nerfstudio);

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::scenes_on_disk::{Folder, Model, as_is, jpeg};
 
-/// How long it takes is measured in a release build; here it must only not take minutes,
-/// and hold nothing of the 2D points.
+/// A release build measures the time. Here it must only take less than minutes, and must not keep
+/// the 2D points.
 #[test]
 fn ten_thousand_images_are_indexed() {
     const IMAGES: usize = 10_000;

@@ -1,4 +1,4 @@
-//! The report and the drawing.
+//! The summary and the drawing.
 
 use super::scenes_on_disk::{Folder, Model, as_is};
 use crate::scene::data::scene::SceneSplit;
@@ -32,9 +32,9 @@ fn a_drawing_has_every_camera_twice_and_no_number_that_is_none() {
     assert!(svg.matches("<circle ").count() >= 2, "{svg}");
     assert!(svg.contains("train: 2") && svg.contains("eval: 1"));
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
-    // Opened and closed alike.
+    // Every opening tag has a closing one.
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
-    // One camera spans nothing.
+    // A single camera has no extent.
     let mut one = Model::small();
     one.images.truncate(1);
     let folder = Folder::new();

@@ -140,7 +140,7 @@ fn each_camera_model_is_a_lens() {
                 p: [0.5, 0.6],
             },
         ),
-        // nerfstudio takes no notice of k4 alone.
+        // nerfstudio ignores k4 alone.
         (
             json!({"k4": 0.4}),
             Lens::Brown {
@@ -199,7 +199,7 @@ fn each_camera_model_is_a_lens() {
     for (more, due) in [
         (
             json!({"camera_model": "VR180_L"}),
-            "camera_model: \"VR180_L\" is not served",
+            "camera_model: \"VR180_L\" is not supported",
         ),
         (
             json!({"distortion_params": [1, 2, 3]}),
@@ -265,11 +265,11 @@ fn listed_frames_are_for_what_they_are_listed_for() {
     assert_eq!(of(SceneSplit::Test), ["images/5.png"]);
     let notes = scene.notes.join("\n");
     assert!(
-        notes.contains("1 frames are in the lists of training and evaluation"),
+        notes.contains("1 frames are in both lists, of training and of evaluation"),
         "{notes}"
     );
     assert!(notes.contains("5 frames are in no list"), "{notes}");
-    // Asked for another split, the lists do not count.
+    // With another split requested, the lists do not count.
     let options = SceneOptions {
         split_by: Some(SplitBy::Interval(5)),
         ..SceneOptions::default()
@@ -358,7 +358,7 @@ fn instant_ngps_dialect_is_read() {
     assert_eq!((camera.cx, camera.cy), (4.0, 3.0));
 }
 
-/// nerfstudio's parser of instant-ngp's files takes no notice of `fl_y` (its l. 215).
+/// nerfstudio's parser of instant-ngp's files ignores `fl_y` (its l. 215).
 #[test]
 fn the_focal_length_along_y_is_not_lost() {
     let (folder, mut top) = ten();
@@ -494,8 +494,8 @@ fn images_of_another_size_scale_the_camera_and_of_another_shape_are_refused() {
     // Upright it would fit; as stored it does not.
     folder.write("images/0.jpg", jpeg(3286, 4946, 6));
     let e = folder.refused();
-    assert!(e.contains("EXIF block turns it by 90 degrees"), "{e}");
-    // As stored it fits: what EXIF says is noted.
+    assert!(e.contains("EXIF orientation turns it by 90 degrees"), "{e}");
+    // As stored it fits: the EXIF orientation is noted.
     folder.write("images/0.jpg", jpeg(4946, 3286, 6));
     let notes = folder.open(&as_is()).unwrap().notes.join("\n");
     assert!(

@@ -1,4 +1,4 @@
-//! Tables and masks that are not what they should be.
+//! Invalid tables and masks.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -42,16 +42,16 @@ fn cases() -> Vec<Case> {
             mask = erode(mask.view(), size, dilation);
         }
         let disc = RegionShape::Disc(CropDisc::new(4.0).unwrap());
-        let of = |shape, mask| PixelRegion { shape, mask };
+        let of = |shape, mask| SamplingRegion { shape, mask };
         let images = [
-            ((9, 8), PixelRegion::WHOLE),
+            ((9, 8), SamplingRegion::WHOLE),
             ((70, 6), of(RegionShape::Whole, Some(mask.view()))),
             ((12, 9), of(disc, None)),
             ((12, 9), of(disc, None)),
             ((70, 6), of(disc, Some(mask.view()))),
             ((8, 7), of(RegionShape::Sphere, None)),
             ((70, 6), of(RegionShape::Sphere, Some(mask.view()))),
-            ((2, 2), PixelRegion::WHOLE),
+            ((2, 2), SamplingRegion::WHOLE),
         ];
         let table = table(sampler, 3, &images);
         Case { table, mask }
@@ -59,7 +59,7 @@ fn cases() -> Vec<Case> {
     samplers.map(case).into()
 }
 
-/// Draws from a table that was opened: whatever it says, pixels lie in its images.
+/// Draws from a table that was accepted: its pixels must be in its images.
 fn draw(table: &RayTable, mask: &MaskBits) {
     for step in [0, 9] {
         let step = table.step(step, 1);
@@ -94,7 +94,7 @@ fn another_process_sees_the_same_table() {
     }
 }
 
-/// Every number of every table, changed in many ways: refused, or harmless.
+/// Changes every number of every table in many ways: each is rejected or harmless.
 #[test]
 fn no_number_of_a_table_leads_out_of_it() {
     let (mut refused, mut harmless) = (0, 0);
@@ -155,7 +155,7 @@ fn memory_that_is_not_sealed_is_refused() {
     assert!(RayTable::from_fd(file.into()).is_err());
 }
 
-/// What a table of two images of 4 x 3 pixels may not say, one by one.
+/// Rejected values of a table of two images of 4 x 3 pixels, one by one.
 #[test]
 fn numbers_that_do_not_add_up_are_refused() {
     let table = table(RaySampler::Uniform, 0, &wholes(&[(4, 3); 2]));
@@ -189,7 +189,7 @@ fn numbers_that_do_not_add_up_are_refused() {
     }
 }
 
-/// Sums that add up, of images that must not be drawn from.
+/// Sums that add up, for images that must not be drawn from.
 #[test]
 fn images_of_no_pixels_or_too_many_are_not_drawn_from() {
     let table = table(RaySampler::Uniform, 0, &wholes(&[(4, 3); 2]));
@@ -215,7 +215,7 @@ fn a_mask_that_was_not_counted_gives_no_pixel() {
     let empty = MaskView::new(&zeros, 70, 6).unwrap();
     let narrow = MaskBits::from_pixels(&[1; 60], 10, 6).unwrap();
     for sampler in [RaySampler::Uniform, RaySampler::Pairs { radius: 1 }] {
-        let table = table(sampler, 0, &[(size, PixelRegion::masked(mask.view()))]);
+        let table = table(sampler, 0, &[(size, SamplingRegion::masked(mask.view()))]);
         let step = table.step(0, 0);
         for wrong in [None, Some(empty), Some(narrow.view())] {
             for ray in 0..4 {

@@ -1,14 +1,14 @@
-//! How often each image, row, column and pixel comes.
+//! Frequency of each image, row, column and pixel.
 //!
-//! Counts are compared with what is expected by chi-square, at a probability of 1e-6 on
-//! either side, with fixed seeds.
+//! Compares counts with their expectation by chi-square, at a probability of 1e-6 on either side,
+//! with fixed seeds.
 
 use super::*;
 
 const SIZES: [(u32, u32); 6] = [(7, 5), (64, 1), (1, 90), (33, 20), (130, 3), (12, 12)];
 
-/// Every bin close to its weight's share: chi-square between its quantiles of 1e-6 and
-/// 1 - 1e-6, by Wilson and Hilferty's approximation.
+/// Checks that each bin is close to its weight's share: chi-square between its quantiles of 1e-6
+/// and 1 - 1e-6, by Wilson and Hilferty's approximation.
 fn assert_spread(bins: &[u64], weights: &[f64]) {
     let (n, total) = (bins.iter().sum::<u64>() as f64, weights.iter().sum::<f64>());
     let mut chi = 0.0;
@@ -58,7 +58,7 @@ fn images_are_even_and_none_is_left_out_when_they_outnumber_the_rays() {
         let bins = counted(300, pixels.iter().map(|p| p.image));
         assert_spread(&bins, &[1.0; 300]);
         assert!(bins.iter().all(|&bin| bin > 0));
-        // In the first two steps, most images that a fair draw reaches.
+        // Most images that a fair draw reaches in the first two steps.
         let early = counted(300, pixels[..256].iter().map(|p| p.image));
         let reached = early.iter().filter(|&&bin| bin > 0).count();
         assert!((140..200).contains(&reached), "{reached}");
@@ -117,10 +117,10 @@ fn masks_are_drawn_from_pixel_by_pixel_and_empty_ones_never() {
     let masks = [&empty, &sparse, &single, &dense, &empty];
     let mut images: Vec<_> = masks
         .iter()
-        .map(|mask| (size, PixelRegion::masked(mask.view())))
+        .map(|mask| (size, SamplingRegion::masked(mask.view())))
         .collect();
-    images.push(((20, 4), PixelRegion::WHOLE));
-    // The number of each pixel that may be drawn, image by image.
+    images.push(((20, 4), SamplingRegion::WHOLE));
+    // Index of each pixel that may be drawn, image by image.
     let mut all: Vec<ScenePixel> = Vec::new();
     for (image, mask) in (0..).zip(masks) {
         let inside = pixels_of(mask.view()).into_iter();
@@ -173,7 +173,7 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
         let table = table(
             sampler,
             0,
-            &[((300, 200), PixelRegion::masked(mask.view()))],
+            &[((300, 200), SamplingRegion::masked(mask.view()))],
         );
         let pixels = drawn(&table, 3, 100, |_| Some(mask.view()));
         assert!(pixels.iter().all(|&pixel| pixel == want), "{sampler:?}");
@@ -183,14 +183,14 @@ fn a_mask_of_one_pixel_gives_that_pixel() {
 #[test]
 fn nothing_to_sample_is_an_error_that_says_so() {
     let empty = MaskBits::from_pixels(&[0; 12], 4, 3).unwrap();
-    let finish = |sampler, images: &[((u32, u32), PixelRegion<'_>)]| {
+    let finish = |sampler, images: &[((u32, u32), SamplingRegion<'_>)]| {
         let mut builder = RayTableBuilder::new(sampler, 0, 0).unwrap();
         for (size, region) in images {
             builder.add(*size, region).unwrap();
         }
         builder.finish().unwrap_err()
     };
-    let masked = ((4, 3), PixelRegion::masked(empty.view()));
+    let masked = ((4, 3), SamplingRegion::masked(empty.view()));
     let error = finish(RaySampler::Uniform, &[masked, masked]);
     assert!(error.is_config());
     let text = error.to_string();
@@ -215,29 +215,31 @@ fn images_that_cannot_be_are_refused() {
     let mut builder = RayTableBuilder::new(RaySampler::Uniform, 0, 0).unwrap();
     assert!(
         builder
-            .add((65_536, 65_536), &PixelRegion::WHOLE)
+            .add((65_536, 65_536), &SamplingRegion::WHOLE)
             .unwrap_err()
             .is_config()
     );
     let mask = MaskBits::from_pixels(&[1; 12], 4, 3).unwrap();
     let error = builder
-        .add((3, 4), &PixelRegion::masked(mask.view()))
+        .add((3, 4), &SamplingRegion::masked(mask.view()))
         .unwrap_err();
     assert!(
         error
             .to_string()
-            .contains("3 x 4 pixels, and its mask 4 x 3")
+            .contains("3 x 4 pixels, but its mask has 4 x 3")
     );
     assert!(RayTableBuilder::new(RaySampler::Pairs { radius: 0 }, 0, 0).is_err());
-    // Neither counts.
-    builder.add((65_535, 65_537), &PixelRegion::WHOLE).unwrap();
+    // Neither is drawn from.
+    builder
+        .add((65_535, 65_537), &SamplingRegion::WHOLE)
+        .unwrap();
     assert_eq!(builder.finish().unwrap().images(), 1);
 }
 
 #[test]
 fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
     let (width, height) = (20u32, 31u32);
-    let region = |mask| PixelRegion {
+    let region = |mask| SamplingRegion {
         shape: RegionShape::Sphere,
         mask,
     };
@@ -257,10 +259,11 @@ fn a_sphere_is_drawn_from_by_its_sine_and_evenly_along_a_row() {
     }
 }
 
-/// Beside others, a sphere counts by its pixels: what their rows weigh is its own affair.
+/// Among other images, a sphere counts by its pixels. The weights of its rows only matter within
+/// it.
 #[test]
 fn a_sphere_is_as_likely_as_another_image_of_its_size() {
-    let sphere = PixelRegion {
+    let sphere = SamplingRegion {
         shape: RegionShape::Sphere,
         mask: None,
     };
@@ -277,7 +280,7 @@ fn a_disc_gives_all_of_its_pixels_and_no_other() {
     let mask = random_mask(size, 7, 6);
     let disc = RegionShape::Disc(CropDisc::new(10.3).unwrap());
     for mask in [None, Some(mask.view())] {
-        let region = PixelRegion { shape: disc, mask };
+        let region = SamplingRegion { shape: disc, mask };
         let table = table(RaySampler::ByImage, 0, &[(size, region)]);
         let pixels = drawn(&table, 50, 4000, |_| mask);
         let inside = |row: u32, col: u32| {
@@ -308,7 +311,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
             size: edge,
             dilation,
         };
-        // Few holes for large windows, so that there are places left.
+        // Few holes for large windows, so that some positions remain.
         let mask = match edge {
             1 | 2 => holes.clone(),
             _ => {
@@ -320,19 +323,19 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
         let places = erode(mask.view(), edge, dilation);
         let disc = RegionShape::Disc(CropDisc::new(30.0).unwrap());
         let images = [
-            (size, PixelRegion::masked(places.view())),
-            (size, PixelRegion::WHOLE),
-            ((3, 3), PixelRegion::WHOLE),
+            (size, SamplingRegion::masked(places.view())),
+            (size, SamplingRegion::WHOLE),
+            ((3, 3), SamplingRegion::WHOLE),
             (
                 size,
-                PixelRegion {
+                SamplingRegion {
                     shape: disc,
                     mask: None,
                 },
             ),
             (
                 size,
-                PixelRegion {
+                SamplingRegion {
                     shape: disc,
                     mask: Some(places.view()),
                 },
@@ -358,7 +361,7 @@ fn patches_lie_in_the_mask_and_stand_at_each_place_as_often() {
                 assert_eq!(pixel.image, patch[0].image);
             }
         }
-        // By places, over all images.
+        // By positions, over all images.
         let corner = |image: u32, row: u32, col: u32| {
             let extent = (edge - 1) * dilation;
             let steps = || (0..edge).map(|i| i * dilation);
@@ -387,13 +390,13 @@ fn pairs_are_close_and_every_neighbour_is_as_likely() {
     let mask = random_mask(size, 6, 10);
     let disc = RegionShape::Disc(CropDisc::new(4.6).unwrap());
     let regions = [
-        PixelRegion::WHOLE,
-        PixelRegion::masked(mask.view()),
-        PixelRegion {
+        SamplingRegion::WHOLE,
+        SamplingRegion::masked(mask.view()),
+        SamplingRegion {
             shape: disc,
             mask: None,
         },
-        PixelRegion {
+        SamplingRegion {
             shape: disc,
             mask: Some(mask.view()),
         },
@@ -424,7 +427,7 @@ fn pairs_are_close_and_every_neighbour_is_as_likely() {
                 .map(|(r, c)| f64::from(u8::from(inside(r, c))))
                 .collect();
             assert_spread(&bins, &weights);
-            // The second pixels, by what the first ones leave to choose from.
+            // The second pixels, weighted by the choices that the first ones leave.
             let mut weights = vec![0.0; 117];
             for a in all().filter(|a| inside(a.0, a.1)) {
                 let others = others(a);

@@ -1,4 +1,4 @@
-//! What the draws of a step follow from, and that they stay what they are.
+//! Inputs of the draws of a step, and their stability.
 
 use super::*;
 
@@ -20,17 +20,17 @@ impl Scene {
     }
 
     fn table(&self, sampler: RaySampler, joining: u32) -> RayTable {
-        let shaped = |shape| PixelRegion { shape, mask: None };
+        let shaped = |shape| SamplingRegion { shape, mask: None };
         let images = [
-            ((64, 48), PixelRegion::WHOLE),
+            ((64, 48), SamplingRegion::WHOLE),
             (
                 (64, 48),
                 shaped(RegionShape::Disc(CropDisc::new(20.0).unwrap())),
             ),
             ((64, 48), shaped(RegionShape::Sphere)),
-            ((70, 9), PixelRegion::masked(self.mask.view())),
-            ((64, 48), PixelRegion::masked(self.empty.view())),
-            ((40, 30), PixelRegion::WHOLE),
+            ((70, 9), SamplingRegion::masked(self.mask.view())),
+            ((64, 48), SamplingRegion::masked(self.empty.view())),
+            ((40, 30), SamplingRegion::WHOLE),
         ];
         table(sampler, joining, &images)
     }
@@ -61,8 +61,8 @@ fn places(pixels: &[ScenePixel]) -> Vec<(u32, u32, u32)> {
     pixels.iter().map(|p| (p.image, p.row, p.col)).collect()
 }
 
-/// Draws are part of every run that is to be resumed. Computed apart from this code, by
-/// what it says of itself: whole numbers of any size, and lists of all pixels.
+/// Draws must stay the same for every resumed run. The expected values were computed by other code,
+/// from this code's documentation: with integers of any size, and lists of all pixels.
 #[test]
 fn draws_stay_what_they_are() {
     let scene = Scene::new();
@@ -136,26 +136,26 @@ fn rays_are_the_same_one_by_one_and_in_batches_of_any_size() {
     }
 }
 
-/// Where all images are whole and alike, draws take another way through the code.
+/// If all images are whole and of equal size, draws use another code path.
 #[test]
 fn images_alike_are_drawn_from_as_others_are() {
     let alike = table(RaySampler::Uniform, 0, &wholes(&[(64, 48); 9]));
     assert!(alike.common_size.is_some() && alike.images_equal);
-    // The same images, of which one is masked by all of its pixels.
+    // The same images, one of them masked by all of its pixels.
     let full = MaskBits::from_pixels(&[1; 64 * 48], 64, 48).unwrap();
     let mut images = wholes(&[(64, 48); 9]);
-    images[4].1 = PixelRegion::masked(full.view());
+    images[4].1 = SamplingRegion::masked(full.view());
     let masked = table(RaySampler::Uniform, 0, &images);
     assert!(masked.common_size.is_none() && masked.images_equal);
-    // And with one that is never drawn from.
+    // The same with an image that is never drawn from.
     let mut images = wholes(&[(64, 48); 9]);
-    images.push(((0, 0), PixelRegion::WHOLE));
+    images.push(((0, 0), SamplingRegion::WHOLE));
     let more = table(RaySampler::Uniform, 0, &images);
     assert_eq!(more.common_size, Some((64, 48)));
     let pixels = |table: &RayTable| drawn(table, 2, 5000, |_| Some(full.view()));
     assert_eq!(pixels(&alike), pixels(&masked));
     assert!(pixels(&more).iter().all(|pixel| pixel.image < 9));
-    // By sums that are not even, images are found by searching.
+    // With uneven sums, images are found by a search.
     let mixed = table(RaySampler::Uniform, 0, &wholes(&[(64, 48), (64, 47)]));
     assert!(mixed.common_size.is_none() && !mixed.images_equal);
 }
@@ -177,7 +177,7 @@ fn steps_ranks_and_seeds_share_no_run_of_rays() {
         table
             .fill(&table.step(step, rank), 0, no_mask, &mut out)
             .unwrap();
-        // Without the image, whose order follows from the seed.
+        // Without the image, whose order depends on the seed.
         out.iter().map(|p| (p.row, p.col)).collect()
     };
     let base = of(1, 2, 3);
@@ -193,8 +193,8 @@ fn steps_ranks_and_seeds_share_no_run_of_rays() {
         of(1 | 2 << 32, 2, 3),
         of(u64::MAX, u64::MAX, u32::MAX),
     ] {
-        // Of 2,000 x 2,000 pairs of rays, about 4 meet among 1,000,000 pixels. A stream
-        // that is another one at an offset would meet in hundreds.
+        // Of 2,000 x 2,000 pairs of rays, about 4 meet among 1,000,000 pixels. A shifted copy of
+        // the same stream would meet in hundreds.
         let met = other.iter().filter(|pixel| base.contains(pixel)).count();
         assert!(met < 25, "{met}");
     }
@@ -227,7 +227,7 @@ fn images_join_by_and_by_and_empty_ones_never_do() {
     }
     let order = |seed| {
         let mut builder = RayTableBuilder::new(RaySampler::Uniform, seed, 1).unwrap();
-        (0..100).for_each(|_| builder.add((2, 2), &PixelRegion::WHOLE).unwrap());
+        (0..100).for_each(|_| builder.add((2, 2), &SamplingRegion::WHOLE).unwrap());
         builder.finish().unwrap().order().to_vec()
     };
     let mut sorted = order(1);
@@ -260,7 +260,7 @@ fn units_of_a_step_are_those_of_the_images_that_joined() {
 
 #[test]
 fn images_without_masks_share_their_rows() {
-    let disc = |radius| PixelRegion {
+    let disc = |radius| SamplingRegion {
         shape: RegionShape::Disc(CropDisc::new(radius).unwrap()),
         mask: None,
     };

@@ -1,7 +1,7 @@
-//! In which folders lists lie: those of this user alone.
+//! Folders of the lists. They belong to this user alone.
 //!
-//! In the consumer. A process finds its own by its environment and its user number. Both may
-//! differ for one user: a login session has a folder, and a user namespace has other numbers.
+//! Runs in the consumer. A process finds its folder by its environment and user id. Both may differ
+//! for one user: a login session has its own folder, and a user namespace has other ids.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -11,16 +11,16 @@ use nix::unistd::Uid;
 
 use crate::error::{Error, Result};
 
-/// Where folders of all users lie, and what the names of ours begin with there.
+/// Parent of the folders of all users, and the prefix of our folders' names there.
 const SHARED: &str = "/tmp";
 const PREFIX: &str = "featherload-";
 
-/// The name of the folder in that of a session.
+/// Name of our folder in that of a session.
 const IN_SESSION: &str = "featherload";
 
-/// A folder of this user's alone, which goes with the session or the next boot.
+/// A folder of this user alone. It disappears with the session or the next boot.
 pub(super) fn own_folder() -> Result<PathBuf> {
-    let folder = match of_session() {
+    let folder = match session_folder() {
         Some(folder) => folder,
         None => Path::new(SHARED).join(format!("{PREFIX}{}", Uid::effective())),
     };
@@ -32,7 +32,7 @@ pub(super) fn own_folder() -> Result<PathBuf> {
         Ok(()) => Ok(folder),
         Err(_) if is_ours(&folder) => Ok(folder),
         Err(e) => Err(Error::io_at(
-            "use (it must belong to this user, and nobody else may write to it)",
+            "use (it must belong to this user, and no other user may write to it)",
             &folder,
             e,
         )),
@@ -45,13 +45,13 @@ fn is_ours(folder: &Path) -> bool {
     })
 }
 
-/// In the folder of the login session, where this process has one.
-fn of_session() -> Option<PathBuf> {
+/// The folder in that of the login session, if this process has one.
+fn session_folder() -> Option<PathBuf> {
     let session = PathBuf::from(std::env::var_os("XDG_RUNTIME_DIR")?);
     (session.is_absolute() && is_ours(&session)).then(|| session.join(IN_SESSION))
 }
 
-/// The lists of the same name as `own` that may lie in other folders of this user.
+/// Lists with the name of `own` in other folders of this user.
 pub(super) fn others(own: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (own.parent(), own.file_name()) else {
         return Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn others(own: &Path) -> Vec<PathBuf> {
         name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
     });
     let mut all: Vec<PathBuf> = shared.map(|entry| entry.path()).collect();
-    all.extend(of_session());
+    all.extend(session_folder());
     all.push(session);
     all.sort();
     all.dedup();

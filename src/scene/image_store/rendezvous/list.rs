@@ -1,6 +1,6 @@
-//! The list of a store: who has it open.
+//! The list of a store: the processes that have it open.
 //!
-//! In the consumer. A list is locked while it is changed, and for less than a millisecond.
+//! Runs in the consumer. A change locks the list for less than a millisecond.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -15,16 +15,16 @@ use crate::scene::image_store::content::StoreBacking;
 use crate::scene::image_store::rendezvous::folders;
 use crate::sys::byte_locks;
 
-/// What the names of lists begin with.
+/// Prefix of the names of lists.
 const NAME: &str = "store-";
 
-/// The longest list that is read: tens of thousands of guests.
+/// Maximum bytes of a list: tens of thousands of holders.
 pub(super) const MOST_LIST: u64 = 1 << 20;
 
-/// Who has the store open, and under which descriptors.
+/// A process that has the store open, and its descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoreHolder {
-    /// Its number in its namespace.
+    /// Process id in its namespace.
     pub(super) process: i32,
     /// Inode number of its PID namespace.
     pub(super) namespace: u64,
@@ -38,27 +38,27 @@ pub(super) struct StoreHolder {
 }
 
 impl StoreHolder {
-    /// Whether it keeps its seat. A system that does not answer has lost nobody.
+    /// Whether it still locks its seat. If the system reports an error, the holder counts as alive.
     fn is_alive(&self, list: &File) -> bool {
         byte_locks::is_byte_held(list, self.seat).unwrap_or(true)
     }
 }
 
-/// Where the list of the store of `key` lies.
+/// Path of the list of the store of `key`.
 pub(super) fn path(key: u128) -> Result<PathBuf> {
     folders::own_folder().map(|folder| folder.join(format!("{NAME}{key:032x}")))
 }
 
-/// Nobody, of a text that was broken off in the middle or is too long.
-fn guests_in(file: &mut File) -> Vec<StoreHolder> {
+/// Reads the holders. Empty if the text is incomplete or too long.
+fn read_holders(file: &mut File) -> Vec<StoreHolder> {
     let mut text = String::new();
     let read = file.take(MOST_LIST).read_to_string(&mut text).is_ok();
-    let guests = serde_json::from_str(&text).ok().filter(|_| read);
-    guests.unwrap_or_default()
+    let holders = serde_json::from_str(&text).ok().filter(|_| read);
+    holders.unwrap_or_default()
 }
 
-/// Whom the list at `path`, of another folder, names and who is alive. It is read without a lock:
-/// nobody waits for two lists.
+/// The living holders in the list at `path`, which is in another folder. Reads it without a lock,
+/// so that no process waits for two lists.
 pub(super) fn living_holders(path: PathBuf) -> Vec<StoreHolder> {
     let options = File::options()
         .read(true)
@@ -67,18 +67,18 @@ pub(super) fn living_holders(path: PathBuf) -> Vec<StoreHolder> {
     let Ok(mut file) = options else {
         return Vec::new();
     };
-    let guests = guests_in(&mut file).into_iter();
-    guests.filter(|guest| guest.is_alive(&file)).collect()
+    let holders = read_holders(&mut file).into_iter();
+    holders.filter(|holder| holder.is_alive(&file)).collect()
 }
 
-/// The list of a store and whom it names, locked until this is dropped.
+/// The list of a store and its holders, locked until it is dropped.
 #[derive(Debug)]
 pub(super) struct HolderList {
     pub(super) file: File,
     pub(super) holders: Vec<StoreHolder>,
 }
 
-/// How long a list may be locked by somebody: each has it for less than a millisecond.
+/// Longest wait for a list's lock. Each process holds it for less than a millisecond.
 const LOCKED: Duration = Duration::from_secs(5);
 
 impl HolderList {
@@ -96,7 +96,7 @@ impl HolderList {
             let file = opened.map_err(|e| Error::io_at("open", path, e))?;
             match Self::of(file) {
                 Some(list) => return Ok(list),
-                // Locked, or the last guest took it away meanwhile.
+                // Locked, or removed by the last holder meanwhile.
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         }
@@ -109,42 +109,43 @@ impl HolderList {
         ))
     }
 
-    /// Locks the file of a list; none where somebody has it locked, or it has no name any
-    /// more. One that was broken off in the middle names nobody.
+    /// Locks the file of a list. `None` if another process has locked it, or if it has no name any
+    /// more. An incomplete list has no holders.
     fn of(mut file: File) -> Option<Self> {
         file.try_lock().ok()?;
-        let guests = guests_in(&mut file);
+        let holders = read_holders(&mut file);
         let list = Self {
             file,
-            holders: guests,
+            holders: holders,
         };
         let named = list.file.metadata().is_ok_and(|found| found.nlink() > 0);
         named.then_some(list)
     }
 
-    /// Only those that still have their seats.
+    /// Keeps only the holders that still lock their seats.
     pub(super) fn remove_dead(&mut self) {
         let file = &self.file;
-        self.holders.retain(|guest| guest.is_alive(file));
+        self.holders.retain(|holder| holder.is_alive(file));
     }
 
-    /// A seat that no guest has.
+    /// A seat that no holder has.
     pub(super) fn free_seat(&self) -> u64 {
-        let taken = self.holders.iter().map(|guest| guest.seat).max();
+        let taken = self.holders.iter().map(|holder| holder.seat).max();
         taken.map_or(0, |seat| seat.saturating_add(1))
     }
 
-    /// Takes the seat of this process.
-    pub(super) fn seat(&self, guest: &StoreHolder) -> Result<File> {
+    /// Locks the seat of this process.
+    pub(super) fn seat(&self, holder: &StoreHolder) -> Result<File> {
         let file = self.file.try_clone();
-        let file = file.map_err(|e| Error::io("have the list of a store open", e))?;
-        byte_locks::hold_byte(&file, guest.seat)?;
+        let file =
+            file.map_err(|e| Error::io("duplicate the descriptor of the store's list", e))?;
+        byte_locks::hold_byte(&file, holder.seat)?;
         Ok(file)
     }
 
     pub(super) fn write(&mut self, path: &Path) -> Result<()> {
         let text = serde_json::to_vec(&self.holders)
-            .map_err(|e| Error::protocol(format!("write who has a store: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the holders of a store: {e}")))?;
         self.file
             .rewind()
             .and_then(|()| self.file.write_all(&text))
@@ -152,7 +153,7 @@ impl HolderList {
             .map_err(|e| Error::io_at("write", path, e))
     }
 
-    /// Takes the list away, if it names nobody.
+    /// Removes the list if it has no holders.
     pub(super) fn end(self, path: &Path) {
         if self.holders.is_empty() {
             let _ = fs::remove_file(path);
@@ -161,14 +162,14 @@ impl HolderList {
 }
 
 impl Drop for HolderList {
-    /// Said, not left to the close: a forked copy of this process may have the file open.
+    /// Unlocks explicitly, because a forked copy of this process may have the file open.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// Takes away the lists beside `own` that name no process which is alive: one that was killed
-/// could not.
+/// Removes other lists in the folder of `own` that have no living holder. A killed process leaves
+/// its list.
 pub(super) fn remove_stale_lists(own: &Path) {
     let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
     let lists = beside

@@ -1,4 +1,4 @@
-//! Meetings of one process with itself, and with guests that are written into lists.
+//! Sharing of one process with itself, and with holders that are written into lists.
 
 use std::cell::Cell;
 use std::fs;
@@ -27,21 +27,21 @@ fn met(key: u128) -> (ImageStore, StoreOffer, bool) {
     (store, presence.unwrap(), !made.get())
 }
 
-/// The guests that live have their seats until the files are closed.
+/// The living holders lock their seats until the files are closed.
 fn write(path: &Path, dead: &[StoreHolder], living: &[StoreHolder]) -> Vec<File> {
     let mut list = HolderList::open(path).unwrap();
     list.holders = [dead, living].concat();
     list.write(path).unwrap();
     let file = || File::options().write(true).open(path).unwrap();
-    let seated = living.iter().map(|guest| {
+    let seated = living.iter().map(|holder| {
         let file = file();
-        byte_locks::hold_byte(&file, guest.seat).unwrap();
+        byte_locks::hold_byte(&file, holder.seat).unwrap();
         file
     });
     seated.collect()
 }
 
-fn guest(process: i32, seat: u64, [control, content]: [i32; 2]) -> StoreHolder {
+fn holder(process: i32, seat: u64, [control, content]: [i32; 2]) -> StoreHolder {
     StoreHolder {
         process,
         namespace: current_namespaces().unwrap().0,
@@ -69,7 +69,7 @@ fn who_comes_later_has_what_is_there() {
     assert!(made.unwrap());
     let (second, later, was_there) = met(key);
     assert!(was_there && second.is_present(1) && !second.is_present(0));
-    // The first goes: a third finds the second.
+    // The first exits: a third finds the second.
     drop((first, presence));
     let (third, last, was_there) = met(key);
     assert!(was_there && third.is_present(1));
@@ -89,17 +89,17 @@ fn who_has_gone_or_has_another_store_is_passed_over() {
     let [control, content] = other.descriptors().map(|fd| fd.as_raw_fd());
     let path = list::path(key).unwrap();
     let own = getpid().as_raw();
-    // No such descriptors, another store's, and one that is none.
+    // Missing descriptors, those of another store, and one that is not a store.
     let living = [
-        guest(own, 1, [9_999, 9_998]),
-        guest(own, 2, [control, content]),
-        guest(own, 3, [0, 1]),
+        holder(own, 1, [9_999, 9_998]),
+        holder(own, 2, [control, content]),
+        holder(own, 3, [0, 1]),
     ];
-    let seats = write(&path, &[guest(i32::MAX, 0, [3, 4])], &living);
+    let seats = write(&path, &[holder(i32::MAX, 0, [3, 4])], &living);
     let (_store, presence, was_there) = met(key);
     assert!(!was_there);
     let listed = HolderList::open(&path).unwrap();
-    assert_eq!(listed.holders, [&living[..], &[presence.guest]].concat());
+    assert_eq!(listed.holders, [&living[..], &[presence.holder]].concat());
     drop(seats);
 }
 
@@ -109,28 +109,28 @@ fn a_guest_of_another_namespace_is_not_asked_and_keeps_its_place() {
     let path = list::path(key).unwrap();
     let (store, _presence, _) = met(key);
     let descriptors = store.descriptors().map(|fd| fd.as_raw_fd());
-    // By its number and its descriptors it is this process, which has the store.
-    let mut far = guest(getpid().as_raw(), 7, descriptors);
+    // By process id and descriptors it is this process, which has the store.
+    let mut far = holder(getpid().as_raw(), 7, descriptors);
     far.namespace += 1;
     let seats = write(&path, &[], &[far]);
     let (_other, presence, was_there) = met(key);
     assert!(!was_there);
     assert_eq!(
         HolderList::open(&path).unwrap().holders,
-        [far, presence.guest]
+        [far, presence.holder]
     );
-    // It ends, as only its lock tells.
+    // It exits; only its lock shows that.
     drop(seats);
     let (_third, last, was_there) = met(key);
     assert!(was_there);
-    let guests = HolderList::open(&path).unwrap().holders.clone();
-    assert_eq!(guests, [presence.guest, last.guest]);
+    let holders = HolderList::open(&path).unwrap().holders.clone();
+    assert_eq!(holders, [presence.holder, last.holder]);
 }
 
 #[test]
 fn lists_of_the_killed_are_swept_and_those_of_the_living_are_not() {
     let killed = list::path(key("killed")).unwrap();
-    write(&killed, &[guest(i32::MAX, 0, [3, 4])], &[]);
+    write(&killed, &[holder(i32::MAX, 0, [3, 4])], &[]);
     let empty = killed.with_file_name(format!("store-{:032x}", key("empty")));
     fs::write(&empty, b"").unwrap();
     let (_store, living, _) = met(key("living"));
@@ -161,7 +161,7 @@ fn a_store_that_cannot_be_made_leaves_no_list_and_one_that_does_not_suit_is_not_
 fn a_list_is_read_up_to_its_limit() {
     let key = key("long");
     let path = list::path(key).unwrap();
-    write(&path, &[guest(getpid().as_raw(), 0, [0, 0])], &[]);
+    write(&path, &[holder(getpid().as_raw(), 0, [0, 0])], &[]);
     assert_eq!(HolderList::open(&path).unwrap().holders.len(), 1);
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(1 << 40).unwrap();
@@ -183,7 +183,7 @@ fn a_list_that_was_broken_off_names_nobody() {
 #[test]
 fn a_guest_in_another_folder_of_this_user_is_found() {
     let key = key("elsewhere");
-    // As one that runs with another user number, in a user namespace, has it.
+    // As for a process with another user id, in a user namespace.
     let folder = tempfile::Builder::new()
         .prefix("featherload-")
         .tempdir_in("/tmp")
@@ -192,12 +192,12 @@ fn a_guest_in_another_folder_of_this_user_is_found() {
     let other = folder.path().join(own.file_name().unwrap());
     let store = create(key).unwrap();
     let [control, content] = store.descriptors().map(|fd| fd.as_raw_fd());
-    let there = guest(getpid().as_raw(), 3, [control, content]);
+    let there = holder(getpid().as_raw(), 3, [control, content]);
     let seats = write(&other, &[], &[there]);
     let (_second, presence, was_there) = met(key);
     assert!(was_there);
-    assert_eq!(HolderList::open(&own).unwrap().holders, [presence.guest]);
+    assert_eq!(HolderList::open(&own).unwrap().holders, [presence.holder]);
     drop((presence, seats));
-    // It has ended.
+    // It has exited.
     assert!(!met(key).2);
 }

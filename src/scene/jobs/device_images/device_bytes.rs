@@ -1,6 +1,7 @@
-//! What a run over a scene takes of a device, from sizes alone: before it is opened, and for the run.
+//! Device memory of a run over a scene, computed from sizes alone. Used before the device is
+//! opened, and by the run.
 //!
-//! In the consumer. Never in here: the device, addresses, which image lies where.
+//! Runs in the consumer. Not here: the device, addresses, places of images.
 
 use std::ops::Range;
 
@@ -9,37 +10,37 @@ use crate::error::{self, Error};
 use crate::scene::jobs::device_images::jpeg_decoding::JpegDecoding;
 use crate::scene::jobs::device_images::spec::ROW_BYTES;
 
-/// Batches on the device, when nobody says another number.
+/// Default number of batches on the device.
 const DEPTH: u32 = 4;
 
-/// Images begin at multiples of this.
+/// Alignment of images.
 pub(crate) const IMAGE_ALIGN: u64 = 16;
 
-/// Bytes of a device at most, its context apart.
+/// Maximum device memory of a run, without the context, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SceneDeviceBytes {
-    /// Batches that have memory there.
+    /// Number of batches in device memory.
     pub(crate) batches: u32,
-    /// Of the batches, and what the driver takes for the kernel.
+    /// Bytes of the batches, and what the driver allocates for the kernel.
     pub(crate) batch_bytes: u64,
-    /// Table, masks, cameras, frames.
+    /// Bytes of table, masks, cameras and frames.
     pub(crate) scene_bytes: u64,
-    /// Images that have room.
+    /// Bytes of the images that fit.
     pub(crate) image_bytes: u64,
-    /// Images that have none: they are read in the host's memory.
+    /// Bytes of the images that do not fit. The kernel reads them from host memory.
     pub(crate) host_bytes: u64,
-    /// What JPEGs are decoded with there; none = workers decode all images.
+    /// The JPEG decoder on the device; `None` if workers decode all images.
     pub(crate) jpegs: Option<JpegDecoding>,
-    /// The most that all of it may take.
+    /// Limit of the total.
     pub(crate) limit: Option<u64>,
-    /// The options that make batches smaller.
+    /// Options that make batches smaller, for errors.
     lower: &'static str,
 }
 
 impl SceneDeviceBytes {
-    /// Of images that lie there in the store, `scene` bytes that are there from the beginning,
-    /// batches of `batch` bytes each. `lower` are the options that make batches smaller.
-    /// Whether it fits says [`SceneDeviceBytes::refusal`].
+    /// Computes the memory from the images' ranges in the image store, `scene` bytes of constant
+    /// data, and batches of `batch` bytes. `lower` names the options that make batches smaller.
+    /// [`SceneDeviceBytes::refusal`] returns an error if it does not fit.
     pub(crate) fn new(
         images: impl Iterator<Item = Range<u64>>,
         scene: u64,
@@ -62,7 +63,7 @@ impl SceneDeviceBytes {
             lower,
         };
         if limit.is_some() {
-            // Whole images, in their order.
+            // Whole images, in order, up to the limit.
             let room = this.image_room();
             let ends = images.iter().scan(0, |end, bytes| {
                 *end += bytes;
@@ -75,8 +76,8 @@ impl SceneDeviceBytes {
         this
     }
 
-    /// The same with what decodes JPEGs, where all images fit beside it. Images that do not fit
-    /// are needed in the host's memory, so workers decode then.
+    /// Adds the JPEG decoder if it fits together with all images. Otherwise workers decode: images
+    /// that do not fit on the device must be in host memory.
     pub(crate) fn with_jpegs(self, jpegs: Option<JpegDecoding>) -> Self {
         let with = Self { jpegs, ..self };
         let all = with.bytes_with_images(self.image_bytes);
@@ -91,17 +92,17 @@ impl SceneDeviceBytes {
         self.jpegs.map_or(ROW_BYTES, |jpegs| jpegs.row_bytes)
     }
 
-    /// What the decoder of JPEGs takes.
+    /// Bytes of the JPEG decoder.
     pub(crate) fn decoder_bytes(&self) -> u64 {
         self.jpegs.map_or(0, |jpegs| jpegs.device_bytes())
     }
 
-    /// All but the images.
+    /// Bytes of everything except the images.
     pub(crate) fn fixed_bytes(&self) -> u64 {
         self.batch_bytes + self.scene_bytes + self.decoder_bytes()
     }
 
-    /// Bytes that images may take, in whole steps of the driver.
+    /// Bytes left for images, rounded down to the driver's allocation unit.
     pub(crate) fn image_room(&self) -> u64 {
         self.limit.map_or(u64::MAX, |limit| {
             let room = limit.saturating_sub(self.fixed_bytes());
@@ -109,19 +110,19 @@ impl SceneDeviceBytes {
         })
     }
 
-    /// What is taken where images take `pixels` bytes.
+    /// Total bytes if the images take `pixels` bytes.
     pub(crate) fn bytes_with_images(&self, pixels: u64) -> u64 {
         self.fixed_bytes() + granules(pixels)
     }
 
-    /// Why the run does not begin: a limit below what is there for any number of images, or
-    /// images in a file that the device must read.
+    /// The error of a run that cannot start: its limit is below the fixed bytes, or the device
+    /// would have to read images from a file.
     pub(crate) fn refusal(&self, in_file: bool) -> Option<Error> {
         match self.limit {
             Some(limit) if limit < self.fixed_bytes() => Some(Error::option(
                 "gpu_memory_limit",
                 format!(
-                    "{} batches, cameras and masks take {} of the device and gpu_memory_limit \
+                    "{} batches, cameras and masks need {} of device memory, but gpu_memory_limit \
                      allows {}: raise it, or lower {}",
                     self.batches,
                     error::size_rounded_up(self.fixed_bytes()),
@@ -133,15 +134,15 @@ impl SceneDeviceBytes {
         }
     }
 
-    /// Images that lie in a file and that the device must read.
+    /// Error: the device would have to read images from the store file.
     pub(crate) fn no_file(&self) -> Error {
         let (all, beside) = (self.image_bytes + self.host_bytes, self.fixed_bytes());
         Error::option(
             "gpu_memory_limit",
             format!(
-                "the images take {} and do not fit gpu_memory_limit beside {} for batches, and a \
-                 device cannot read images in a file: raise gpu_memory_limit to {}, or \
-                 memory_limit so that the images lie in memory",
+                "the images need {} and do not fit gpu_memory_limit together with {} for batches, \
+                 and a device cannot read images in a file: raise gpu_memory_limit to {}, or raise \
+                 memory_limit so that the images fit in memory",
                 error::size_rounded_up(all),
                 error::size(beside),
                 error::size_rounded_up(all + beside)

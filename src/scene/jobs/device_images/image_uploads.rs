@@ -1,9 +1,9 @@
-//! Images on their way from workers to a device, and the run's account of that device.
+//! Uploads images from workers to a device, and reports the device's memory.
 //!
-//! In the consumer. Each image goes up once, before the first launch that may draw from it: as
-//! pixels that a worker has decoded into the store, or as a coded JPEG that the device decodes. A
-//! JPEG that the device flags is asked for once more, as pixels: the verdict is a worker's. All of
-//! it happens within a call, no thread does it.
+//! Runs in the consumer. Each image is uploaded once, before the first launch that may read it: as
+//! pixels that a worker decoded into the image store, or as a coded JPEG that the device decodes.
+//! If the device flags a JPEG, a worker decodes it instead, and the worker's result counts. All
+//! uploads happen within calls; there is no thread.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,31 +27,31 @@ use crate::scene::jobs::shared::spec::untag_fault;
 use crate::sys::clock::RunningClock;
 use crate::sys::shared_memory::SharedMemory;
 
-/// How long to sleep while every batch on the device is held.
+/// Sleep between checks while every batch on the device is held.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Between two looks at parts that the device decodes, which take about a millisecond.
+/// Sleep between checks of parts that the device decodes. A part takes about a millisecond.
 const DECODING: Duration = Duration::from_micros(50);
 
-/// What goes up ahead of need within one step, bytes: the step waits for it.
+/// Maximum bytes uploaded ahead of need within one step. The step waits for them.
 pub(crate) const AHEAD: usize = 32 << 20;
 
-/// What a run on a device is told, and what it has before the device is opened.
+/// Inputs of a run on a device, before the device is opened.
 #[derive(Debug)]
 pub(crate) struct DeviceRun<'a> {
     pub(crate) ordinal: u32,
     pub(crate) store: &'a ImageStore,
-    /// Decodes pictures.
+    /// The workers that decode images.
     pub(crate) engine: RowFiller,
-    /// The files of the images.
+    /// The image files.
     pub(crate) index: Index,
-    /// What all of it may take.
+    /// Planned device memory.
     pub(crate) bytes: SceneDeviceBytes,
     pub(crate) hold_timeout: Duration,
 }
 
 impl DeviceRun<'_> {
-    /// What a stage takes for batches of at most `batch` bytes, and for `pixels` bytes of images.
+    /// Sizes of a stage for batches of up to `batch` bytes and `pixels` bytes of images.
     pub(crate) fn kernel_room(&self, batch: usize, pixels: u64) -> SceneStageSize {
         SceneStageSize {
             outputs: self.bytes.batches as usize,
@@ -61,10 +61,10 @@ impl DeviceRun<'_> {
         }
     }
 
-    /// The store's memory, where the device reads images in it.
+    /// The memory of the image store, if the device reads images in it.
     ///
     /// # Errors
-    /// A store in a file, which no device reads.
+    /// A store in a file: no device can read it.
     pub(crate) fn host_store(&self, places: &[PixelPlace]) -> Result<Option<SharedMemory>> {
         let is_host = |place: &PixelPlace| matches!(place, PixelPlace::Host(_));
         if !places.iter().any(is_host) {
@@ -77,39 +77,40 @@ impl DeviceRun<'_> {
     }
 }
 
-/// Images of a run on a device.
+/// The images of a run on a device.
 #[derive(Debug)]
 pub(crate) struct DeviceImages {
     context: Arc<CudaContext>,
     engine: RowFiller,
     index: Index,
-    /// Of each image.
+    /// Where the kernel reads each image.
     places: Vec<PixelPlace>,
-    /// What a part of JPEGs may hold; none = workers decode all images.
+    /// Maximum sizes of a part of JPEGs; `None` if workers decode all images.
     limits: Option<PartLimits>,
-    under_way: PendingImages,
-    /// A coded image that the part under way has no room for. Images follow it.
-    left: Option<FilledBatch>,
-    /// Parts under way are of images that will be asked for again.
-    given_up: bool,
+    pending: PendingImages,
+    /// A coded image that did not fit in the current part. It comes before all later images.
+    postponed: Option<FilledBatch>,
+    /// Images of the parts in progress will be requested again, so their results are dropped.
+    is_cancelled: bool,
     /// Images that the device flagged.
     flagged: HashSet<u32>,
-    /// Of each image, whether kernels may read it.
+    /// For each image, whether kernels may read it.
     ready: Vec<bool>,
-    /// Images that the device decoded.
+    /// Number of images that the device decoded.
     decoded: u64,
     hold_timeout: Duration,
-    /// Runs while live batches hold all memory of the device.
+    /// Runs while live batches hold all batch memory.
     held: Option<RunningClock>,
     planned: u64,
     at_start: u64,
 }
 
 impl DeviceImages {
-    /// Of a device whose memory is taken: `pixels` bytes of it by images.
+    /// `pixels`: bytes of device memory that the images take. The stage has already allocated its
+    /// memory.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// A device that does not answer.
     pub(crate) fn new(
         context: Arc<CudaContext>,
         run: DeviceRun<'_>,
@@ -123,9 +124,9 @@ impl DeviceImages {
             ready: vec![false; places.len()],
             places,
             limits: run.bytes.jpegs.map(|jpegs| jpegs.limits),
-            under_way: PendingImages::default(),
-            left: None,
-            given_up: false,
+            pending: PendingImages::default(),
+            postponed: None,
+            is_cancelled: false,
             flagged: HashSet::new(),
             decoded: 0,
             hold_timeout: run.hold_timeout,
@@ -137,12 +138,12 @@ impl DeviceImages {
         Ok(this)
     }
 
-    /// Waits for the next image and puts it where the kernel reads it: its number and bytes.
-    /// `coming(0)` is that image, `coming(n)` the n-th behind it, as far as they are known.
-    /// None when it is not there within `limit`.
+    /// Waits for the next image and makes it readable by the kernel. Returns its number and bytes,
+    /// or `None` if it is not ready within `limit`. `coming(0)` is that image, and `coming(n)` the
+    /// n-th image after it, if known.
     ///
     /// # Errors
-    /// An image that cannot be read; what ends the pool; a device error.
+    /// An image that cannot be read; an error that ends the pool; a device error.
     pub(crate) fn next(
         &mut self,
         coming: &impl Fn(usize) -> Option<u32>,
@@ -152,17 +153,17 @@ impl DeviceImages {
     ) -> Result<Option<(u32, usize)>> {
         let began = Instant::now();
         loop {
-            if std::mem::take(&mut self.given_up) {
+            if std::mem::take(&mut self.is_cancelled) {
                 stage.cancel_coded()?;
             }
             while let Some(errors) = stage.poll_decoded()? {
-                self.under_way.finish_decoding(&errors);
+                self.pending.finish_decoding(&errors);
                 self.decoded += errors.iter().filter(|error| **error == 0).count() as u64;
             }
-            if let Some(image) = self.under_way.take_first() {
+            if let Some(image) = self.pending.take_first() {
                 match image.state {
                     PendingState::Failed(e) => {
-                        // The next call begins anew with this image.
+                        // The next call restarts with this image.
                         self.cancel();
                         return Err(e);
                     }
@@ -180,12 +181,13 @@ impl DeviceImages {
                 }
             }
             let left = limit.saturating_sub(began.elapsed());
-            let look = match self.under_way.is_empty() {
+            let look = match self.pending.is_empty() {
                 true => left,
                 false => DECODING.min(left),
             };
-            let came = self.fetch(coming, pictures, stage, look);
-            // After an error too: what was added is forgotten with all that is under way.
+            let came = self.collect_images(coming, pictures, stage, look);
+            // Submit after an error, too. The cancel drops these images with all others in
+            // progress.
             stage.submit_coded()?;
             if came.is_err() {
                 self.cancel();
@@ -194,16 +196,16 @@ impl DeviceImages {
                 if left.is_zero() {
                     return Ok(None);
                 }
-                if !self.under_way.is_empty() {
+                if !self.pending.is_empty() {
                     std::thread::sleep(DECODING);
                 }
             }
         }
     }
 
-    /// Takes images that workers are done with, the first within `limit`, and adds coded ones to
-    /// the part that is decoded next. Whether there was one.
-    fn fetch(
+    /// Takes finished images from the workers. Waits for the first one up to `limit`. Adds coded
+    /// images to the next part. Returns whether any image arrived.
+    fn collect_images(
         &mut self,
         coming: &impl Fn(usize) -> Option<u32>,
         pictures: &ImageStore,
@@ -211,15 +213,15 @@ impl DeviceImages {
         mut limit: Duration,
     ) -> Result<bool> {
         let mut came = false;
-        while self.under_way.takes_more()
+        while self.pending.accepts_more()
             && stage.can_add_coded()
-            && (self.uploads_ahead() || self.under_way.is_empty())
+            && (self.uploads_ahead() || self.pending.is_empty())
         {
-            let before = self.under_way.len();
+            let before = self.pending.len();
             let Some(image) = coming(before) else {
                 break;
             };
-            let filled = match self.left.take() {
+            let filled = match self.postponed.take() {
                 Some(filled) => filled,
                 None => {
                     let flagged = &self.flagged;
@@ -234,8 +236,8 @@ impl DeviceImages {
                 }
             };
             limit = Duration::ZERO;
-            self.left = self.take(filled, image, pictures, stage)?;
-            if self.left.is_some() {
+            self.postponed = self.route_image(filled, image, pictures, stage)?;
+            if self.postponed.is_some() {
                 break;
             }
             came = true;
@@ -243,12 +245,12 @@ impl DeviceImages {
         Ok(came)
     }
 
-    /// Puts the image of a ticket on its way to where the kernel reads it. Gives it back if it is
-    /// coded and the part that is put together has no room for it.
+    /// Uploads the image of a ticket, or adds it to the next part. Returns the image if it is coded
+    /// and the next part has no space for it.
     ///
     /// # Errors
-    /// Another image than the one that was asked for; a row that no worker writes.
-    fn take(
+    /// An unexpected image; a row that no worker writes.
+    fn route_image(
         &mut self,
         filled: FilledBatch,
         image: u32,
@@ -256,7 +258,7 @@ impl DeviceImages {
         stage: &mut SceneStage,
     ) -> Result<Option<FilledBatch>> {
         if filled.place.number != u64::from(image) {
-            return Err(Error::protocol("an image that nobody asked for"));
+            return Err(Error::protocol("an image that was not requested"));
         }
         let range = pictures.layout().of(image as usize);
         let bytes = range.map_or(0, |range| (range.end - range.start) as usize);
@@ -266,7 +268,7 @@ impl DeviceImages {
                 let (id, file) = named.unwrap_or((image.into(), image.into()));
                 PendingState::Failed(self.fault(id, file, fault))
             }
-            (None, Some(PixelPlace::Device(at))) => match coded_in(&filled.rows)? {
+            (None, Some(PixelPlace::Device(at))) => match coded_len(&filled.rows)? {
                 Some(coded) => {
                     if !self.add_coded((&filled.rows, coded), bytes, at, stage)? {
                         return Ok(Some(filled));
@@ -283,12 +285,12 @@ impl DeviceImages {
             },
             (None, _) => PendingState::Ready,
         };
-        self.under_way.push(image, bytes, state);
+        self.pending.push(image, bytes, state);
         Ok(None)
     }
 
-    /// Adds an image to those that the device decodes next: `coded` bytes of a row, which give so
-    /// many bytes of pixels. False if it has no room beside them.
+    /// Adds an image to the next part: `coded` bytes of a row, which decode to `bytes` bytes of
+    /// pixels. Returns false if the part has no space for it.
     ///
     /// # Errors
     /// A row that no worker writes.
@@ -299,7 +301,7 @@ impl DeviceImages {
         at: u64,
         stage: &mut SceneStage,
     ) -> Result<bool> {
-        let wrong = || Error::protocol("a coded image is not as its worker states");
+        let wrong = || Error::protocol("a coded image differs from its worker's statement");
         let limits = self.limits.ok_or_else(wrong)?;
         let copy = |from: usize, to: &mut [u8]| rows.copy(HEAD + from, to);
         let picture = CodedPicture::copied(coded, copy).map_err(|_| wrong())?;
@@ -323,32 +325,32 @@ impl DeviceImages {
         }
     }
 
-    /// Whether images are decoded ahead of need: not in this process.
+    /// Whether images are decoded ahead of need. With zero workers they are not.
     pub(crate) fn uploads_ahead(&self) -> bool {
         !matches!(self.engine, RowFiller::InProcess(_))
     }
 
-    /// Images will come in another order.
+    /// Cancels requested images, because the order changes.
     pub(crate) fn cancel(&mut self) {
         self.engine.cancel();
-        self.under_way.clear();
-        self.left = None;
-        self.given_up = true;
+        self.pending.clear();
+        self.postponed = None;
+        self.is_cancelled = true;
     }
 
-    /// How many of these images kernels may read, or are in the store.
+    /// Number of these images that kernels may read or that are in the image store.
     pub(crate) fn count(&self, images: &[u32], pictures: &ImageStore) -> usize {
         let is_ready = |image: u32| self.ready.get(image as usize) == Some(&true);
         let there = |image: &&u32| is_ready(**image) || pictures.is_present(**image as usize);
         images.iter().filter(there).count()
     }
 
-    /// Images that the device decoded.
+    /// Number of images that the device decoded.
     pub(crate) fn decoded(&self) -> u64 {
         self.decoded
     }
 
-    /// Waits until there is memory for a batch; false when that takes longer than `most`.
+    /// Waits until a batch can be allocated. Returns false after `most`.
     ///
     /// # Errors
     /// Every batch held for too long.
@@ -381,10 +383,10 @@ impl DeviceImages {
         Ok(self.context.free_bytes_at_start().saturating_sub(free))
     }
 
-    /// What the device's memory is used for.
+    /// Returns the use of device memory.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// A device that does not answer.
     pub(crate) fn memory(&self, stage: &SceneStage) -> Result<DeviceMemory> {
         Ok(DeviceMemory {
             upload: crate::device::UploadMode::Copied,
@@ -396,29 +398,29 @@ impl DeviceImages {
         })
     }
 
-    /// What workers did so far.
+    /// Returns the workers' report.
     ///
     /// # Errors
-    /// When the coordinator does not answer.
+    /// A coordinator that does not answer.
     pub(crate) fn report(&self) -> Result<PoolReport> {
         self.engine.report()
     }
 }
 
-/// How many bytes behind the head of a row are a coded picture; none where the image is in the store.
+/// Length of the coded image after the header of a row; `None` if the image is in the image store.
 ///
 /// # Errors
-/// A row without a head.
-fn coded_in(rows: &RowMemory) -> Result<Option<usize>> {
+/// A row without a header.
+fn coded_len(rows: &RowMemory) -> Result<Option<usize>> {
     let mut head = [0; HEAD];
     match rows.copy(0, &mut head) {
         true => Ok(coded_bytes(head)),
-        false => Err(Error::protocol("a row is too short for its head")),
+        false => Err(Error::protocol("a row is too short for its header")),
     }
 }
 
 impl Drop for DeviceImages {
-    /// Nothing that is under way will be asked for.
+    /// Drops all requested images.
     fn drop(&mut self) {
         self.engine.cancel();
     }

@@ -1,6 +1,6 @@
-//! What JPEGs of a scene are decoded with on a device, from the sizes of its files.
+//! Sizes of the device's JPEG decoder, computed from the sizes of the scene's files.
 //!
-//! In the consumer. Never in here: the device, which file is decoded where.
+//! Runs in the consumer. Not here: the device, where each file is decoded.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,16 @@ use crate::device::jpeg_part::{PartLimits, window_pixels};
 use crate::device::stage_shapes::granules;
 use crate::picture::jpeg::gpu_rows::MAX_PIXELS;
 
-/// Pixels of a part, as far as one picture does not have more: four photos of 1080 x 1920. The first
-/// images of a run do not wait for many others, and a part keeps the device busy.
+/// Pixels of a part, unless one image has more: four photos of 1080 x 1920. Small enough that the
+/// first images do not wait for many others, and large enough to keep the device busy.
 const PART: usize = 9 << 20;
-/// Pictures of a part at most.
+/// Maximum images of a part.
 const MOST_PICTURES: usize = 16;
-/// Bytes of a row at most, each slot of the ring has as many: photos of 12 megapixels take 3 to
-/// 8 MB.
+/// Maximum bytes of a row, and so of each slot of the ring. Photos of 12 megapixels take 3 to 8 MB.
 const MOST_ROW: u64 = 8 << 20;
-/// Bytes of a row beside the file's own: tables, and the ends of segments.
+/// Bytes of a row in addition to the file's: tables, and ends of segments.
 const TABLES: u64 = 64 << 10;
-/// What the coded data of a row begin at a multiple of.
+/// Alignment of the coded data in a row.
 const ALIGN: u64 = 16;
 
 /// The largest of the JPEGs that a device may decode.
@@ -29,7 +28,7 @@ pub(crate) struct LargestJpeg {
 }
 
 impl LargestJpeg {
-    /// Adds a file of so many bytes, whose picture has this width and height.
+    /// Adds a file: its size in bytes, and width and height of its image.
     pub(crate) fn add(&mut self, (width, height): (u32, u32), file_bytes: u64) {
         let (width, height) = (width as usize, height as usize);
         if width * height <= MAX_PIXELS {
@@ -39,16 +38,16 @@ impl LargestJpeg {
     }
 }
 
-/// See the module.
+/// Sizes of the device's JPEG decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JpegDecoding {
     pub(crate) limits: PartLimits,
-    /// Bytes of a row of the ring: a head, and the coded picture.
+    /// Bytes of a row of the ring: a header, and the coded image.
     pub(crate) row_bytes: u64,
 }
 
 impl JpegDecoding {
-    /// None where no file is for a device.
+    /// Returns `None` if the device can decode no file.
     pub(crate) fn of(largest: LargestJpeg) -> Option<Self> {
         if largest.pixels == 0 {
             return None;
@@ -66,14 +65,14 @@ impl JpegDecoding {
         })
     }
 
-    /// Most bytes of the device that the decoder takes.
+    /// Maximum device memory of the decoder, in bytes.
     pub(crate) fn device_bytes(&self) -> u64 {
         let part = self.limits.memory();
         let buffers = [part.rows, part.descriptors, part.work, part.errors];
         buffers.iter().map(|bytes| granules(*bytes as u64)).sum()
     }
 
-    /// Bytes of the host that the decoder has pinned.
+    /// Pinned host memory of the decoder, in bytes.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         let part = self.limits.memory();
         2 * (part.rows + part.descriptors + part.errors) as u64

@@ -1,16 +1,16 @@
-//! Cameras and places of images in the numbers of the devices' kernels.
+//! Converts cameras and places of images to the numbers that the device's kernels read.
 //!
-//! In the consumer. Never in here: the device, its memory.
+//! Runs in the consumer. Not here: the device and its memory.
 
 use crate::camera::{Camera, CameraUnprojector, Lens};
 use crate::device::scene_launch::{KernelCamera, PixelPlace, lens};
 use crate::scene::jobs::device_images::device_bytes::IMAGE_ALIGN;
 use crate::scene::jobs::shared::frames::StoredFrames;
 
-/// Where the pixels of each image are read, and how many bytes of them lie on the device: those
-/// of the first images of `order`, as long as `room` bytes there have room.
+/// Returns where the kernel reads the pixels of each image, and the bytes of the images on the
+/// device. The first images of `order` are on the device, up to `room` bytes.
 pub(crate) fn places(frames: &StoredFrames, order: &[u32], room: u64) -> (Vec<PixelPlace>, u64) {
-    // Images that are not in the order are read nowhere.
+    // Images that are not in `order` are never read.
     let mut places = vec![PixelPlace::Device(0); frames.frames.len()];
     let (mut end, mut fits) = (0u64, true);
     for &image in order {
@@ -19,7 +19,8 @@ pub(crate) fn places(frames: &StoredFrames, order: &[u32], room: u64) -> (Vec<Pi
         };
         let begin = end.next_multiple_of(IMAGE_ALIGN);
         let behind = begin + (range.end - range.start);
-        // The first that does not fit ends it: those that come first are on the device.
+        // Stop at the first image that does not fit, so that the images needed first are on the
+        // device.
         fits &= behind <= room;
         places[image as usize] = match fits {
             true => {
@@ -32,7 +33,7 @@ pub(crate) fn places(frames: &StoredFrames, order: &[u32], room: u64) -> (Vec<Pi
     (places, end)
 }
 
-/// A camera, as kernels read it.
+/// Converts a camera for the kernels.
 pub(crate) fn camera(camera: &Camera) -> KernelCamera {
     let unprojector = CameraUnprojector::new(camera);
     let four = |k: [f64; 4]| [k[0], k[1], k[2], k[3], 0.0, 0.0];

@@ -1,13 +1,13 @@
-//! Pictures of a scene on their way to a device: one row = one image is in the store, or its coded
-//! JPEG is in the row, for the device to decode.
+//! Job: brings the images of a scene to a device. A row holds a coded JPEG that the device decodes,
+//! or states that the image is in the image store.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered;
+//! - `spec`: what a worker must know, and how the job is started;
 //! - `worker`: fills a row;
-//! - `on_device`: images on their way to a device; `under_way`: those that are not ready;
-//! - `kernel_numbers`: cameras and places of images, as the kernels there read them;
-//! - `device_bytes`: the memory that all of it takes; `jpeg_decoding`: that of the decoder.
+//! - `image_uploads`: uploads images; `pending_images`: images that are not ready yet;
+//! - `kernel_numbers`: cameras and places of images, as the kernels read them;
+//! - `device_bytes`: device memory of a run; `jpeg_decoding`: sizes of the JPEG decoder.
 //!
-//! Never in here: rays, views.
+//! Not here: rays, views.
 
 pub(crate) mod device_bytes;
 pub(crate) mod image_uploads;

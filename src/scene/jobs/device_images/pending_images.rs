@@ -1,25 +1,24 @@
-//! Images that workers are done with and that no kernel may read yet, in the order in which they are
-//! needed.
+//! Images that workers have finished and that kernels cannot read yet, in the order of use.
 //!
-//! In the consumer. Pure: no device.
+//! Runs in the consumer. Pure: no device.
 
 use std::collections::VecDeque;
 
 use crate::error::Error;
 
-/// What an image waits for.
+/// State of an image.
 #[derive(Debug)]
 pub(super) enum PendingState {
     /// The device decodes it.
     Decoding,
-    /// Nothing: kernels may read it.
+    /// Kernels may read it.
     Ready,
-    /// The device flagged it: a worker has the verdict.
+    /// The device flagged it: a worker must decode it.
     Flagged,
     Failed(Error),
 }
 
-/// An image, and how many bytes it takes.
+/// An image and its size in bytes.
 #[derive(Debug)]
 pub(super) struct PendingImage {
     pub(super) number: u32,
@@ -27,7 +26,7 @@ pub(super) struct PendingImage {
     pub(super) state: PendingState,
 }
 
-/// See the module.
+/// Queue of images that are not ready yet.
 #[derive(Debug, Default)]
 pub(super) struct PendingImages(VecDeque<PendingImage>);
 
@@ -52,7 +51,7 @@ impl PendingImages {
         self.0.clear();
     }
 
-    /// The oldest images that the device decodes are decoded: their error words.
+    /// Marks the oldest images in decoding as decoded. `errors` holds one error word per image.
     pub(super) fn finish_decoding(&mut self, errors: &[u32]) {
         let decoding = |image: &&mut PendingImage| matches!(image.state, PendingState::Decoding);
         for (image, error) in self.0.iter_mut().filter(decoding).zip(errors) {
@@ -63,7 +62,7 @@ impl PendingImages {
         }
     }
 
-    /// The first image, unless the device decodes it.
+    /// Removes and returns the first image, unless the device still decodes it.
     pub(super) fn take_first(&mut self) -> Option<PendingImage> {
         let first = self.0.front()?;
         match first.state {
@@ -72,9 +71,9 @@ impl PendingImages {
         }
     }
 
-    /// Whether more images may follow: the first is not there, and the last is no failure, after
-    /// which all begin anew.
-    pub(super) fn takes_more(&self) -> bool {
+    /// Whether more images may follow. False if the first image is ready, or if the last one
+    /// failed: then all images are requested again.
+    pub(super) fn accepts_more(&self) -> bool {
         let is = |image: Option<&PendingImage>| match image.map(|image| &image.state) {
             None | Some(PendingState::Decoding) => true,
             Some(PendingState::Ready | PendingState::Flagged | PendingState::Failed(_)) => false,
@@ -93,15 +92,15 @@ mod tests {
     #[test]
     fn images_come_in_their_order_once_the_device_has_decoded_them() {
         let mut images = PendingImages::default();
-        assert!(images.takes_more() && images.take_first().is_none());
+        assert!(images.accepts_more() && images.take_first().is_none());
         images.push(5, 50, PendingState::Decoding);
         images.push(2, 20, PendingState::Ready);
         images.push(9, 90, PendingState::Decoding);
         images.push(4, 40, PendingState::Decoding);
-        assert!(images.takes_more() && images.take_first().is_none());
+        assert!(images.accepts_more() && images.take_first().is_none());
         // A part of two.
         images.finish_decoding(&[0, 3]);
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         let mut first = |number: u32| {
             let image = images.take_first().unwrap();
             assert_eq!((image.number, image.bytes), (number, number as usize * 10));
@@ -124,11 +123,11 @@ mod tests {
         let mut images = PendingImages::default();
         images.push(1, 1, PendingState::Decoding);
         images.push(2, 1, PendingState::Failed(Error::protocol("no image")));
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         images.finish_decoding(&[0]);
         assert_eq!(images.take_first().unwrap().number, 1);
-        assert!(!images.takes_more());
+        assert!(!images.accepts_more());
         images.take_first().unwrap();
-        assert!(images.takes_more());
+        assert!(images.accepts_more());
     }
 }

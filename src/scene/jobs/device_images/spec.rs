@@ -1,6 +1,6 @@
-//! What a worker must know to put images into their store.
+//! What a worker must know to decode images for a device.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,26 +11,26 @@ use crate::pool::ring::ticket::BatchKey;
 use crate::scene::jobs::device_images::jpeg_decoding::JpegDecoding;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "pictures";
 
-/// Bytes of a row where nothing is handed over: a slot has a page anyway.
+/// Bytes of a row if workers pass no coded images on. A slot takes a page anyway.
 pub(crate) const ROW_BYTES: u64 = 64;
 
-/// Bytes before the coded picture of a row. The first four are its length; 0 = the image is in
-/// the store.
+/// Bytes of a row's header. The first four bytes are the length of the coded image; 0 if the image
+/// is in the image store.
 pub(crate) const HEAD: usize = 16;
 
-/// One row = one image is in the store, or its coded picture is in the row.
+/// The job: a row holds a coded image, or states that the image is in the image store.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct DeviceImagesSpec {
     pub(crate) store: StoreSpec,
-    /// What JPEGs are decoded with on a device; none = workers decode all images.
+    /// The JPEG decoder on the device; `None` if workers decode all images.
     pub(crate) jpegs: Option<JpegDecoding>,
 }
 
 impl DeviceImagesSpec {
-    /// Orders the job.
+    /// Describes the job for the coordinator.
     pub(crate) fn order<'a>(&self, memory: StoreMemory<'a>) -> Result<JobRequest<'a>> {
         let order = JobRequest::new(NAME, self, 0, memory.descriptors().to_vec())?;
         Ok(order.reading(memory.index))
@@ -41,7 +41,7 @@ impl DeviceImagesSpec {
         self.jpegs.map_or(ROW_BYTES, |jpegs| jpegs.row_bytes)
     }
 
-    /// The ticket of an image. `to_store`: a worker decodes it, whatever its file is.
+    /// The ticket of an image. With `to_store` a worker always decodes the image.
     pub(crate) fn place(image: u32, to_store: bool) -> BatchRequest {
         BatchRequest {
             key: BatchKey([image.into(), to_store.into()]),
@@ -49,27 +49,27 @@ impl DeviceImagesSpec {
         }
     }
 
-    /// The image of a ticket, and whether it is `to_store`.
+    /// The image of a ticket, and whether it has `to_store` set.
     #[cfg(feature = "codecs")]
     pub(crate) fn image(BatchKey([image, to_store]): BatchKey) -> (u64, bool) {
         (image, to_store != 0)
     }
 }
 
-/// Where a row's head and its coded picture lie; none where it is too short.
+/// Splits a row into its header and its coded image; `None` if it is too short.
 #[cfg(feature = "codecs")]
 pub(crate) fn parts(row: &mut [u8]) -> Option<(&mut [u8], &mut [u8])> {
     row.split_at_mut_checked(HEAD)
 }
 
-/// Writes the head of a row that has a coded picture of so many bytes, or none.
+/// Writes the header of a row with `coded` bytes of coded image; 0 if there is none.
 #[cfg(feature = "codecs")]
 pub(crate) fn write_head(head: &mut [u8], coded: usize) {
     head.fill(0);
     head[..4].copy_from_slice(&(coded as u32).to_ne_bytes());
 }
 
-/// How many bytes behind this head are a coded picture; none where the image is in the store.
+/// Length of the coded image after this header; `None` if the image is in the image store.
 pub(crate) fn coded_bytes(head: [u8; HEAD]) -> Option<usize> {
     let len = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
     (len > 0).then_some(len as usize)

@@ -1,4 +1,4 @@
-//! Puts an image into the store, or its coded picture into the row.
+//! Decodes an image into the image store, or writes the coded image to the row.
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
@@ -24,13 +24,13 @@ struct DeviceImagesJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: DeviceImagesSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok(store) = <[OwnedFd; DESCRIPTORS]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that decodes pictures came with other descriptors than those of a store",
+            "the job of device images got other descriptors than those of an image store",
         ));
     };
     Ok(Box::new(DeviceImagesJob {
@@ -54,7 +54,7 @@ impl Job for DeviceImagesJob {
     ) -> std::result::Result<(), SampleFault> {
         let (image, to_store) = DeviceImagesSpec::image(ticket.key);
         let image = u32::try_from(image).map_err(|_| {
-            let text = "its ticket names an image that there is none of";
+            let text = "its ticket names an image that does not exist";
             SampleFault::new(FaultKind::Unknown, text)
         })?;
         let (head, rest) = parts(out).ok_or_else(|| {

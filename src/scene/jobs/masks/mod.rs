@@ -1,14 +1,14 @@
-//! Masks of a scene as bits: one row = the mask of one image.
+//! Job: reads the masks of a scene as bits. One row holds the mask of one image.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered.
+//! - `spec`: what a worker must know, and how the job is started.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a mask's file to its bits.
+//! - `worker`: reads a mask file as bits.
 //!
 //! The consumer side:
-//! - `run`: all masks, in order.
+//! - `run`: collects all masks, in order.
 //!
-//! Never in here: what masks are for.
+//! Not here: what masks are used for.
 
 pub(crate) mod run;
 pub(crate) mod spec;

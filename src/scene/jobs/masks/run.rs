@@ -1,16 +1,16 @@
-//! The bits of all masks, in order.
+//! Collects the bits of all masks, in order.
 //!
-//! In the consumer. Bits come out of shared memory and are copied: any bits are a mask.
+//! Runs in the consumer. The bits are copied out of shared memory. Any bits are a valid mask.
 
 use crate::data::index::Index;
 use crate::error::{self, Error, Result};
 use crate::pool::worker_options::LaunchedWorkers;
 use crate::scene::jobs::masks::spec::MasksSpec;
 
-/// The words of each mask.
+/// Returns the words of each mask.
 ///
 /// # Errors
-/// A mask that cannot be read, or has another size than its image; too little memory.
+/// A mask that cannot be read, or whose shape differs from its image's; too little memory.
 pub(crate) fn read_all(
     crew: LaunchedWorkers,
     spec: &MasksSpec,
@@ -23,7 +23,7 @@ pub(crate) fn read_all(
     let shape = spec.shape(crew.workers());
     let mut engine = crew.start(&spec.order(index)?, shape, first, |needed, free| {
         format!(
-            "reading the masks needs {} and {} are available: use fewer workers or a larger \
+            "reading the masks needs {}, but {} are available: use fewer workers or a larger \
              `downscale`",
             error::size_rounded_up(needed),
             error::size_rounded_down(free)
@@ -52,7 +52,7 @@ pub(crate) fn read_all(
                 .rows
                 .bytes()
                 .get(begin..begin + 8 * mask.words() as usize);
-            let bytes = bytes.ok_or_else(|| Error::protocol("a mask lies outside of its slot"))?;
+            let bytes = bytes.ok_or_else(|| Error::protocol("a mask is outside its slot"))?;
             all.push(bytemuck::pod_collect_to_vec(bytes));
         }
         next = coming(1);

@@ -1,6 +1,6 @@
 //! What a worker must know to read masks.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -15,57 +15,57 @@ use crate::pool::job::JobRequest;
 use crate::pool::ring::RingShape;
 use crate::scene::draw::mask_words;
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "masks";
 
-/// Most rows of a ticket: enough that workers do not wait for each other.
+/// Maximum rows of a ticket: enough that workers rarely wait for each other.
 const ROWS: u64 = 16;
 
-/// One row = the bits of one mask.
+/// The job that reads masks. One row holds the bits of one mask.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MasksSpec {
     pub(crate) masks: Vec<MaskSize>,
     pub(crate) limits: PictureLimits,
 }
 
-/// What is known of one mask. Sizes are height and width.
+/// Sizes of one mask, as (height, width).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MaskSize {
-    /// Of its image's file: the mask's file has this shape, at any size.
+    /// Size of the image file. The mask file has the same shape, at any size.
     pub(crate) image: (u32, u32),
-    /// What its bits are for.
+    /// Size of the mask in the image store.
     pub(crate) bits: (u32, u32),
-    /// Pixels that are not zero are left out, as in instant-ngp's `dynamic_mask_*`.
+    /// Whether nonzero pixels are masked out, as in instant-ngp's `dynamic_mask_*`.
     pub(crate) is_inverted: bool,
 }
 
 impl MaskSize {
-    /// Words of its bits.
+    /// Number of 64-bit words of the mask.
     pub(crate) fn words(self) -> u64 {
         mask_words(self.bits.1, self.bits.0)
     }
 }
 
 impl MasksSpec {
-    /// Orders the job; the index has the files of the masks in their order.
+    /// Describes the job for the coordinator. `index` lists the mask files in their order.
     pub(crate) fn order<'a>(&self, index: &'a Index) -> Result<JobRequest<'a>> {
         Ok(JobRequest::new(NAME, self, 0, vec![index.as_fd()])?.reading(index))
     }
 
-    /// The ticket that begins with mask `first`; none behind the last.
+    /// The ticket that starts with mask `first`; `None` after the last mask.
     pub(crate) fn place(&self, first: u64) -> Option<BatchRequest> {
         let left = (self.masks.len() as u64).checked_sub(first)?;
         let rows = left.min(ROWS) as u32;
         (rows > 0).then_some(BatchRequest::numbered(first, rows))
     }
 
-    /// Bytes of the largest mask: of every row.
+    /// Bytes of a row: those of the largest mask.
     pub(crate) fn row_bytes(&self) -> u64 {
         let words = self.masks.iter().map(|mask| mask.words());
         8 * words.max().unwrap_or(0)
     }
 
-    /// Where row `row` of a ticket lies.
+    /// Byte range of row `row` of a ticket.
     pub(crate) fn row(&self, row: u32) -> Range<usize> {
         let bytes = self.row_bytes() as usize;
         let begin = row as usize * bytes;
@@ -81,7 +81,7 @@ impl MasksSpec {
         ROWS.min(self.masks.len() as u64) as u32
     }
 
-    /// The ring that so many workers fill.
+    /// Shape of the ring for `workers` workers.
     pub(crate) fn shape(&self, workers: u32) -> RingShape {
         RingShape {
             slots: 3,
@@ -91,15 +91,15 @@ impl MasksSpec {
         }
     }
 
-    /// What a worker takes beside its decoder and the pixels of a mask's file: those of its
-    /// image, and their bits.
+    /// Bytes that a worker needs for a mask, without its decoder and the file's pixels: the pixels
+    /// at the image's size, and their bits.
     pub(crate) fn worker_bytes(&self) -> u64 {
         let bits = self.masks.iter().map(|mask| mask.bits);
         let pixels = bits.map(|(height, width)| u64::from(height) * u64::from(width));
         pixels.max().unwrap_or(0) + self.row_bytes()
     }
 
-    /// Bytes of the bits of all masks.
+    /// Bytes of all masks as bits.
     pub(crate) fn all_bytes(&self) -> u64 {
         self.masks.iter().map(|mask| 8 * mask.words()).sum()
     }

@@ -1,4 +1,4 @@
-//! From a mask's file to its bits.
+//! Reads a mask file as bits.
 //!
 //! Runs in workers, and in the consumer with zero workers.
 
@@ -24,7 +24,7 @@ use crate::scene::jobs::masks::spec::{MaskSize, MasksSpec, NAME};
 use crate::scene::jobs::shared::program::of_mask;
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from mask to mask.
+/// State of a worker, reused for every mask.
 struct MasksJob {
     spec: MasksSpec,
     index: Index,
@@ -33,7 +33,7 @@ struct MasksJob {
     chosen: Vec<u8>,
 }
 
-/// Reads the pixels of masks, in memory that is kept.
+/// Reads the pixels of masks into reused memory.
 struct MaskReader {
     decoder: SampleDecoder,
     limits: PictureLimits,
@@ -44,19 +44,19 @@ struct MaskReader {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: MasksSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index]) = <[OwnedFd; 1]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that reads masks came with other descriptors than its index",
+            "the job of masks got other descriptors than its index",
         ));
     };
     let index = Index::from_fd(index)?;
     if index.len() != spec.masks.len() as u64 {
         return Err(Error::protocol(
-            "a job that reads masks has another number of files",
+            "the job of masks has a wrong number of files",
         ));
     }
     let mode = InputMode::of(parts.runs_in);
@@ -74,7 +74,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     }))
 }
 
-/// The mask in a row of a ticket, whose words may be scribbled on.
+/// Number of the mask in a row of a ticket. The ticket is in shared memory and may be corrupt.
 fn mask_of(ticket: &Ticket, row: u32) -> u64 {
     let BatchKey([first, _]) = ticket.key;
     first.saturating_add(u64::from(row))
@@ -114,7 +114,7 @@ impl Job for MasksJob {
         drop(file);
         grow(&mut self.chosen, bits.0 as usize * bits.1 as usize)?;
         let chosen = &mut self.chosen[..bits.0 as usize * bits.1 as usize];
-        choose(&self.reader.pixels, size, (bits, is_inverted), chosen);
+        resize_nearest(&self.reader.pixels, size, (bits, is_inverted), chosen);
         let found = MaskBits::from_pixels(chosen, bits.1, bits.0);
         let words = found.as_ref().map_or(&[][..], |found| found.words());
         let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -140,7 +140,7 @@ impl Job for MasksJob {
 }
 
 impl MaskReader {
-    /// Reads a mask's file to `self.pixels`: three bytes a pixel. Gives its height and width.
+    /// Reads a mask file into `self.pixels`, three bytes a pixel. Returns its height and width.
     fn read(
         &mut self,
         file: &[u8],
@@ -154,7 +154,7 @@ impl MaskReader {
         grow(&mut self.pixels, len)?;
         let pixels = &mut self.pixels[..len];
         if depth::is_deep_grey(file) {
-            // Of 16 bits the low ones count too.
+            // All 16 bits of a level count.
             let levels = &mut self.levels;
             depth::read(file, &self.limits, &|_| Ok(()), levels)?;
             for (level, to) in levels.iter().zip(pixels.as_chunks_mut::<3>().0) {
@@ -163,7 +163,7 @@ impl MaskReader {
             return Ok(size);
         }
         let request = RowRequest {
-            // There is nothing random in the program.
+            // The program makes no random draws.
             random: &PositionRandom::new(0, 0, 0),
             size: None,
             part: None,
@@ -174,9 +174,10 @@ impl MaskReader {
     }
 }
 
-/// Each pixel of `to` is the one of `from` that its centre falls into, as Pillow's and
-/// nerfstudio's NEAREST: 1 where that has a channel that is not 0, or, inverted, none.
-fn choose(
+/// Resizes with Pillow's and nerfstudio's NEAREST: each pixel of `to` takes the pixel of `from`
+/// that contains its centre. Writes 1 if any of its channels is nonzero; inverted, writes 1 if all
+/// are 0.
+fn resize_nearest(
     from: &[u8],
     (height, width): (u32, u32),
     (to, is_inverted): ((u32, u32), bool),
@@ -194,7 +195,7 @@ fn choose(
     }
 }
 
-/// Both are height and width.
+/// Checks that the mask has the shape of its image. Both sizes are (height, width).
 fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), SampleFault> {
     if same_shape((found.1, found.0), (image.1, image.0)) {
         return Ok(());
@@ -202,8 +203,8 @@ fn check_shape(found: (u32, u32), image: (u32, u32)) -> std::result::Result<(), 
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the mask is {} x {}, and its image is {} x {}, which is another shape: give the mask \
-             the image's width and height, or remove it",
+            "the mask is {} x {}, but its image is {} x {}, which is another shape: resize the \
+             mask to the image's width and height, or remove it",
             found.1, found.0, image.1, image.0
         ),
     ))
@@ -220,11 +221,11 @@ mod tests {
             let mut pixels = vec![0; 3 * 24];
             pixels[3 * (row * 6 + col) + 1] = 1;
             let mut same = [9; 24];
-            choose(&pixels, (4, 6), ((4, 6), false), &mut same);
+            resize_nearest(&pixels, (4, 6), ((4, 6), false), &mut same);
             assert_eq!(same.iter().position(|&c| c == 1), Some(row * 6 + col));
             assert_eq!(same.iter().filter(|&&c| c == 1).count(), 1);
             let mut half = [9; 6];
-            choose(&pixels, (4, 6), ((2, 3), false), &mut half);
+            resize_nearest(&pixels, (4, 6), ((2, 3), false), &mut half);
             let at = (row % 2 == 1 && col % 2 == 1).then_some(row / 2 * 3 + col / 2);
             assert_eq!(half.iter().position(|&c| c == 1), at);
         }

@@ -1,6 +1,6 @@
 //! A batch of rays.
 //!
-//! In the consumer. Never in here: its memory (`scene::jobs::shared`).
+//! Runs in the consumer. Not here: its memory (`scene::jobs::shared`).
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::scene::jobs::rays::fields::{RayField, RayLayout};
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 
-/// The rays of one step. Arrays have an entry for each ray.
+/// The rays of one step. Each array has one entry per ray.
 pub type RayBatch = SceneBatch<StepRays>;
 
 /// The arrays of a [`RayBatch`].
 #[derive(Debug, Clone, Copy)]
 pub struct StepRays {
     pub(crate) layout: RayLayout,
-    /// Rays that were asked for; the memory may hold more.
+    /// Number of rays requested. The memory may hold more.
     pub(crate) rays: usize,
 }
 
@@ -39,7 +39,7 @@ impl SceneArrays for StepRays {
 }
 
 impl SceneBatch<StepRays> {
-    /// Rays.
+    /// Number of rays.
     #[must_use]
     pub fn len(&self) -> usize {
         self.arrays.rays
@@ -50,11 +50,10 @@ impl SceneBatch<StepRays> {
         self.len() == 0
     }
 
-    /// The numbers of a field of `f32`, ray by ray; empty in a scene without
-    /// such a field.
+    /// The values of an `f32` field, ray by ray; empty if the scene has no such field.
     ///
     /// # Errors
-    /// A field of other numbers; a forked copy of the process.
+    /// A field of another type; a forked copy of the process.
     pub fn floats(&self, field: RayField) -> Result<&[f32]> {
         self.numbers(field)
     }
@@ -68,7 +67,7 @@ impl SceneBatch<StepRays> {
         Ok(bytemuck::cast_slice(all))
     }
 
-    /// Of each ray whether its lens says where it goes: 0 or 1.
+    /// For each ray, 1 if its lens defines the ray's direction, else 0.
     ///
     /// # Errors
     /// A forked copy of the process.
@@ -76,7 +75,7 @@ impl SceneBatch<StepRays> {
         self.bytes(RayField::Valid)
     }
 
-    /// Numbers a ray: 1, 3 or 4.
+    /// Values per ray: 1, 3 or 4.
     #[must_use]
     pub fn width(&self, field: RayField) -> usize {
         self.arrays.layout.width(field)
@@ -85,7 +84,7 @@ impl SceneBatch<StepRays> {
     fn numbers<T: bytemuck::Pod>(&self, field: RayField) -> Result<&[T]> {
         if field.number_bytes() != size_of::<T>() {
             return Err(Error::config(format!(
-                "{} holds other numbers",
+                "{} has values of another type",
                 field.name()
             )));
         }

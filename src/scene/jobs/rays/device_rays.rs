@@ -1,6 +1,6 @@
-//! Rays by a device: its kernel, and the images that steps draw from.
+//! Rays from a device: its kernel, and the images that steps draw from.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::sync::Arc;
 
@@ -17,21 +17,21 @@ use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::kernel_run::{KernelRun, KernelSteps};
 use crate::scene::jobs::shared::masks::SceneMasks;
 
-/// See the module.
+/// Makes rays on a device.
 #[derive(Debug)]
 pub struct DeviceRays {
     stage: RayStage,
     table: Arc<RayTable>,
-    /// The first so many of the images that are drawn from have come.
+    /// Number of images that are ready, in the order in which images join.
     ready: usize,
     spec: RaysSpec,
 }
 
 impl DeviceRays {
-    /// Opens the device and takes all the memory that the run has there.
+    /// Opens the device and allocates all device memory of the run.
     ///
     /// # Errors
-    /// No such device; what does not fit it, or the limit.
+    /// No such device; memory beyond the device's or the limit.
     pub(crate) fn open(
         frames: &StoredFrames,
         (table, masks): (Arc<RayTable>, &SceneMasks),
@@ -82,7 +82,7 @@ impl KernelSteps for DeviceRays {
     }
 
     fn go_to(&mut self, _: u64) -> bool {
-        // Images join in one order, whatever the step.
+        // The order of images is the same for every step.
         false
     }
 

@@ -1,40 +1,40 @@
-//! What is known of each ray of a batch, and where it lies in the batch's memory.
+//! The arrays of a batch of rays, and their layout in memory.
 //!
-//! Used in the consumer and in workers. Sizes and numbers alone.
+//! Used in the consumer and in workers. Computes sizes only.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// One array of a batch: an entry for each ray.
+/// One array of a batch, with one entry per ray.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum RayField {
     /// Image, row, column: `i64`, (rays, 3).
     Indices,
-    /// Where the ray begins, in the scene's units: `f32`, (rays, 3).
+    /// Origin of the ray in the scene's units: `f32`, (rays, 3).
     Origins,
-    /// Where it goes, of length 1: `f32`, (rays, 3).
+    /// Direction of the ray, of length 1: `f32`, (rays, 3).
     Directions,
-    /// The pixel's colour, 0 to 1: `f32`, (rays, 3); with alpha (rays, 4).
+    /// Colour of the pixel, 0 to 1: `f32`, (rays, 3), or (rays, 4) with alpha.
     Colors,
-    /// Length of the direction before it was made 1; a depth along the camera's axis
-    /// times this is a distance along the ray: `f32`, (rays).
+    /// Length of the direction before it was normalised: `f32`, (rays). Multiplied by a depth along
+    /// the camera's axis, it is a distance along the ray.
     DirectionNorms,
     /// Area of the pixel at distance 1: `f32`, (rays).
     PixelAreas,
-    /// Depth along the camera's axis in the scene's units, 0 where it is not known: `f32`,
-    /// (rays). In scenes with depths.
+    /// Depth along the camera's axis in the scene's units, 0 if unknown: `f32`, (rays). In scenes
+    /// with depths.
     Depths,
     /// Time of the image: `f32`, (rays). In scenes with times.
     Times,
-    /// Whether the lens says where the ray of this pixel goes: `u8`, 0 or 1, (rays). Where
-    /// it does not, origin and direction are zero.
+    /// Whether the lens defines the ray of this pixel: `u8`, 0 or 1, (rays). Where it is 0, origin
+    /// and direction are zero.
     Valid,
 }
 
 impl RayField {
-    /// In the order in which they lie in memory.
+    /// In the order of the memory layout.
     pub const ALL: [Self; 9] = [
         Self::Indices,
         Self::Origins,
@@ -47,7 +47,7 @@ impl RayField {
         Self::Valid,
     ];
 
-    /// As other languages call it.
+    /// The name in other languages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl RayField {
         }
     }
 
-    /// Bytes of a number.
+    /// Bytes of one value.
     pub(crate) fn number_bytes(self) -> usize {
         match self {
             Self::Indices => size_of::<i64>(),
@@ -79,22 +79,22 @@ impl RayField {
     }
 }
 
-/// Arrays begin at multiples of this.
+/// Alignment of arrays.
 const ALIGN: usize = 64;
 
-/// Where the arrays of a batch of so many rays lie.
+/// Memory layout of a batch with a number of rays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RayLayout {
     rays: usize,
     form: RayForm,
 }
 
-/// What rays have that others do not.
+/// Optional arrays and channels of rays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RayForm {
     pub(crate) times: bool,
     pub(crate) depths: bool,
-    /// Colours have a fourth number.
+    /// Colours have alpha as a fourth value.
     pub(crate) alpha: bool,
 }
 
@@ -103,7 +103,7 @@ impl RayLayout {
         Self { rays, form }
     }
 
-    /// Numbers a ray.
+    /// Values per ray.
     pub(crate) fn width(self, field: RayField) -> usize {
         match field {
             RayField::Indices | RayField::Origins | RayField::Directions => 3,
@@ -137,14 +137,14 @@ impl RayLayout {
         }
     }
 
-    /// Where an array lies; empty when there is none.
+    /// Byte range of an array; empty if it is absent.
     pub(crate) fn of(self, field: RayField) -> Range<usize> {
         let in_front = RayField::ALL.into_iter().take_while(|f| *f != field);
         let begin: usize = in_front.map(|f| self.len(f).next_multiple_of(ALIGN)).sum();
         begin..begin + self.len(field)
     }
 
-    /// Bytes of all.
+    /// Bytes of all arrays.
     pub(crate) fn bytes(self) -> usize {
         RayField::ALL
             .into_iter()
@@ -153,25 +153,24 @@ impl RayLayout {
     }
 }
 
-/// The arrays of a batch, to be written.
+/// The arrays of a batch, for writing.
 pub(crate) struct RayArrays<'a> {
     pub(crate) indices: &'a mut [[i64; 3]],
     pub(crate) origins: &'a mut [[f32; 3]],
     pub(crate) directions: &'a mut [[f32; 3]],
-    /// Three numbers a ray, or four.
+    /// Three or four values per ray.
     pub(crate) colors: &'a mut [f32],
     pub(crate) norms: &'a mut [f32],
     pub(crate) areas: &'a mut [f32],
-    /// Empty where there are no depths.
+    /// Empty if there are no depths.
     pub(crate) depths: &'a mut [f32],
-    /// Empty where there are no times.
+    /// Empty if there are no times.
     pub(crate) times: &'a mut [f32],
     pub(crate) valid: &'a mut [u8],
 }
 
 impl RayLayout {
-    /// The arrays in the memory of a batch; none where that is too short, or begins at
-    /// an address that no number may begin at.
+    /// Splits the memory of a batch into arrays. `None` if it is too short or not aligned.
     pub(crate) fn arrays(self, memory: &mut [u8]) -> Option<RayArrays<'_>> {
         let mut left = memory;
         let mut next = |field| {
@@ -218,7 +217,7 @@ mod tests {
                     end = range.end;
                 }
                 assert!(end <= layout.bytes() && layout.bytes() < end + 9 * ALIGN);
-                // Cut one by one they lie where they are said to.
+                // Split one by one, they are at their ranges.
                 let mut memory = vec![0u64; layout.bytes() / 8];
                 let memory: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
                 let begin = memory.as_ptr() as usize;

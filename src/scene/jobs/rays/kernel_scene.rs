@@ -1,6 +1,6 @@
-//! A scene in the numbers of a device's kernel.
+//! Converts a scene to the numbers that the device's ray kernel reads.
 //!
-//! In the consumer. Never in here: the device, its memory.
+//! Runs in the consumer. Not here: the device and its memory.
 
 use crate::device::ray_launch::{
     HAS_DEPTHS, HAS_TIMES, KernelFrame, KernelRays, KernelShutter, RayScene,
@@ -11,9 +11,9 @@ use crate::scene::jobs::rays::fields::{RayField, RayLayout};
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::masks::SceneMasks;
 
-/// All of a scene but its pixels. Those of an image that is drawn from lie on the device as
-/// long as `room` bytes there have room, in the order in which images join; the others are
-/// read in the host's memory.
+/// Converts everything of a scene except its pixels. Pixels of images to draw from are on the
+/// device, up to `room` bytes, in the order in which the images join. The kernel reads the others
+/// from host memory.
 pub(crate) fn scene<'a>(
     frames: &StoredFrames,
     table: &'a RayTable,
@@ -57,7 +57,7 @@ pub(crate) fn scene<'a>(
     }
 }
 
-/// The launch of a step's rays.
+/// Parameters to launch the rays of a step.
 pub(crate) fn launch(step: &StepNumbers, layout: RayLayout, depth_scale: f64) -> KernelRays {
     let (width, height) = step.common_size.unwrap_or_default();
     KernelRays {

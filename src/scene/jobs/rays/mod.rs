@@ -1,16 +1,16 @@
-//! Rays of a scene: one row = the rays of one step.
+//! Job: makes rays of a scene. One row holds the rays of one step.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered;
-//! - `fields`: what is known of a ray, and where it lies in a row.
+//! - `spec`: what a worker must know, and how the job is started;
+//! - `fields`: the arrays of rays, and their layout in a row.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a step's number to its rays; `trace`: from pixels to rays.
+//! - `worker`: makes the rays of a step; `ray_tracer`: computes rays from pixels.
 //!
 //! The consumer side:
-//! - `run`: tickets and batches of workers; `batch`: one batch;
-//! - `on_device`: batches of a device; `kernel_scene`: a scene in its kernel's numbers.
+//! - `ray_tickets`: tickets and batches from workers; `batch`: one batch;
+//! - `device_rays`: batches from a device; `kernel_scene`: a scene as the kernel reads it.
 //!
-//! Never in here: how a scene is read, how processes live.
+//! Not here: how a scene is read, how processes live.
 
 pub(crate) mod batch;
 pub(crate) mod device_rays;

@@ -1,7 +1,7 @@
-//! Rays by workers: their tickets and batches.
+//! Rays from workers: their tickets and batches.
 //!
-//! In the consumer. A ticket is a step; how many rays it has may change, since those of
-//! a step are the first of one endless sequence. Never in here: how rays are made.
+//! Runs in the consumer. A ticket is a step. Its number of rays may change, because the rays of a
+//! step are the first ones of an endless sequence. Not here: how rays are made.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use crate::scene::jobs::rays::fields::RayLayout;
 use crate::scene::jobs::rays::spec::{RayTicket, RaysSpec};
 use crate::scene::jobs::shared::ticket_run::StepTickets;
 
-/// See the module.
+/// Tickets of rays.
 #[derive(Debug)]
 pub struct RayTickets {
     pub(crate) spec: RaysSpec,
-    /// The scene's folder: the path of errors that name no image.
+    /// The scene's folder: the path in errors that name no image.
     pub(crate) root: PathBuf,
-    /// Rays of the tickets that are out.
+    /// Rays per ticket of the tickets posted last.
     pub(crate) posted: u64,
 }
 
@@ -28,7 +28,7 @@ impl StepTickets for RayTickets {
     type Request = u64;
 
     fn changes_tickets(&mut self, rays: u64) -> bool {
-        // Tickets that are out have too few, or far too many.
+        // The posted tickets have too few rays, or far too many.
         let changes = rays > self.posted || rays < self.posted / 4;
         if changes {
             self.posted = with_spare(rays).min(self.spec.most_rays);
@@ -60,7 +60,7 @@ impl StepTickets for RayTickets {
     }
 }
 
-/// Room for some more rays than are asked for now: their number may grow by and by.
+/// Adds spare rays, because the requested number may grow slowly.
 fn with_spare(rays: u64) -> u64 {
     rays + rays / 8
 }

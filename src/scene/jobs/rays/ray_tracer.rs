@@ -1,8 +1,8 @@
-//! From pixels to rays: through the lens, and into the world.
+//! Computes rays from pixels: through the lens, then into the world.
 //!
-//! Runs in workers, and in the consumer with zero workers. What nerfstudio's `RayBundle`
-//! holds, computed in f64 and written as f32. Never in here: colours, which pixels, how
-//! a lens bends.
+//! Runs in workers, and in the consumer with zero workers. Computes the values of nerfstudio's
+//! `RayBundle` in f64 and writes them as f32. Not here: colours, the choice of pixels, lens
+//! formulas.
 
 use crate::camera::{CameraUnprojector, RayBundle, RayDirections};
 use crate::scene::data::Pose;
@@ -10,14 +10,14 @@ use crate::scene::draw::ScenePixel;
 use crate::scene::jobs::rays::fields::RayArrays;
 use crate::scene::jobs::shared::frames::StoredFrames;
 
-/// Cameras prepared for many rays, and memory for some.
+/// Prepared cameras, and reused memory for some rays.
 #[derive(Debug)]
 pub(super) struct RayTracer {
     lenses: Vec<CameraUnprojector>,
-    /// The rays at hand, those of a camera together.
+    /// The current rays, grouped by camera.
     order: Vec<u32>,
     points: [Vec<f64>; 2],
-    /// In the camera, of length 1.
+    /// In camera coordinates, of length 1.
     directions: [Vec<f64>; 3],
     areas: Vec<f64>,
     norms: Vec<f64>,
@@ -37,9 +37,9 @@ impl RayTracer {
         }
     }
 
-    /// Writes all but the colours of the rays through `pixels` to entries `first..` of the
-    /// arrays. `moment` of a ray is when it is seen, within the exposure of a rolling shutter.
-    /// Pixels of images that there are none of are left out: nothing draws them.
+    /// Writes everything except colours of the rays through `pixels`, to the array entries from
+    /// `first` on. `moment` is the time of a ray within the exposure of a rolling shutter, 0 to 1.
+    /// Skips pixels of images that do not exist; no draw returns such a pixel.
     pub(super) fn trace(
         &mut self,
         frames: &StoredFrames,
@@ -120,7 +120,7 @@ impl RayTracer {
                 *time = frame.time;
             }
             arrays.valid[to] = u8::from(self.valid[i]);
-            // All of these are zero where the lens does not say.
+            // All of these are zero where the lens defines no ray.
             arrays.areas[to] = self.areas[i] as f32;
             let at = [self.points[0][i], self.points[1][i]];
             let pose = match &frame.rolling_shutter {
@@ -151,16 +151,16 @@ impl RayTracer {
     }
 }
 
-/// By less than this the square of a length is 1.
+/// Largest deviation of a squared length that counts as 1.
 const EXACT: f64 = 1e-6;
 
-/// A rotated direction of length 1, and its length before: a pose that is no rotation stretches
-/// directions, and nerfstudio makes them 1 again.
+/// Rotates a direction and normalises it. Also returns its length before: a pose that is not a
+/// rotation stretches directions, and nerfstudio normalises them again.
 #[inline]
 fn direction(pose: &Pose, direction: [f64; 3]) -> ([f64; 3], f64) {
     let [x, y, z] = rotated(pose, direction);
     let square = x * x + y * y + z * z;
-    // Zero where the lens has no direction.
+    // Zero if the lens defines no direction.
     if (square - 1.0).abs() <= EXACT || square == 0.0 {
         return ([x, y, z], 1.0);
     }
@@ -168,8 +168,8 @@ fn direction(pose: &Pose, direction: [f64; 3]) -> ([f64; 3], f64) {
     ([x / length, y / length, z / length], length)
 }
 
-/// Written out: this runs for every ray, and a closure that is not inlined costs more than
-/// all of it.
+/// Without closures: this runs for every ray, and a closure that is not inlined costs more than the
+/// whole computation.
 #[inline]
 fn rotated(pose: &Pose, [x, y, z]: [f64; 3]) -> [f64; 3] {
     let [a, b, c] = &pose.0;

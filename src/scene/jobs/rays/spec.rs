@@ -1,6 +1,6 @@
 //! What a worker must know to make rays.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::os::fd::AsFd;
 
@@ -15,30 +15,30 @@ use crate::scene::jobs::rays::fields::{RayForm, RayLayout};
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "rays";
 
-/// Drawing pixels; and from pixels to rays; and their colours. Decoding counts as it does
-/// for samples.
+/// Stages: drawing pixels, computing rays, reading colours. Decoding has the same stage as for
+/// samples.
 pub(crate) const DRAW: JobStage = JobStage::of_job(4);
 pub(crate) const TRACE: JobStage = JobStage::of_job(5);
 pub(crate) const COLOR: JobStage = JobStage::of_job(6);
 
-/// One row = the rays of one step.
+/// The job that makes rays. One row holds the rays of one step.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RaysSpec {
     pub(crate) rank: u32,
-    /// Most rays of a row.
+    /// Maximum rays of a row.
     pub(crate) most_rays: u64,
-    /// What rays have.
+    /// Optional arrays of rays.
     pub(crate) form: RayForm,
-    /// What a level of a depth is in the scene's units.
+    /// Length of one depth unit, in the scene's units.
     pub(crate) depth_scale: f64,
     pub(crate) store: StoreSpec,
 }
 
 impl RaysSpec {
-    /// Orders the job. Nothing stands in for the rays of a step.
+    /// Describes the job for the coordinator. A step that fails has no replacement.
     pub(crate) fn order<'a>(
         &self,
         store: StoreMemory<'a>,
@@ -51,18 +51,18 @@ impl RaysSpec {
         Ok(JobRequest::new(NAME, self, 0, descriptors)?.reading(store.index))
     }
 
-    /// The arrays of a ticket; none when it asks for more rays than there is room for.
+    /// Layout of a ticket's arrays; `None` if it requests more rays than fit.
     pub(crate) fn layout(&self, RayTicket { rays, .. }: RayTicket) -> Option<RayLayout> {
         let count = usize::try_from(rays).ok()?;
         (rays <= self.most_rays).then_some(RayLayout::new(count, self.form))
     }
 }
 
-/// What a batch of rays is known by.
+/// Content of a ticket of rays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RayTicket {
     pub(crate) step: u64,
-    /// How many it has, which may change from step to step.
+    /// Number of rays, which may change from step to step.
     pub(crate) rays: u64,
 }
 
@@ -78,11 +78,8 @@ impl From<BatchKey> for RayTicket {
     }
 }
 
-/// A ticket of which nothing can be made: its words were scribbled on.
+/// Fault of a ticket whose words are corrupt.
 #[cold]
 pub(crate) fn scribbled() -> SampleFault {
-    SampleFault::new(
-        FaultKind::Unknown,
-        "its ticket asks for rays that nobody asked for",
-    )
+    SampleFault::new(FaultKind::Unknown, "its ticket is corrupt")
 }

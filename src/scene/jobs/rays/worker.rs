@@ -1,8 +1,7 @@
-//! From a step's number to its rays.
+//! Makes the rays of a step.
 //!
-//! Runs in workers, and in the consumer with zero workers. Images that are not in the
-//! store yet are decoded by whoever needs them first. Never in here: how a lens bends, how
-//! a picture is decoded.
+//! Runs in workers, and in the consumer with zero workers. The first process that needs an image
+//! decodes it into the image store. Not here: lens formulas, image decoding.
 
 use std::ops::Range;
 use std::os::fd::{OwnedFd, RawFd};
@@ -24,19 +23,19 @@ use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::tag_fault;
 use crate::sys::cpu::CpuLevel;
 
-/// Rays that are made at once: what lies in arrays between two passes stays in the cache.
+/// Rays per chunk: small enough that the arrays between two passes stay in the CPU cache.
 const CHUNK: usize = 1024;
 
-/// Where an image lies in the store.
+/// Where an image begins in the image store.
 #[derive(Debug, Clone, Copy)]
 struct Begin {
     colors: u64,
-    /// None where it has none.
+    /// `None` if the image has no depths.
     depths: Option<u64>,
     width: u32,
 }
 
-/// Everything that a worker keeps from step to step.
+/// State of a worker, reused for every step.
 struct RaysJob {
     spec: RaysSpec,
     supply: ImageSupply,
@@ -45,7 +44,7 @@ struct RaysJob {
     tracer: RayTracer,
     pixels: Vec<ScenePixel>,
     missing: Vec<u32>,
-    /// Where each image lies in the store.
+    /// Start of each image in the image store.
     begins: Vec<Begin>,
     at: Vec<u64>,
     bytes: Vec<[u8; 3]>,
@@ -53,9 +52,9 @@ struct RaysJob {
     levels_of_depth: Vec<[u8; 4]>,
     /// The rays whose images have depths.
     deep: Vec<u32>,
-    /// So many of the pictures that are drawn from are known to be there.
+    /// This many of the images to draw from are known to be in the image store.
     there: usize,
-    /// All of them.
+    /// All of them are.
     complete: bool,
     levels: [f32; 256],
 }
@@ -63,14 +62,13 @@ struct RaysJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: RaysSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, files, control, content, table, masks]) = <[OwnedFd; 6]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that makes rays came with other descriptors than those of a store, table and \
-             masks",
+            "the job of rays got other descriptors than those of an image store, table and masks",
         ));
     };
     let mode = InputMode::of(parts.runs_in);
@@ -80,7 +78,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let masks = SceneMasks::from_fd(frames, masks)?;
     if table.images() as usize != frames.frames.len() {
         return Err(Error::protocol(
-            "a job that makes rays has a table of another number of images",
+            "the job of rays has a table with a wrong number of images",
         ));
     }
     let begins = (0..frames.frames.len()).filter_map(|image| {
@@ -114,11 +112,8 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 }
 
 impl RaysJob {
-    /// Sees to it that the images of `self.pixels` are in the store.
-    fn have_images_decoded(
-        &mut self,
-        meter: &mut StageMeter,
-    ) -> std::result::Result<(), SampleFault> {
+    /// Ensures that the images of `self.pixels` are in the image store.
+    fn ensure_images(&mut self, meter: &mut StageMeter) -> std::result::Result<(), SampleFault> {
         if self.complete {
             return Ok(());
         }
@@ -130,7 +125,7 @@ impl RaysJob {
         self.missing.sort_unstable();
         self.missing.dedup();
         self.supply.ensure_images(&mut self.missing, meter)?;
-        // Of the images that this run draws from: others may be there for other runs.
+        // Count only images that this run draws from. The store may hold others for other runs.
         let drawn = self.table.drawn_images();
         while drawn
             .get(self.there)
@@ -145,7 +140,7 @@ impl RaysJob {
         Ok(())
     }
 
-    fn color(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
+    fn read_colors(&mut self, arrays: &mut RayArrays<'_>, first: usize) -> Result<(), SampleFault> {
         let channels = self.supply.frames.channels() as u64;
         self.at.clear();
         for pixel in &self.pixels {
@@ -172,13 +167,13 @@ impl RaysJob {
             *color = self.levels[*level as usize];
         }
         match arrays.depths.get_mut(first..first + self.pixels.len()) {
-            Some(depths) => self.measure(depths),
+            Some(depths) => self.read_depths(depths),
             None => Ok(()),
         }
     }
 
-    /// Depths of the rays at hand, in the scene's units.
-    fn measure(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
+    /// Reads the depths of the current rays, in the scene's units.
+    fn read_depths(&mut self, depths: &mut [f32]) -> Result<(), SampleFault> {
         depths.fill(0.0);
         self.at.clear();
         self.deep.clear();
@@ -204,7 +199,7 @@ impl RaysJob {
 
 impl Job for RaysJob {
     fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
-        // Nobody posts a ticket with more rays than there is room for: `fill` says so.
+        // A ticket never requests more rays than fit; `fill` reports one that does.
         0..(self.spec.layout(ticket.key.into())).map_or(0, |layout| layout.bytes())
     }
 
@@ -228,12 +223,12 @@ impl Job for RaysJob {
             self.table
                 .fill(&step, first as u64, mask, &mut self.pixels)
                 .map_err(|wrong| {
-                    let text = "its mask is not the one that was counted";
+                    let text = "its mask differs from the one in the table";
                     let fault = SampleFault::new(FaultKind::Unknown, text);
                     tag_fault(u64::from(wrong.image), u64::from(wrong.image), &fault)
                 })?;
             meter.lap(spec::DRAW);
-            self.have_images_decoded(meter)?;
+            self.ensure_images(meter)?;
             meter.lap(stages::DECODE);
             let moment = |ray: u32| self.table.moment(&step, first as u64 + u64::from(ray));
             self.tracer.trace(
@@ -244,7 +239,7 @@ impl Job for RaysJob {
                 first,
             );
             meter.lap(spec::TRACE);
-            self.color(&mut arrays, first)?;
+            self.read_colors(&mut arrays, first)?;
             meter.lap(spec::COLOR);
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! The batch of one step: arrays in a slot of the ring, or on a device. It owns that memory until it
-//! is dropped.
+//! The batch of one step: arrays in a slot of the ring, or on a device. The batch owns that memory
+//! until it is dropped.
 //!
-//! In the consumer. Copies nothing, but where a caller keeps many batches. Never in here: which
+//! Runs in the consumer. Copies nothing, unless the caller keeps many batches. Not here: which
 //! arrays there are.
 
 use std::fmt::Debug;
@@ -14,30 +14,30 @@ use crate::error::{Error, Result};
 use crate::pool::buffers::BufferPool;
 use crate::pool::filled_batch::RowMemory;
 
-/// The arrays of a batch: of rays, or of a view.
+/// The arrays of a batch of rays or of a view.
 pub trait SceneArrays: Debug + Copy + Send + Sync + 'static {
-    /// One of the arrays.
+    /// Identifies one of the arrays.
     type Field: Copy;
 
-    /// As errors call the batch.
+    /// Name of the batch in errors.
     const NAME: &'static str;
 
-    /// Whether there is such an array.
+    /// Whether the array exists.
     fn has(&self, field: Self::Field) -> bool;
 
-    /// The bytes of an array; empty if it is absent.
+    /// Byte range of an array; empty if it is absent.
     fn range(&self, field: Self::Field) -> Range<usize>;
 }
 
-/// What a run over a scene gives for one step.
+/// The result of one step of a run over a scene.
 ///
-/// Arrays lie where a worker, or a device, wrote them. That memory is free for later steps when
-/// the batch is dropped. Dropping it in any thread is fine; in a forked copy of the process it
-/// cannot be read.
+/// The arrays are in the memory where a worker or a device wrote them. Dropping the batch frees
+/// that memory for later steps. A batch may be dropped in any thread. A forked copy of the process
+/// cannot read it.
 #[derive(Debug)]
 pub struct SceneBatch<A> {
     memory: Memory,
-    /// How many of its bytes are used: the first ones.
+    /// Number of bytes used, from the start.
     bytes: usize,
     owner: Pid,
     step: u64,
@@ -72,13 +72,13 @@ impl<A: SceneArrays> SceneBatch<A> {
         }
     }
 
-    /// The step that it is of.
+    /// The step of the batch.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// Whether there is such an array.
+    /// Whether the array exists.
     #[must_use]
     pub fn has(&self, field: A::Field) -> bool {
         self.arrays.has(field)
@@ -92,15 +92,15 @@ impl<A: SceneArrays> SceneBatch<A> {
         self.within(self.arrays.range(field))
     }
 
-    /// Bytes from [`SceneBatch::address`] to those of an array.
+    /// Offset of an array from [`SceneBatch::address`], in bytes.
     #[must_use]
     pub fn offset(&self, field: A::Field) -> usize {
         self.arrays.range(field).start
     }
 
-    /// The address of the batch's memory, to hand it to another library: that of an array is
-    /// [`SceneBatch::offset`] behind it. Valid, writable and untouched by anybody else until the
-    /// batch is dropped.
+    /// Address of the batch's memory, to share it with another library. An array begins at this
+    /// address plus [`SceneBatch::offset`]. The memory is valid and writable until the batch is
+    /// dropped, and nothing else changes it.
     ///
     /// # Errors
     /// A forked copy of the process; a batch on a device.
@@ -116,13 +116,13 @@ impl<A: SceneArrays> SceneBatch<A> {
         }
     }
 
-    /// Whether it lies in a slot of the ring, which workers wait for.
+    /// Whether the batch is in a slot of the ring, which workers need again.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
         matches!(self.memory, Memory::Host(RowMemory::Slot(_)))
     }
 
-    /// The same batch in memory of its own; its slot is free again. On a device it stays.
+    /// Copies the batch to its own memory and frees its slot. A batch on a device stays there.
     ///
     /// # Errors
     /// A forked copy of the process.
@@ -134,9 +134,9 @@ impl<A: SceneArrays> SceneBatch<A> {
         }
     }
 
-    /// The batch in memory of a device, where it was made on one
-    /// ([`SceneBuilder::device`](crate::scene::SceneBuilder::device)): an array begins
-    /// [`SceneBatch::offset`] behind the address.
+    /// The device memory of a batch that was made on a device
+    /// ([`SceneBuilder::device`](crate::scene::SceneBuilder::device)). An array begins at its
+    /// address plus [`SceneBatch::offset`].
     #[must_use]
     pub fn on_device(&self) -> Option<&DeviceRows> {
         match &self.memory {
@@ -145,7 +145,7 @@ impl<A: SceneArrays> SceneBatch<A> {
         }
     }
 
-    /// A copy in memory of the host, of a batch on a device too. Waits for that.
+    /// A copy in host memory. For a batch on a device, waits until the copy is complete.
     ///
     /// # Errors
     /// A device error; a forked copy of the process.
@@ -187,13 +187,13 @@ impl<A: SceneArrays> SceneBatch<A> {
 
     fn on_a_device() -> Error {
         Error::config(format!(
-            "{} is in the memory of a device: use on_device, or to_host for a copy",
+            "{} is in device memory: use on_device, or to_host for a copy",
             A::NAME
         ))
     }
 
     #[cold]
     fn outside() -> Error {
-        Error::protocol(format!("{} lies outside of its slot", A::NAME))
+        Error::protocol(format!("{} is outside its slot", A::NAME))
     }
 }

@@ -1,7 +1,7 @@
-//! From the file of an image to its pixels in the store.
+//! Decodes the file of an image into the image store.
 //!
-//! Runs in workers, and in the consumer with zero workers. Never in here: who makes which
-//! picture, rays.
+//! Runs in workers, and in the consumer with zero workers. Not here: which process decodes which
+//! image, rays.
 
 use crate::data::index::Index;
 use crate::device::jpeg_part::PartLimits;
@@ -20,23 +20,23 @@ use crate::scene::jobs::shared::spec::StoreSpec;
 use crate::sys::memory;
 use crate::sys::panics::catch_panic;
 
-/// Decodes images of a scene.
+/// Decodes images and depths of a scene.
 #[derive(Debug)]
 pub(super) struct SceneDecoder {
     input: SampleInput,
     colors: ColorDecoder,
     levels: Vec<f32>,
-    /// Holds nothing: coded pictures are written in place.
+    /// Unused: coded images are written in place.
     coded: jpeg::JpegScratch,
 }
 
-/// Decodes colours.
+/// Decodes colours and alpha.
 #[derive(Debug)]
 struct ColorDecoder {
     spec: StoreSpec,
-    /// By what they make; none once every picture is there, or none was made yet.
+    /// One decoder for each target. Empty before the first image and after the last.
     decoders: Vec<(DecodeTarget, SampleDecoder)>,
-    /// Colours and alpha, before they are put together.
+    /// Colours and alpha as separate arrays, before they are merged.
     apart: [Vec<u8>; 2],
 }
 
@@ -54,8 +54,8 @@ impl SceneDecoder {
         })
     }
 
-    /// Decodes image `image` to `out`, with its depths behind it. `at_fault` becomes the
-    /// file that a fault is of.
+    /// Decodes image `image` to `out`, followed by its depths. Sets `at_fault` to the file that a
+    /// fault is about.
     pub(super) fn decode(
         &mut self,
         index: &Index,
@@ -97,9 +97,9 @@ impl SceneDecoder {
         Ok(())
     }
 
-    /// Writes the coded picture of an image whose pixels are those of its file, for a device that
-    /// decodes within `limits`: how many bytes. None where the device does not take the file:
-    /// [`SceneDecoder::make`] has the verdict.
+    /// Writes the coded image for a device that decodes within `limits`. The image's pixels must be
+    /// those of its file. Returns the number of bytes, or `None` if the device does not accept the
+    /// file: then [`SceneDecoder::decode`] must decode it.
     pub(super) fn write_coded(
         &mut self,
         (index, frames): (&Index, &StoredFrames),
@@ -128,7 +128,7 @@ impl SceneDecoder {
             }
             let file = (&file[..], &header);
             let bytes = decoder.write_coded(file, DecodeScale::Full, whole, scratch, out)?;
-            // What the consumer checks, too: a row that it refused would end the run.
+            // The consumer makes the same check. A row that fails there would end the run.
             let coded = CodedPicture::read(&out[..bytes]).ok()?;
             limits.hold(&coded).then_some(bytes)
         };
@@ -137,7 +137,7 @@ impl SceneDecoder {
         Some(written)
     }
 
-    /// The depths of an image, of the pixels that its own lie in.
+    /// Reads the depths of an image at the image's size in the store.
     fn fill_depths(
         &mut self,
         index: &Index,
@@ -157,8 +157,8 @@ impl SceneDecoder {
             Err(SampleFault::new(FaultKind::Corrupt, text))
         })?;
         let [rows, cols] = [
-            places(size.0, frame.file_size.0, found.0),
-            places(size.1, frame.file_size.1, found.1),
+            nearest_rows(size.0, frame.file_size.0, found.0),
+            nearest_rows(size.1, frame.file_size.1, found.1),
         ];
         let lines = out.chunks_exact_mut(size_of::<f32>() * size.1 as usize);
         for (line, row) in lines.zip(&rows) {
@@ -171,7 +171,7 @@ impl SceneDecoder {
         Ok(())
     }
 
-    /// Nothing will be made any more: gives back what decoding took.
+    /// Frees the decoders. No image will be decoded any more.
     pub(super) fn release_decoders(&mut self) {
         let colors = &mut self.colors;
         if !colors.decoders.is_empty() {
@@ -205,7 +205,7 @@ impl ColorDecoder {
             }
         };
         let request = RowRequest {
-            // There is nothing random in the program.
+            // The program makes no random draws.
             random: &PositionRandom::new(0, 0, 0),
             size: made.resizes.then_some(size),
             part: None,
@@ -214,8 +214,8 @@ impl ColorDecoder {
         self.decoders[at].1.fill(file, &request, out, meter)
     }
 
-    /// Red, green, blue and alpha. Where the picture is made smaller, colours count by their
-    /// alpha, so that what cannot be seen does not show at edges: as Pillow does.
+    /// Decodes red, green, blue and alpha. When the image is made smaller, colours are weighted by
+    /// their alpha, as in Pillow. So transparent pixels leave no fringes at edges.
     fn fill_with_alpha(
         &mut self,
         file: &[u8],
@@ -225,7 +225,7 @@ impl ColorDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         let [mut colors, mut alpha] = std::mem::take(&mut self.apart);
-        let filled = self.fill_apart(file, frame, size, [&mut colors, &mut alpha], meter);
+        let filled = self.decode_channels(file, frame, size, [&mut colors, &mut alpha], meter);
         if filled.is_ok() {
             let premultiplied = size != frame.file_size;
             let pixels = colors
@@ -235,7 +235,7 @@ impl ColorDecoder {
                 .zip(alpha.as_chunks::<3>().0);
             for ((rgb, [a, ..]), to) in pixels.zip(out.as_chunks_mut::<4>().0) {
                 let [r, g, b] = match premultiplied {
-                    true => rgb.map(|v| divided(v, *a)),
+                    true => rgb.map(|v| unmultiplied(v, *a)),
                     false => *rgb,
                 };
                 *to = [r, g, b, *a];
@@ -245,7 +245,7 @@ impl ColorDecoder {
         filled
     }
 
-    fn fill_apart(
+    fn decode_channels(
         &mut self,
         file: &[u8],
         frame: &StoredFrame,
@@ -268,8 +268,8 @@ impl ColorDecoder {
     }
 }
 
-/// A colour that was multiplied by its alpha, as it was.
-fn divided(v: u8, alpha: u8) -> u8 {
+/// Divides a colour by its alpha, to undo a multiplication.
+fn unmultiplied(v: u8, alpha: u8) -> u8 {
     match alpha {
         0 => 0,
         a => ((u16::from(v) * 255 + u16::from(a) / 2) / u16::from(a)).min(255) as u8,
@@ -278,13 +278,16 @@ fn divided(v: u8, alpha: u8) -> u8 {
 
 #[cold]
 fn too_short() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its place in the store is too small")
+    SampleFault::new(
+        FaultKind::Unknown,
+        "its range in the image store is too small",
+    )
 }
 
-/// Where each of `of` pixels lies among the `among` of a depth's file, if its image has `image`
-/// of them: the pixel of the image that its centre falls into, and of that one the pixel of the
-/// file by the rule of OpenCV's `INTER_NEAREST`, which nerfstudio resizes depths by.
-fn places(of: u32, image: u32, among: u32) -> Vec<usize> {
+/// For each of `of` output pixels, the index among the `among` pixels of the depth file. First
+/// takes the pixel that contains the centre, of `image` pixels. Then maps it to the file as
+/// OpenCV's `INTER_NEAREST` does, with which nerfstudio resizes depths.
+fn nearest_rows(of: u32, image: u32, among: u32) -> Vec<usize> {
     let per_pixel = 1.0 / (f64::from(image) / f64::from(among));
     let place = |at: u32| {
         let pixel = (2 * u64::from(at) + 1) * u64::from(image) / (2 * u64::from(of));
@@ -297,10 +300,11 @@ fn places(of: u32, image: u32, among: u32) -> Vec<usize> {
     (0..of).map(place).collect()
 }
 
-/// Of what an aspect may differ from its image's: sensors of depth have other pixels.
+/// Largest relative difference of aspect ratios: depth sensors have other pixels than cameras.
 const ASPECT: f64 = 0.05;
 
-/// A depth has the aspect of its image, at any size. Both are height and width.
+/// Checks that a depth has the aspect ratio of its image, at any size. Both sizes are (height,
+/// width).
 fn check_depth_shape(found: (u32, u32), image: (u32, u32)) -> Result<(), SampleFault> {
     let aspect = |(height, width): (u32, u32)| f64::from(width) / f64::from(height);
     let ratio = aspect(found) / aspect(image);
@@ -310,8 +314,8 @@ fn check_depth_shape(found: (u32, u32), image: (u32, u32)) -> Result<(), SampleF
     Err(SampleFault::new(
         FaultKind::Changed,
         format!(
-            "the depth is {} x {}, and its image is {} x {}, which is another shape: give the \
-             depth the image's width and height, remove it, or read no depths",
+            "the depth is {} x {}, but its image is {} x {}, which is another shape: resize the \
+             depth to the image's width and height, remove it, or read no depths",
             found.1, found.0, image.1, image.0
         ),
     ))
@@ -352,20 +356,20 @@ mod tests {
             ((44, 60), (20, 30)),
         ] {
             let fault = check_depth_shape(found, image).unwrap_err();
-            assert!(fault.reason.contains("give the depth"), "{fault}");
+            assert!(fault.reason.contains("resize the depth"), "{fault}");
         }
     }
 
     /// `cv2.resize(np.arange(among)[None], (image, 1), interpolation=cv2.INTER_NEAREST)`.
     #[test]
     fn depths_of_another_size_are_resized_as_opencv_does() {
-        assert_eq!(places(4, 4, 8), [0, 2, 4, 6]);
-        assert_eq!(places(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
-        assert_eq!(places(5, 5, 7), [0, 1, 2, 4, 5]);
-        assert_eq!(places(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
-        assert_eq!(places(6, 6, 6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(nearest_rows(4, 4, 8), [0, 2, 4, 6]);
+        assert_eq!(nearest_rows(8, 8, 4), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(nearest_rows(5, 5, 7), [0, 1, 2, 4, 5]);
+        assert_eq!(nearest_rows(7, 7, 5), [0, 0, 1, 2, 2, 3, 4]);
+        assert_eq!(nearest_rows(6, 6, 6), [0, 1, 2, 3, 4, 5]);
         // At half the image's size: the pixel in the middle, as of an image.
-        assert_eq!(places(3, 6, 6), [1, 3, 5]);
-        assert_eq!(places(3, 6, 12), [2, 6, 10]);
+        assert_eq!(nearest_rows(3, 6, 6), [1, 3, 5]);
+        assert_eq!(nearest_rows(3, 6, 12), [2, 6, 10]);
     }
 }

@@ -1,8 +1,7 @@
-//! What must be known of the images of a scene to make rays or views of them: cameras,
-//! poses, sizes.
+//! Metadata of the images of a scene: cameras, poses and sizes. Rays and views need them.
 //!
-//! Made in the consumer; read by the coordinator once, and had by workers by fork.
-//! Never in here: pixels, and what is made of them.
+//! Made in the consumer. The coordinator reads it once, and workers inherit it by fork. Not here:
+//! pixels, rays, views.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,50 +14,50 @@ use crate::scene::draw::mask_words;
 use crate::scene::image_store::StoreLayout;
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// All images of a run, in the order in which they are counted.
+/// All images of a run, in the order of their numbers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StoredFrames {
-    /// Of the pixels in the store: after downscaling.
+    /// Cameras of the pixels in the image store, after downscaling.
     pub(crate) cameras: Vec<Camera>,
     pub(crate) frames: Vec<StoredFrame>,
-    /// Whether pixels have alpha: 4 bytes each, and 3 otherwise.
+    /// Whether pixels have alpha: 4 bytes a pixel, otherwise 3.
     pub(crate) alpha: bool,
-    /// Where each image lies: its pixels, and behind them its depths.
+    /// Range of each image in the image store: its pixels, then its depths.
     pub(crate) places: StoreLayout,
 }
 
 /// One image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoredFrame {
-    /// Which of the cameras.
+    /// Index of the camera.
     pub(crate) camera: u32,
     pub(crate) pose: Pose,
     pub(crate) time: f32,
-    /// Where the pose is the one at its start.
+    /// With a rolling shutter, `pose` is the pose at its start.
     pub(crate) rolling_shutter: Option<RollingShutter>,
-    /// Height and width that the file must have.
+    /// Required height and width of the file.
     pub(crate) file_size: (u32, u32),
     pub(crate) has_mask: bool,
-    /// Pixels of the mask that are not zero are left out.
+    /// Whether nonzero pixels of the mask are masked out.
     pub(crate) mask_is_inverted: bool,
     pub(crate) has_depth: bool,
 }
 
-/// Depths begin at multiples of this.
+/// Alignment of depths.
 const ALIGN: u64 = 8;
 
-/// Bytes of a depth: an `f32`, of the machine's order.
+/// Bytes of a depth, an `f32` in native byte order.
 pub(crate) const DEPTH_BYTES: u64 = size_of::<f32>() as u64;
 
 impl StoredFrames {
-    /// Sealed, for other processes.
+    /// Seals the frames in shared memory, for other processes.
     pub(crate) fn seal(&self) -> Result<SealedFrames> {
         let bytes = serde_json::to_vec(self)
-            .map_err(|e| Error::protocol(format!("write the frames of a scene: {e}")))?;
+            .map_err(|e| Error::protocol(format!("serialise the frames of a scene: {e}")))?;
         SealedBytes::new("featherload-frames", &[&bytes]).map(SealedFrames)
     }
 
-    /// Out of another process.
+    /// Reads frames that another process sealed.
     pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
         let bytes = SealedBytes::from_fd(fd)?;
         let frames: Self = serde_json::from_slice(bytes.bytes())
@@ -67,7 +66,7 @@ impl StoredFrames {
         Ok(frames)
     }
 
-    /// That frames, cameras and places belong together.
+    /// Checks that frames, cameras and ranges belong together.
     pub(crate) fn check(&self) -> Result<()> {
         let fits = self.places.len() == self.frames.len()
             && (0..).zip(&self.frames).all(|(number, frame)| {
@@ -77,17 +76,17 @@ impl StoredFrames {
         match fits {
             true => Ok(()),
             false => Err(Error::protocol(
-                "the frames of a scene and their cameras or places do not belong together",
+                "the frames of a scene do not match their cameras or ranges",
             )),
         }
     }
 
-    /// Bytes of a pixel in the store.
+    /// Bytes of a pixel in the image store.
     pub(crate) fn channels(&self) -> usize {
         if self.alpha { 4 } else { 3 }
     }
 
-    /// Bytes of a frame in the store.
+    /// Bytes of a frame in the image store.
     pub(crate) fn bytes_of(&self, frame: &StoredFrame) -> Option<u64> {
         let camera = self.cameras.get(frame.camera as usize)?;
         let pixels = u64::from(camera.width) * u64::from(camera.height);
@@ -98,8 +97,8 @@ impl StoredFrames {
         })
     }
 
-    /// Whether the store holds an image as its file has it: its colours alone, at its size. A
-    /// device may decode such an image.
+    /// Whether the image store holds exactly the pixels of the file: colours only, at the file's
+    /// size. A device may decode such an image.
     pub(crate) fn is_as_in_file(&self, image: usize) -> bool {
         let (Some(frame), Some(camera)) = (self.frames.get(image), self.camera(image)) else {
             return false;
@@ -107,33 +106,32 @@ impl StoredFrames {
         !self.alpha && !frame.has_depth && frame.file_size == (camera.height, camera.width)
     }
 
-    /// Bytes of an image's pixels in the store, without its depths.
+    /// Bytes of an image's pixels in the image store, without its depths.
     pub(crate) fn color_bytes(&self, image: usize) -> Option<usize> {
         let camera = self.camera(image)?;
         Some(self.channels() * camera.width as usize * camera.height as usize)
     }
 
-    /// Where an image's depths begin, from the beginning of its pixels on; none where it
-    /// has none.
+    /// Offset of an image's depths from the start of its pixels; `None` if it has no depths.
     pub(crate) fn depth_begin(&self, image: usize) -> Option<usize> {
         let end = self.color_bytes(image)?.next_multiple_of(ALIGN as usize);
         self.frames.get(image)?.has_depth.then_some(end)
     }
 
-    /// The numbers of the files of depths in the index, behind those of images.
+    /// Number of an image's depth file in the index. Depth files follow image files.
     pub(crate) fn depth_file(&self, image: usize) -> Option<u64> {
         self.frames.get(image).filter(|frame| frame.has_depth)?;
         let before = self.frames[..image].iter().filter(|frame| frame.has_depth);
         Some((self.frames.len() + before.count()) as u64)
     }
 
-    /// Files that there are: images and depths.
+    /// Number of files: images and depths.
     pub(crate) fn files(&self) -> u64 {
         let depths = self.frames.iter().filter(|frame| frame.has_depth);
         (self.frames.len() + depths.count()) as u64
     }
 
-    /// Bytes of all masks, one bit a pixel.
+    /// Bytes of all masks, with one bit a pixel.
     pub(crate) fn mask_bytes(&self) -> u64 {
         let masked = (self.frames.iter()).filter(|frame| frame.has_mask);
         let cameras = masked.filter_map(|frame| self.cameras.get(frame.camera as usize));
@@ -146,7 +144,7 @@ impl StoredFrames {
     }
 }
 
-/// The frames in shared memory.
+/// The frames in sealed shared memory.
 #[derive(Debug)]
 pub(crate) struct SealedFrames(SealedBytes);
 

@@ -1,8 +1,7 @@
-//! Images that a job needs are in the store: those that are not yet are decoded by whoever
-//! needs them first.
+//! Ensures that the images of a job are in the image store. The first process that needs an image
+//! decodes it.
 //!
-//! Runs in workers, and in the consumer with zero workers. Never in here: which images are
-//! needed, and for what.
+//! Runs in workers, and in the consumer with zero workers. Not here: which images a job needs.
 
 use std::os::fd::{OwnedFd, RawFd};
 
@@ -17,7 +16,7 @@ use crate::scene::jobs::shared::decode_image::SceneDecoder;
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::scene::jobs::shared::spec::{DESCRIPTORS, StoreSpec, tag_fault};
 
-/// A store, and how its images are decoded.
+/// An image store, and how its images are decoded.
 pub(crate) struct ImageSupply {
     pub(crate) frames: StoredFrames,
     pub(crate) store: ImageStore,
@@ -26,15 +25,15 @@ pub(crate) struct ImageSupply {
     spec: StoreSpec,
     left: Vec<u32>,
     one: Vec<u32>,
-    /// Every image is known to be there.
+    /// Whether every image is known to be in the store.
     complete: bool,
 }
 
 impl ImageSupply {
-    /// Out of the descriptors of [`StoreMemory`](crate::scene::jobs::shared::spec::StoreMemory).
+    /// Opens the descriptors of [`StoreMemory`](crate::scene::jobs::shared::spec::StoreMemory).
     ///
     /// # Errors
-    /// Descriptors of something else.
+    /// Other descriptors.
     pub(crate) fn open(
         spec: &StoreSpec,
         mode: InputMode,
@@ -47,7 +46,7 @@ impl ImageSupply {
         let pictures = ImageStore::open(places, spec.holding, control, content, spec.key)?;
         if index.len() != frames.files() {
             return Err(Error::protocol(
-                "a job came with another number of files than of frames",
+                "a job got other numbers of files and of frames",
             ));
         }
         Ok(Self {
@@ -62,16 +61,17 @@ impl ImageSupply {
         })
     }
 
-    /// Sees to it that `images` are in the store. Their order changes.
+    /// Ensures that `images` are in the image store. Changes their order.
     ///
     /// # Errors
-    /// An image that cannot be decoded, named by [`name_image`].
+    /// An image that cannot be decoded, named by [`tag_fault`].
     pub(crate) fn ensure_images(
         &mut self,
         images: &mut Vec<u32>,
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
-        // First what nobody is at, then what others should have made by now.
+        // First the images that no process decodes, then those that others should have decoded by
+        // now.
         for patience in [WaitMode::Skip, WaitMode::Wait] {
             let Self {
                 index,
@@ -84,7 +84,7 @@ impl ImageSupply {
             left.clear();
             for &image in images.iter() {
                 let number = image as usize;
-                // The file that a fault is of: the image, or its depths.
+                // The file that a fault is about: the image, or its depths.
                 let mut at_fault = u64::from(image);
                 let make =
                     |out: &mut [u8]| maker.decode(index, frames, number, out, &mut at_fault, meter);
@@ -98,11 +98,10 @@ impl ImageSupply {
         Ok(())
     }
 
-    /// Sees to it that one image is in the store. Once all are it gives back what decoding
-    /// took.
+    /// Ensures that one image is in the image store. Frees the decoders when all images are.
     ///
     /// # Errors
-    /// As [`ImageSupply::see_to`].
+    /// Like [`ImageSupply::ensure_images`].
     pub(crate) fn ensure_image(
         &mut self,
         image: u32,
@@ -125,8 +124,8 @@ impl ImageSupply {
         Ok(())
     }
 
-    /// Writes the coded picture of an image that is not in the store, for a device that decodes
-    /// within `limits`: how many bytes. None where the image is to be fetched.
+    /// Writes the coded image for a device that decodes within `limits`, if the image is not in the
+    /// store. Returns the number of bytes, or `None` if the image must be decoded here.
     pub(crate) fn write_coded(
         &mut self,
         image: u32,
@@ -142,12 +141,12 @@ impl ImageSupply {
         self.maker.write_coded(of, image, limits, out, meter)
     }
 
-    /// Every image is there: gives back what decoding took.
+    /// Frees the decoders. Every image must be in the store.
     pub(crate) fn release_decoders(&mut self) {
         self.maker.release_decoders();
     }
 
-    /// The most that decoding takes beside the store, bytes.
+    /// Maximum memory of decoding without the image store, in bytes.
     pub(crate) fn memory_limit(&self) -> u64 {
         let buffer = match self.spec.holding {
             StoreBacking::Memory => 0,
@@ -166,15 +165,15 @@ impl ImageSupply {
             .saturating_add(buffer)
     }
 
-    /// Opens for this process, a worker, what it cannot open later.
+    /// Opens files that this process, a worker, cannot open later.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(crate) fn enter_worker(&mut self) -> Result<()> {
         self.store.enter_worker()
     }
 
-    /// Of the store: they stay open in workers.
+    /// Descriptors of the store. They stay open in workers.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         self.store.open_files()
     }

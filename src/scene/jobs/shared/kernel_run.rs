@@ -1,8 +1,8 @@
 //! Batches in order, made by a device.
 //!
-//! In the consumer. Images go up before the first step that needs them
-//! (`scene::jobs::pictures`), in the
-//! order of the steps. A batch is one launch of a kernel. Never in here: which kernel.
+//! Runs in the consumer. Images are uploaded in the order of the steps, before the first step that
+//! needs them (`scene::jobs::device_images`). A batch is one launch of a kernel. Not here: which
+//! kernel.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,52 +16,52 @@ use crate::scene::image_store::ImageStore;
 use crate::scene::jobs::device_images::image_uploads::{AHEAD, DeviceImages, DeviceRun};
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 
-/// What a kind of run knows of its steps: its kernel, and which images they need.
+/// Kernel and images of the steps, for one kind of run.
 pub(crate) trait KernelSteps: Debug {
     type Arrays: SceneArrays;
-    /// What is asked of a step.
+    /// The caller's parameter of a step.
     type Request: Copy;
 
     fn stage(&self) -> &SceneStage;
 
-    /// The n-th image that is to come, and the stage that it comes to.
+    /// Returns a function for the n-th image to upload, and the stage to upload it to.
     fn upcoming_images(&mut self) -> (impl Fn(usize) -> Option<u32>, &mut SceneStage);
 
-    /// Whether all images have come.
+    /// Whether all images are uploaded.
     fn is_complete(&self) -> bool;
 
-    /// Whether a step needs images that have not come: they are the first to come.
+    /// Whether a step needs images that are not uploaded. If so, they become the first to upload.
     fn needs_images(&mut self, step: u64) -> bool;
 
-    /// The first image that was to come is where the kernel reads it.
+    /// Records that the first image to upload is ready.
     fn mark_uploaded(&mut self, image: u32);
 
-    /// Another step is the next. Whether other images are to come now.
+    /// Moves to another step. Returns whether the order of images to upload changes.
     fn go_to(&mut self, step: u64) -> bool;
 
-    /// Launches the batch of a step, whose images have come.
+    /// Launches the batch of a step. Its images must be uploaded.
     ///
     /// # Errors
     /// A device error.
     fn launch(&mut self, step: u64, request: Self::Request) -> Result<(DeviceRows, Self::Arrays)>;
 }
 
-/// Batches step by step, on a device.
+/// Batches from a device, step by step.
 #[derive(Debug)]
 pub(crate) struct KernelRun<S> {
-    // First, as its stage waits at its end.
+    // First field, because dropping its stage waits for the device.
     steps: S,
     pub(crate) images: DeviceImages,
-    /// An image that is not needed yet failed.
+    /// Whether an image failed that no step needs yet.
     failed_ahead: bool,
 }
 
 impl<S: KernelSteps> KernelRun<S> {
-    /// Of a device whose memory `steps` have taken: `pixel_bytes` of it by images, which lie at
-    /// `places`.
+    /// `steps` have allocated the device's memory, `pixel_bytes` of it for images. `places` states
+    /// where the images are.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// A device that does not answer.
     pub(crate) fn new(
         steps: S,
         (context, run): (Arc<CudaContext>, DeviceRun<'_>),
@@ -74,12 +74,12 @@ impl<S: KernelSteps> KernelRun<S> {
         })
     }
 
-    /// Batches that may be on the device at a time.
+    /// Maximum number of batches on the device.
     pub(crate) fn depth(&self) -> u32 {
         self.steps.stage().outputs() as u32
     }
 
-    /// Goes on at another step: images that are on the device stay.
+    /// Continues at another step. Images on the device stay.
     pub(crate) fn go_to(&mut self, step: u64) {
         if self.steps.go_to(step) {
             self.images.cancel();
@@ -87,10 +87,11 @@ impl<S: KernelSteps> KernelRun<S> {
         }
     }
 
-    /// The batch of `step`; none when its images, or memory for it, are not there within `limit`.
+    /// Returns the batch of `step`, or `None` if its images or memory for it are not ready within
+    /// `limit`.
     ///
     /// # Errors
-    /// An image that cannot be read; every batch held for too long; what ends the pool; a
+    /// An image that cannot be read; every batch held for too long; an error that ends the pool; a
     /// device error.
     pub(crate) fn next_within(
         &mut self,
@@ -102,7 +103,7 @@ impl<S: KernelSteps> KernelRun<S> {
         let began = Instant::now();
         let left = || limit.saturating_sub(began.elapsed());
         while self.steps.needs_images(step) {
-            if self.one_more(pictures, left())?.is_none() {
+            if self.upload_next(pictures, left())?.is_none() {
                 return Ok(None);
             }
             self.failed_ahead = false;
@@ -112,20 +113,20 @@ impl<S: KernelSteps> KernelRun<S> {
         }
         let (rows, arrays) = self.steps.launch(step, request)?;
         let batch = SceneBatch::device(rows, arrays, step);
-        self.ahead(pictures);
+        self.upload_ahead(pictures);
         Ok(Some(batch))
     }
 
-    /// Puts what workers have finished on the device ahead of need. The error of an image is
-    /// reported by the step that needs it, and the image is not tried before.
-    fn ahead(&mut self, pictures: &ImageStore) {
+    /// Uploads images that workers have finished, ahead of need. If an image fails, the step that
+    /// needs it retries it and reports the error.
+    fn upload_ahead(&mut self, pictures: &ImageStore) {
         let mut bytes = 0;
         while bytes < AHEAD
             && !self.failed_ahead
             && !self.steps.is_complete()
             && self.images.uploads_ahead()
         {
-            match self.one_more(pictures, Duration::ZERO) {
+            match self.upload_next(pictures, Duration::ZERO) {
                 Ok(Some(more)) => bytes += more,
                 Ok(None) => break,
                 Err(_) => self.failed_ahead = true,
@@ -133,8 +134,8 @@ impl<S: KernelSteps> KernelRun<S> {
         }
     }
 
-    /// Waits for the next image and puts it where the kernel reads it: its bytes.
-    fn one_more(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
+    /// Waits for the next image and makes it readable by the kernel. Returns its bytes.
+    fn upload_next(&mut self, pictures: &ImageStore, limit: Duration) -> Result<Option<usize>> {
         let came = {
             let (coming, stage) = self.steps.upcoming_images();
             self.images.next(&coming, pictures, stage, limit)?
@@ -149,10 +150,10 @@ impl<S: KernelSteps> KernelRun<S> {
         Ok(Some(bytes))
     }
 
-    /// What the device's memory is used for.
+    /// Returns the use of device memory.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// A device that does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         self.images.memory(self.steps.stage())
     }

@@ -1,7 +1,7 @@
-//! Which pixels of each image may be sampled, as bits in sealed memory.
+//! Masks of the images, as bits in sealed memory: the pixels that may be sampled.
 //!
-//! Made in the consumer, mapped by coordinator and workers. How bits lie in words is
-//! the business of `scene::draw::bits`.
+//! Made in the consumer, mapped by coordinator and workers. `scene::draw::mask_bits` defines the
+//! order of bits in words.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,11 +10,11 @@ use crate::scene::draw::{MaskView, mask_words};
 use crate::scene::jobs::shared::frames::StoredFrames;
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// The masks of all images that have one, one behind the other.
+/// The masks of all images that have one, in order and without gaps.
 #[derive(Debug)]
 pub(crate) struct SceneMasks {
     sealed: SealedBytes,
-    /// Where the words of each image end; those of an image without a mask are none.
+    /// End of each image's words. An image without a mask has no words.
     ends: Vec<u64>,
 }
 
@@ -22,13 +22,13 @@ impl SceneMasks {
     /// Seals the words of the images that have a mask, in order.
     ///
     /// # Errors
-    /// Words that are no masks of these images.
+    /// Words that do not fit these images.
     pub(crate) fn seal(frames: &StoredFrames, words: &[&[u64]]) -> Result<Self> {
         let parts: Vec<&[u8]> = words.iter().map(|w| bytemuck::cast_slice(w)).collect();
         Self::open(frames, SealedBytes::new("featherload-masks", &parts)?)
     }
 
-    /// Out of another process.
+    /// Opens masks that another process sealed.
     pub(crate) fn from_fd(frames: &StoredFrames, fd: OwnedFd) -> Result<Self> {
         Self::open(frames, SealedBytes::from_fd(fd)?)
     }
@@ -47,7 +47,7 @@ impl SceneMasks {
         match found == 8 * end {
             true => Ok(Self { sealed, ends }),
             false => Err(Error::protocol(format!(
-                "the masks have {found} bytes, their images need {}",
+                "the masks have {found} bytes, but their images need {}",
                 8 * end
             ))),
         }
@@ -59,7 +59,7 @@ impl SceneMasks {
         (self.sealed.bytes(), begins.take(self.ends.len()))
     }
 
-    /// The mask of an image; none where it has none.
+    /// The mask of an image; `None` if it has no mask.
     pub(crate) fn of(&self, frames: &StoredFrames, image: u32) -> Option<MaskView<'_>> {
         let image = image as usize;
         let end = *self.ends.get(image)?;
@@ -67,7 +67,7 @@ impl SceneMasks {
             0 => 0,
             _ => *self.ends.get(image - 1)?,
         };
-        // A map begins on a page.
+        // A mapping is page-aligned.
         let words: &[u64] = bytemuck::try_cast_slice(self.sealed.bytes()).ok()?;
         let words = words.get(begin as usize..end as usize)?;
         let camera = frames.camera(image).filter(|_| !words.is_empty())?;

@@ -1,17 +1,16 @@
-//! The images of a scene in their store, as every job that needs them has it; and the runs that
-//! make batches of them.
+//! Code that all jobs on images of a scene use, and the runs that make batches.
 //!
-//! - `frames`: cameras, poses and sizes; `masks`: which pixels may be sampled;
-//! - `spec`: what must be known to decode them; `program`: how that is done, as a program.
+//! - `frames`: cameras, poses and sizes; `masks`: pixels that may be sampled;
+//! - `spec`: how images are decoded; `program`: the same as a program.
 //!
 //! The consumer side, generic over the kind of run (rays, views):
 //! - `batch`: the memory of one batch;
-//! - `worker_run`: batches in order, made by workers; `kernel_run`: by a device.
+//! - `ticket_run`: batches in order from workers; `kernel_run`: from a device.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `supply`: images that are needed are there; `pixels`: from a file to the store.
+//! - `image_supply`: ensures that images are in the image store; `decode_image`: decodes a file.
 //!
-//! Never in here: rays, views, how processes live.
+//! Not here: rays, views, how processes live.
 
 pub(crate) mod batch;
 #[cfg(feature = "codecs")]

@@ -1,7 +1,7 @@
-//! How the files of a scene are decoded, as programs.
+//! The decoding programs for the files of a scene.
 //!
-//! Used where rows are made, and in the consumer by forecasts; compiled without the
-//! decoders too. Never in here: pixels.
+//! Used by workers, and in the consumer by memory plans. Also compiled without the decoders. Not
+//! here: pixels.
 
 use crate::error::Result;
 use crate::picture::{AlphaPolicy, BackgroundColor, FileFormat, OrientationMode};
@@ -9,16 +9,16 @@ use crate::recipe::{
     AlphaMode, DataType, Decode, DecodeMode, MemoryLayout, Recipe, Resize, SampleProgram,
 };
 
-/// What a decoder makes of the file of an image.
+/// Output of a decoding program for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodeTarget {
     pub(crate) transparency: AlphaPolicy,
-    /// Another size than the file's.
+    /// Whether the size differs from the file's.
     pub(crate) resizes: bool,
 }
 
 impl DecodeTarget {
-    /// Colours to which alpha is put later. Those that are mixed count by their alpha.
+    /// Colours that are merged with alpha later. A resize weights them by their alpha.
     pub(crate) fn colors_apart(resizes: bool) -> Self {
         let transparency = match resizes {
             false => AlphaPolicy::Ignore,
@@ -39,13 +39,13 @@ impl DecodeTarget {
     }
 }
 
-/// Whether files of this format have no alpha.
+/// Whether files of this format never have alpha.
 pub(crate) fn is_opaque(format: FileFormat) -> bool {
     matches!(format, FileFormat::Jpeg | FileFormat::Npy)
 }
 
-/// Pictures as they are stored: cameras were found in them like that. Resized where that
-/// is wanted, to the size that each row sets.
+/// Program for images. EXIF orientation is ignored, as the cameras refer to the pixels as stored.
+/// With a resize, each row sets the size.
 pub(crate) fn of_image(made: DecodeTarget) -> Result<SampleProgram> {
     let mut recipe = Recipe::new("scene").then(Decode {
         mode: Some(DecodeMode::Full),
@@ -63,7 +63,7 @@ pub(crate) fn of_image(made: DecodeTarget) -> Result<SampleProgram> {
     Ok(program)
 }
 
-/// Masks: all channels as they are stored. What is not 0 in any of them is in the mask.
+/// Program for masks: all channels as stored. A pixel is in the mask if any channel is nonzero.
 pub(crate) fn of_mask() -> Result<SampleProgram> {
     let recipe = Recipe::new("mask").then(Decode {
         mode: Some(DecodeMode::Full),

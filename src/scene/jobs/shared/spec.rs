@@ -1,6 +1,6 @@
-//! What must be known to decode the images of a scene into their store.
+//! What a process must know to decode images of a scene into the image store.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -12,17 +12,17 @@ use crate::picture::{BackgroundColor, PictureLimits};
 use crate::scene::image_store::{ImageStore, StoreBacking};
 use crate::scene::jobs::shared::frames::SealedFrames;
 
-/// A part of the spec of each job that works on a store.
+/// The part of a job's spec about the image store.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct StoreSpec {
     pub(crate) background: BackgroundColor,
     pub(crate) limits: PictureLimits,
     pub(crate) holding: StoreBacking,
-    /// By which the store is known.
+    /// Key that identifies the image store.
     pub(crate) key: u128,
 }
 
-/// The store and what is known of its images.
+/// The image store with the metadata of its images.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoreMemory<'a> {
     pub(crate) index: &'a Index,
@@ -30,25 +30,25 @@ pub(crate) struct StoreMemory<'a> {
     pub(crate) store: &'a ImageStore,
 }
 
-/// Descriptors of [`StoreMemory`].
+/// Number of descriptors of [`StoreMemory`].
 pub(crate) const DESCRIPTORS: usize = 4;
 
 impl<'a> StoreMemory<'a> {
-    /// What workers map, in order.
+    /// The descriptors that workers map, in order.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'a>; DESCRIPTORS] {
         let [control, content] = self.store.descriptors();
         [self.index.as_fd(), self.frames.as_fd(), control, content]
     }
 }
 
-/// Says which image a fault is of, where a row has pixels of many; and which of its files,
-/// by their numbers in the index.
+/// Adds the image's number, and the file's number in the index, to a fault. For rows with pixels of
+/// many images.
 pub(crate) fn tag_fault(image: u64, file: u64, fault: &SampleFault) -> SampleFault {
     let text = format!("image {image} file {file}: {}", fault.reason);
     SampleFault::new(fault.kind, text)
 }
 
-/// The image and the file that [`name_image`] named, and the fault as it was.
+/// Splits off the image and the file that [`tag_fault`] added, and returns the original fault.
 pub(crate) fn untag_fault(fault: &SampleFault) -> (Option<(u64, u64)>, SampleFault) {
     let named = || {
         let (named, reason) = fault.reason.strip_prefix("image ")?.split_once(": ")?;

@@ -1,6 +1,6 @@
 //! Batches in order, made by workers.
 //!
-//! In the consumer. A ticket is a step. Never in here: how batches are made.
+//! Runs in the consumer. A ticket is a step. Not here: how batches are made.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::pool::row_filler::RowFiller;
 use crate::scene::jobs::shared::batch::{SceneArrays, SceneBatch};
 use crate::scene::jobs::shared::spec::untag_fault;
 
-/// What a kind of run knows of its steps.
+/// Tickets and batches of the steps, for one kind of run.
 pub(crate) trait StepTickets: Debug {
     type Arrays: SceneArrays;
-    /// What is asked of a step.
+    /// The caller's parameter of a step.
     type Request: Copy;
 
-    /// Whether tickets that are out do not serve this request, nor later ones like it.
+    /// Whether the posted tickets are unsuitable for this request and later ones like it.
     fn changes_tickets(&mut self, request: Self::Request) -> bool;
 
     /// The ticket of a step.
     fn place(&self, step: u64) -> BatchRequest;
 
-    /// The bytes and arrays of a batch.
+    /// Returns the bytes and arrays of a batch.
     ///
     /// # Errors
     /// A place that no ticket has.
     fn arrays(&self, place: &BatchRequest, request: Self::Request)
     -> Result<(usize, Self::Arrays)>;
 
-    /// The error of a fault that names no image.
+    /// Converts a fault that names no image to an error.
     fn unnamed_fault(&self, index: &Index, step: u64, fault: SampleFault) -> Error;
 }
 
-/// Batches step by step.
+/// Batches from workers, step by step.
 #[derive(Debug)]
 pub(crate) struct TicketRun<S> {
     pub(crate) engine: RowFiller,
@@ -45,7 +45,7 @@ pub(crate) struct TicketRun<S> {
 }
 
 impl<S> TicketRun<S> {
-    /// `index` has the files of the images.
+    /// `index` lists the image files.
     pub(crate) fn new(engine: RowFiller, index: Index, steps: S) -> Self {
         Self {
             engine,
@@ -56,11 +56,11 @@ impl<S> TicketRun<S> {
 }
 
 impl<S: StepTickets> TicketRun<S> {
-    /// The batch of `step`; none when it is not there within `limit`. Another step than the one
-    /// after the last batch is asked for after a cancel of the engine.
+    /// Returns the batch of `step`, or `None` if it is not ready within `limit`. If `step` does not
+    /// follow the last batch, the caller must cancel the engine first.
     ///
     /// # Errors
-    /// An image that cannot be read; what ends the pool.
+    /// An image that cannot be read; an error that ends the pool.
     pub(crate) fn next_within(
         &mut self,
         step: u64,
@@ -77,7 +77,7 @@ impl<S: StepTickets> TicketRun<S> {
         };
         let FilledBatch { place, rows, bad } = filled;
         if let Some(bad) = bad.first() {
-            // The tickets behind it are of later steps: the next call begins anew.
+            // The posted tickets are of later steps. The next call restarts with this step.
             self.engine.cancel();
             let (image, fault) = untag_fault(&bad.fault);
             return Err(match image {
@@ -95,7 +95,7 @@ impl<S: StepTickets> TicketRun<S> {
 }
 
 impl<S> Drop for TicketRun<S> {
-    /// Nothing that is under way will be asked for.
+    /// Cancels all posted tickets.
     fn drop(&mut self) {
         self.engine.cancel();
     }

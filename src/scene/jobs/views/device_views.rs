@@ -1,6 +1,6 @@
-//! Views by a device: its kernel, and the images that steps show.
+//! Views from a device: its kernel, and the images of the steps.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use crate::device::DeviceRows;
 use crate::device::cuda::{CudaContext, SceneStage, ViewStage};
@@ -17,13 +17,13 @@ use crate::scene::jobs::views::output_camera::{OutputCamera, OutputCameras};
 use crate::scene::jobs::views::spec::ViewsSpec;
 use crate::scene::jobs::views::view::StepImage;
 
-/// See the module.
+/// Makes views on a device.
 #[derive(Debug)]
 pub struct DeviceViews {
     stage: ViewStage,
-    /// The images that are not where the kernel reads them.
+    /// Images that the kernel cannot read yet.
     missing: ImageQueue,
-    /// Of each image the first word of its mask.
+    /// First word of each image's mask.
     masks: Vec<u64>,
     frames: StoredFrames,
     shown: OutputCameras,
@@ -31,10 +31,10 @@ pub struct DeviceViews {
 }
 
 impl DeviceViews {
-    /// Opens the device and takes all the memory that the run has there.
+    /// Opens the device and allocates all device memory of the run.
     ///
     /// # Errors
-    /// No such device; what does not fit it, or the limit.
+    /// No such device; memory beyond the device's or the limit.
     pub(crate) fn open(
         (frames, shown): (StoredFrames, OutputCameras),
         masks: &SceneMasks,
@@ -101,7 +101,7 @@ impl KernelSteps for DeviceViews {
             self.frames.camera(image),
             self.frames.frames.get(image),
         ) else {
-            return Err(Error::protocol("a view of no image"));
+            return Err(Error::protocol("a view without an image"));
         };
         let to = shown.camera();
         let straight = match shown {

@@ -1,27 +1,27 @@
-//! What a view holds, and where it lies in the view's memory.
+//! The arrays of a view, and their layout in memory.
 //!
-//! Used in the consumer and in workers. Sizes and numbers alone.
+//! Used in the consumer and in workers. Computes sizes only.
 
 use std::ops::Range;
 
-/// One array of a view: an entry for each pixel, row by row.
+/// One array of a view, with one entry per pixel, row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ViewField {
-    /// Red, green, blue, and alpha where as asked: `u8`, or `f32` from 0 to 1,
-    /// (height, width, channels).
+    /// Red, green, blue, and alpha if requested: `u8`, or `f32` from 0 to 1, (height, width,
+    /// channels).
     Image,
-    /// Whether the pixel counts: `u8`, 0 or 1, (height, width). Of images with a mask.
+    /// Whether the pixel may be used: `u8`, 0 or 1, (height, width). Of images with a mask.
     Mask,
-    /// Depth along the camera's axis in the scene's units, 0 where it is not known: `f32`,
-    /// (height, width). Of images with depths.
+    /// Depth along the camera's axis in the scene's units, 0 if unknown: `f32`, (height, width). Of
+    /// images with depths.
     Depth,
 }
 
 impl ViewField {
-    /// In the order in which they lie in memory.
+    /// In the order of the memory layout.
     pub const ALL: [Self; 3] = [Self::Image, Self::Mask, Self::Depth];
 
-    /// As other languages call it.
+    /// The name in other languages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,16 +32,16 @@ impl ViewField {
     }
 }
 
-/// Arrays begin at multiples of this.
+/// Alignment of arrays.
 const ALIGN: usize = 64;
 
-/// Where the arrays of a view lie.
+/// Memory layout of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ViewLayout {
     pub(crate) height: usize,
     pub(crate) width: usize,
     pub(crate) channels: usize,
-    /// Whether the image is of `f32`.
+    /// Whether the image is `f32` instead of `u8`.
     pub(crate) float: bool,
     pub(crate) mask: bool,
     pub(crate) depth: bool,
@@ -69,21 +69,21 @@ impl ViewLayout {
         }
     }
 
-    /// Where an array lies; empty when there is none.
+    /// Byte range of an array; empty if it is absent.
     pub(crate) fn of(&self, field: ViewField) -> Range<usize> {
         let in_front = ViewField::ALL.into_iter().take_while(|f| *f != field);
         let begin: usize = in_front.map(|f| self.len(f).next_multiple_of(ALIGN)).sum();
         begin..begin + self.len(field)
     }
 
-    /// Bytes of all.
+    /// Bytes of all arrays.
     pub(crate) fn bytes(&self) -> usize {
         let all = ViewField::ALL.into_iter();
         all.map(|f| self.len(f).next_multiple_of(ALIGN)).sum()
     }
 }
 
-/// The arrays of a view, to be written. Those that it does not have are empty.
+/// The arrays of a view, for writing. Absent arrays are empty.
 pub(crate) struct ViewArrays<'a> {
     pub(crate) image: &'a mut [u8],
     pub(crate) mask: &'a mut [u8],
@@ -91,8 +91,7 @@ pub(crate) struct ViewArrays<'a> {
 }
 
 impl ViewLayout {
-    /// The arrays in the memory of a view; none where that is too short, or
-    /// begins at an address that no number may begin at.
+    /// Splits the memory of a view into arrays. `None` if it is too short or not aligned.
     pub(crate) fn arrays<'a>(&self, memory: &'a mut [u8]) -> Option<ViewArrays<'a>> {
         let mut left = memory;
         let mut next = |field| {

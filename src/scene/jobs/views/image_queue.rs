@@ -1,4 +1,4 @@
-//! Which images come next: those that are not there, in the order of the steps that show them.
+//! Queue of the images that are not ready, in the order of the steps that use them.
 //!
 //! Pure.
 
@@ -6,21 +6,21 @@ use std::collections::VecDeque;
 
 use crate::scene::draw::ViewOrder;
 
-/// See the module.
+/// Queue of the images that are not ready.
 #[derive(Debug)]
 pub(crate) struct ImageQueue {
     order: ViewOrder,
-    /// Of each image.
+    /// For each image, whether it is not ready.
     missing: Vec<bool>,
     coming: VecDeque<u32>,
 }
 
-/// Epochs that are looked through: with several ranks an epoch does not show this one every
-/// image.
+/// Number of epochs to look ahead. With several ranks, an epoch does not use every image on this
+/// rank.
 const EPOCHS: u64 = 4;
 
 impl ImageQueue {
-    /// From `step` on.
+    /// Starts at `step`.
     pub(crate) fn new(order: ViewOrder, images: usize, step: u64) -> Self {
         let mut this = Self {
             order,
@@ -31,7 +31,7 @@ impl ImageQueue {
         this
     }
 
-    /// All images that are ever shown, those of the first steps first.
+    /// All images that any step uses, in the order of first use.
     pub(crate) fn images_in_order(&self) -> Vec<u32> {
         let mut all: Vec<u32> = self.coming.iter().copied().collect();
         if !self.order.shows_all() {
@@ -46,7 +46,7 @@ impl ImageQueue {
         all
     }
 
-    /// From another step on.
+    /// Restarts at another step.
     pub(crate) fn go_to(&mut self, step: u64) {
         let mut wanted = self.missing.clone();
         let mut left = wanted.iter().filter(|wanted| **wanted).count();
@@ -70,7 +70,7 @@ impl ImageQueue {
         self.coming.is_empty()
     }
 
-    /// Whether the image of `step` is not there: then it is the first that comes.
+    /// Whether the image of `step` is not ready. If so, it becomes the first of the queue.
     pub(crate) fn needs_image(&mut self, step: u64) -> bool {
         let image = self.order.image(step);
         let lacks = self
@@ -79,18 +79,18 @@ impl ImageQueue {
             .copied()
             .unwrap_or_default();
         if lacks && self.nth(0) != Some(image as u32) {
-            // Behind the epochs that were looked through: all of those have come.
+            // After the epochs that were looked ahead, whose images are all ready.
             self.go_to(step);
         }
         lacks
     }
 
-    /// The n-th that comes.
+    /// The n-th image of the queue.
     pub(crate) fn nth(&self, n: usize) -> Option<u32> {
         self.coming.get(n).copied()
     }
 
-    /// An image is there: the first that was to come.
+    /// Records that an image is ready: the first of the queue.
     pub(crate) fn mark_present(&mut self, image: usize) {
         self.coming.pop_front();
         if let Some(missing) = self.missing.get_mut(image) {

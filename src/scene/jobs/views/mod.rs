@@ -1,17 +1,18 @@
-//! Whole images of a scene: one row = one image of the store.
+//! Job: makes whole images of a scene. One row holds one image of the image store.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered;
-//! - `shown`: with which camera an image is shown; `fields`: where its arrays lie in a row.
+//! - `spec`: what a worker must know, and how the job is started;
+//! - `output_camera`: the camera of a returned image; `fields`: its arrays and their layout in a
+//!   row.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a step's number to its image; `straighten`: from where the pixels of a
-//!   straight image come.
+//! - `worker`: makes the image of a step; `straightener`: source coordinates of a straightened
+//!   image.
 //!
 //! The consumer side:
-//! - `run`: tickets and views of workers; `view`: one view;
-//! - `on_device`: views of a device; `queue`: which images come next.
+//! - `view_tickets`: tickets and views from workers; `view`: one view;
+//! - `device_views`: views from a device; `image_queue`: order of the images to upload.
 //!
-//! Never in here: how a scene is read, how processes live.
+//! Not here: how a scene is read, how processes live.
 
 pub(crate) mod device_views;
 pub(crate) mod fields;

@@ -1,7 +1,6 @@
-//! With which camera an image is shown.
+//! The output camera: the camera with which an image is returned.
 //!
-//! The same in the consumer and in workers: both make it from the frames. Never in here:
-//! pixels.
+//! Consumer and workers compute it from the frames, with the same result. Not here: pixels.
 
 use crate::camera::{Camera, Lens, UndistortedCamera};
 use crate::error::Result;
@@ -10,26 +9,26 @@ use crate::scene::jobs::shared::frames::{DEPTH_BYTES, StoredFrames};
 use crate::scene::jobs::views::fields::ViewLayout;
 use crate::scene::jobs::views::spec::ViewFormat;
 
-/// How the images of a run are shown.
+/// The output cameras of a run.
 #[derive(Debug)]
 pub struct OutputCameras {
-    /// Of each camera of the frames; none of those that no frame has.
+    /// For each camera of the frames; `None` if no frame uses it.
     cameras: Vec<Option<OutputCamera>>,
     form: ViewFormat,
 }
 
-/// How the images of a camera are shown.
+/// How the images of a camera are returned.
 #[derive(Debug, Clone)]
 pub(crate) enum OutputCamera {
     AsItIs(Camera),
     Straight(Box<UndistortedCamera>),
 }
 
-/// A camera whose images cannot be shown, and the first image that it took.
+/// A camera whose lens does not support views, and the first image that uses it.
 #[derive(Debug)]
 pub(crate) struct UnsupportedLens {
     pub(crate) image: usize,
-    /// As reports call it.
+    /// Name of the lens in reports.
     pub(crate) lens: &'static str,
     pub(crate) why: String,
 }
@@ -61,7 +60,7 @@ impl OutputCamera {
 
 impl OutputCameras {
     /// # Errors
-    /// A lens whose images cannot be straightened, where that is asked for.
+    /// Straightening is requested, and a lens does not support it.
     pub(crate) fn new(
         frames: &StoredFrames,
         form: ViewFormat,
@@ -83,18 +82,18 @@ impl OutputCameras {
         Ok(Self { cameras, form })
     }
 
-    /// How an image is shown; none where there is no such image.
+    /// The output camera of an image; `None` if there is no such image.
     pub(crate) fn of(&self, frames: &StoredFrames, image: usize) -> Option<&OutputCamera> {
         let camera = frames.frames.get(image)?.camera as usize;
         self.cameras.get(camera)?.as_ref()
     }
 
-    /// The camera of an image as it is shown.
+    /// The parameters of an image's output camera.
     pub(crate) fn camera(&self, frames: &StoredFrames, image: usize) -> Option<&Camera> {
         self.of(frames, image).map(OutputCamera::camera)
     }
 
-    /// Where the arrays of an image lie.
+    /// Layout of the arrays of an image.
     pub(crate) fn layout(&self, frames: &StoredFrames, image: usize) -> Option<ViewLayout> {
         let (frame, camera) = (frames.frames.get(image)?, self.camera(frames, image)?);
         Some(ViewLayout {
@@ -116,8 +115,8 @@ impl OutputCameras {
             .unwrap_or(0)
     }
 
-    /// What a worker takes to show any of the images beside what decoding takes: the pixels of
-    /// the store where they do not go to the row as they are, and with them mask and depths.
+    /// Bytes that a worker needs to return any of the images, without decoding: pixels of the image
+    /// store that are not copied directly to the row, and their mask and depths.
     pub(crate) fn worker_bytes(&self, frames: &StoredFrames) -> u64 {
         let mut most = [0u64; 4];
         for (image, frame) in frames.frames.iter().enumerate() {
@@ -131,7 +130,7 @@ impl OutputCameras {
                 u64::from(copied) * frames.channels() as u64 * pixels,
                 u64::from(straight && frame.has_mask) * pixels,
                 u64::from(frame.has_depth) * DEPTH_BYTES * pixels,
-                // A row's places, and their two numbers.
+                // Source coordinates of a row, with two values of a pixel.
                 u64::from(straight) * (MAP_BYTES + 16) * u64::from(shown.camera().width),
             ];
             for (most, part) in most.iter_mut().zip(parts) {
@@ -141,11 +140,11 @@ impl OutputCameras {
         most.iter().sum()
     }
 
-    /// Where the maps of cameras lie that are kept, `most` bytes of them: of the cameras
-    /// that more than one image has, in their order.
+    /// Layout of the shared straightening maps, of up to `most` bytes: for the cameras that more
+    /// than one image uses, in their order.
     ///
     /// # Errors
-    /// More bytes than can be counted.
+    /// A number of bytes that overflows.
     pub(crate) fn maps(&self, frames: &StoredFrames, most: u64) -> Result<MapPlaces> {
         let mut images = vec![0u32; self.cameras.len()];
         for frame in &frames.frames {
@@ -175,28 +174,28 @@ impl OutputCameras {
     }
 }
 
-/// Of images whose places can be told.
+/// Longest side of an image whose source coordinates can be represented.
 const LONGEST_SIDE: u32 = 131_070;
 
-/// Bytes of a pixel's place.
+/// Bytes of a source coordinate.
 const MAP_BYTES: u64 = 8;
 
-/// The maps of cameras that are kept.
+/// Layout of the shared straightening maps.
 #[derive(Debug, Clone)]
 pub(crate) struct MapPlaces {
     pub(crate) places: StoreLayout,
-    /// Of each camera its number among them.
+    /// For each camera, the index of its map.
     numbers: Vec<Option<usize>>,
 }
 
 impl MapPlaces {
-    /// The number of a camera's map; none where it is not kept.
+    /// Index of a camera's map; `None` if it is not shared.
     pub(crate) fn of(&self, camera: usize) -> Option<usize> {
         self.numbers.get(camera).copied().flatten()
     }
 }
 
-/// As reports call a lens.
+/// Name of a lens in reports.
 fn name_of(lens: &Lens) -> &'static str {
     match lens {
         Lens::Pinhole => "pinhole",

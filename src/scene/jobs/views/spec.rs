@@ -1,6 +1,6 @@
 //! What a worker must know to make views.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::os::fd::AsFd;
 
@@ -14,38 +14,38 @@ use crate::scene::image_store::ImageStore;
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::jobs::shared::spec::{StoreMemory, StoreSpec};
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "views";
 
-/// Tells the maps of cameras from pictures.
+/// Key that distinguishes straightening maps from images.
 pub(crate) const MAPS_KEY: u128 = u128::from_le_bytes(*b"maps of cameras ");
 
-/// From the store to the row. Decoding counts as it does for samples.
+/// Stage: from the image store to the row. Decoding has the same stage as for samples.
 pub(crate) const SHOW: JobStage = JobStage::of_job(4);
 
-/// One row = one image.
+/// The job that makes views. One row holds one image.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct ViewsSpec {
     pub(crate) order: ViewOrder,
     pub(crate) form: ViewFormat,
-    /// What a level of a depth is in the scene's units.
+    /// Length of one depth unit, in the scene's units.
     pub(crate) depth_scale: f64,
-    /// The most bytes that maps of cameras may take.
+    /// Maximum bytes of shared straightening maps.
     pub(crate) most_maps: u64,
     pub(crate) store: StoreSpec,
 }
 
-/// As what an image is shown.
+/// Output format of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ViewFormat {
-    /// `f32` from 0 to 1, and no `u8`.
+    /// `f32` from 0 to 1 instead of `u8`.
     pub(crate) float: bool,
-    /// Straightened: as a pinhole sees it.
+    /// Straightened: as a pinhole camera sees it.
     pub(crate) straight: bool,
 }
 
 impl ViewsSpec {
-    /// Orders the job. Nothing stands in for an image.
+    /// Describes the job for the coordinator. A view that fails has no replacement.
     pub(crate) fn order<'a>(
         &self,
         store: StoreMemory<'a>,

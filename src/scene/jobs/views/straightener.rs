@@ -1,9 +1,8 @@
-//! Straight images out of bent ones: where each row's pixels come from.
+//! Straightening: source coordinates for each row of a straight image.
 //!
-//! Runs in workers, and in the consumer with zero workers. The places of a camera that
-//! many images have are made once, by whichever worker needs them first, and shared by
-//! all. Others are made row by row. Both are the same numbers. Never in here: how pixels
-//! are mixed.
+//! Runs in workers, and in the consumer with zero workers. If many images have the same camera, the
+//! first worker that needs its map computes it, and all workers share it. Other maps are computed
+//! row by row, with the same numbers. Not here: interpolation of pixels.
 
 use std::os::fd::{OwnedFd, RawFd};
 
@@ -13,7 +12,7 @@ use crate::pixels::remap::SourcePoint;
 use crate::scene::image_store::{ImageStore, StoreBacking, WaitMode};
 use crate::scene::jobs::views::output_camera::MapPlaces;
 
-/// Where pixels come from, row by row.
+/// Source coordinates, row by row.
 #[derive(Debug)]
 pub(super) struct RowStraightener {
     maps: Option<ImageStore>,
@@ -24,7 +23,7 @@ pub(super) struct RowStraightener {
 }
 
 impl RowStraightener {
-    /// `shared`: the memory of the places that are kept; none where none are.
+    /// `shared`: memory of the shared maps; `None` if there are none.
     pub(super) fn new(
         of_cameras: MapPlaces,
         shared: Option<[OwnedFd; 2]>,
@@ -52,8 +51,8 @@ impl RowStraightener {
         })
     }
 
-    /// Calls `each` with every row of the straight image and the places of its pixels in the
-    /// bent one, which `source` took.
+    /// Calls `each` with every row of the straight image and its source coordinates in the
+    /// distorted image, whose camera is `source`.
     pub(super) fn rows(
         &mut self,
         camera: usize,
@@ -90,7 +89,13 @@ impl RowStraightener {
         };
         maps.ensure_image(number, WaitMode::Wait, |out| {
             let places: &mut [SourcePoint] = bytemuck::try_cast_slice_mut(out).map_err(|e| {
-                SampleFault::new(FaultKind::Unknown, format!("the places of a camera: {e}"))
+                SampleFault::new(
+                    FaultKind::Unknown,
+                    format!(
+                        "the straightening map of a camera: \
+                                                              {e}"
+                    ),
+                )
             })?;
             for (at, row) in places.chunks_exact_mut(width).enumerate() {
                 make_row(at, row);
@@ -105,15 +110,15 @@ impl RowStraightener {
         Ok(())
     }
 
-    /// Opens for this process, a worker, what it cannot open later.
+    /// Opens files that this process, a worker, cannot open later.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn enter_worker(&mut self) -> Result<()> {
         self.maps.as_mut().map_or(Ok(()), ImageStore::enter_worker)
     }
 
-    /// Of the shared memory: they stay open in workers.
+    /// Descriptors of the shared memory. They stay open in workers.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
         self.maps
             .as_ref()

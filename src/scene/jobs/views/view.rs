@@ -1,6 +1,6 @@
 //! One image with its mask and depths.
 //!
-//! In the consumer. Never in here: its memory (`scene::jobs::shared`).
+//! Runs in the consumer. Not here: its memory (`scene::jobs::shared`).
 
 use std::ops::Range;
 
@@ -32,32 +32,32 @@ impl SceneArrays for StepImage {
 }
 
 impl SceneBatch<StepImage> {
-    /// The image's number in the split: its place in
+    /// Number of the image in the split: its index in
     /// [`SceneRun::images`](crate::scene::SceneRun::images).
     #[must_use]
     pub fn index(&self) -> u64 {
         self.arrays.image
     }
 
-    /// Pixels.
+    /// Height in pixels.
     #[must_use]
     pub fn height(&self) -> usize {
         self.arrays.layout.height
     }
 
-    /// Pixels.
+    /// Width in pixels.
     #[must_use]
     pub fn width(&self) -> usize {
         self.arrays.layout.width
     }
 
-    /// Numbers of a pixel of the image: 3, or 4 with alpha.
+    /// Channels of the image: 3, or 4 with alpha.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.arrays.layout.channels
     }
 
-    /// Whether the image is of `f32`.
+    /// Whether the image is `f32` instead of `u8`.
     #[must_use]
     pub fn is_float(&self) -> bool {
         self.arrays.layout.float

@@ -1,6 +1,6 @@
-//! Views by workers: their tickets and batches.
+//! Views from workers: their tickets and batches.
 //!
-//! In the consumer. Never in here: how views are made.
+//! Runs in the consumer. Not here: how views are made.
 
 use crate::data::index::Index;
 use crate::error::{Error, Result, SampleFault};
@@ -11,7 +11,7 @@ use crate::scene::jobs::views::output_camera::OutputCameras;
 use crate::scene::jobs::views::spec::ViewsSpec;
 use crate::scene::jobs::views::view::StepImage;
 
-/// See the module.
+/// Tickets of views.
 #[derive(Debug)]
 pub struct ViewTickets {
     pub(crate) spec: ViewsSpec,
@@ -34,7 +34,7 @@ impl StepTickets for ViewTickets {
     fn arrays(&self, place: &BatchRequest, (): ()) -> Result<(usize, StepImage)> {
         let image = self.spec.order.image(place.number);
         let layout = self.shown.layout(&self.frames, image as usize);
-        let layout = layout.ok_or_else(|| Error::protocol("a view of no image"))?;
+        let layout = layout.ok_or_else(|| Error::protocol("a view without an image"))?;
         Ok((layout.bytes(), StepImage { layout, image }))
     }
 

@@ -1,7 +1,7 @@
-//! From a step's number to its image.
+//! Makes the image of a step.
 //!
-//! Runs in workers, and in the consumer with zero workers. An image that is not in the
-//! store yet is decoded by whoever needs it first. Never in here: how a picture is decoded.
+//! Runs in workers, and in the consumer with zero workers. The first process that needs an image
+//! decodes it into the image store. Not here: image decoding.
 
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -24,14 +24,14 @@ use crate::scene::jobs::views::spec::{MAPS_KEY, NAME, ViewsSpec};
 use crate::scene::jobs::views::straightener::RowStraightener;
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from view to view.
+/// State of a worker, reused for every view.
 struct ViewsJob {
     spec: ViewsSpec,
     supply: ImageSupply,
     masks: SceneMasks,
     shown: OutputCameras,
     straightener: RowStraightener,
-    /// The pixels of the image at hand, where they do not go to the row as they are.
+    /// Pixels of the current image, if they are not copied directly to the row.
     pixels: Vec<u8>,
     mask: Vec<u8>,
     depths: Vec<f32>,
@@ -41,13 +41,13 @@ struct ViewsJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before any image is decoded.
     CpuLevel::detect()?;
     let spec: ViewsSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let mut fds = fds.into_iter();
     let mut next = || {
-        let missing = "a job that shows images came without a store, masks or maps";
+        let missing = "the job of views got no image store, masks or maps";
         fds.next().ok_or_else(|| Error::protocol(missing))
     };
     let [index, files, control, content, masks] = [next()?, next()?, next()?, next()?, next()?];
@@ -55,7 +55,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
     let masks = SceneMasks::from_fd(&supply.frames, masks)?;
     let shown = OutputCameras::new(&supply.frames, spec.form)
-        .map_err(|refused| Error::protocol(format!("a job with a camera: {}", refused.why)))?;
+        .map_err(|refused| Error::protocol(format!("the camera of a job: {}", refused.why)))?;
     let maps = shown.maps(&supply.frames, spec.most_maps)?;
     let shared = match maps.places.len() {
         0 => None,
@@ -77,7 +77,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 impl ViewsJob {
     /// The image of a ticket.
     fn image(&self, ticket: &Ticket) -> usize {
-        // At most as many as there are frames: a pure function of any number.
+        // A pure function of any number, so the result is always a valid frame.
         let BatchKey([step, _]) = ticket.key;
         self.spec.order.image(step) as usize
     }
@@ -104,13 +104,13 @@ impl ViewsJob {
         if self.read_depths(image)? {
             let scale = self.spec.depth_scale;
             for (level, to) in self.depths.iter().zip(arrays.depth.iter_mut()) {
-                *to = measured(*level, scale);
+                *to = scaled_depth(*level, scale);
             }
         }
         Ok(())
     }
 
-    /// The levels of an image's depths; false where it has none.
+    /// Reads the depth values of an image; false if it has none.
     fn read_depths(&mut self, image: usize) -> Result<bool, SampleFault> {
         let frames = &self.supply.frames;
         let (Some(begin), Some(camera)) = (frames.depth_begin(image), frames.camera(image)) else {
@@ -123,7 +123,7 @@ impl ViewsJob {
         Ok(true)
     }
 
-    /// Straightens an image into its arrays, and mask and depths with it.
+    /// Straightens an image with its mask and depths into its arrays.
     fn straighten(&mut self, image: usize, arrays: &mut ViewArrays<'_>) -> Result<(), SampleFault> {
         let has_depths = self.read_depths(image)?;
         let frames = &self.supply.frames;
@@ -144,8 +144,8 @@ impl ViewsJob {
             grow(&mut self.mask, width * height)?;
             mask.unpack(&mut self.mask[..width * height]);
         }
-        let mask = mask.map(|_| taken(&self.mask[..width * height], (width, height)));
-        let depths = has_depths.then(|| taken(&self.depths[..], (width, height)));
+        let mask = mask.map(|_| image_view(&self.mask[..width * height], (width, height)));
+        let depths = has_depths.then(|| image_view(&self.depths[..], (width, height)));
         let columns = straight.camera().width as usize;
         let (float, scale) = (self.spec.form.float, self.spec.depth_scale);
         let pixels = &self.pixels[..len];
@@ -166,14 +166,14 @@ impl ViewsJob {
                 }
                 if let Some(depths) = depths {
                     let to = arrays.depth.get_mut(here).ok_or_else(no_row)?;
-                    depths.sample_nearest(places, 0.0, |level| measured(level, scale), to);
+                    depths.sample_nearest(places, 0.0, |level| scaled_depth(level, scale), to);
                 }
                 Ok(())
             })
     }
 }
 
-/// A row of a straight image.
+/// Interpolates a row of a straight image.
 fn mix<const C: usize, L>(
     pixels: &[u8],
     size: (usize, usize),
@@ -187,11 +187,11 @@ where
 {
     let out: &mut [[L; C]] = bytemuck::try_cast_slice_mut(out).map_err(|_| no_row())?;
     let out = out.get_mut(here.clone()).ok_or_else(no_row)?;
-    taken(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
+    image_view(pixels.as_chunks::<C>().0, size).sample_bilinear(places, out);
     Ok(())
 }
 
-fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T> {
+fn image_view<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T> {
     RemapSource {
         pixels,
         width,
@@ -199,15 +199,15 @@ fn taken<T>(pixels: &[T], (width, height): (usize, usize)) -> RemapSource<'_, T>
     }
 }
 
-/// A level of a depth in the scene's units.
-fn measured(level: f32, scale: f64) -> f32 {
+/// Converts a depth value to the scene's units.
+fn scaled_depth(level: f32, scale: f64) -> f32 {
     (f64::from(level) * scale) as f32
 }
 
-/// A row that is none of a view: a ticket that was scribbled on.
+/// Fault of a row that does not fit a view: its ticket is corrupt.
 #[cold]
 fn no_row() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its row is none of a view")
+    SampleFault::new(FaultKind::Unknown, "its row does not fit a view")
 }
 
 impl Job for ViewsJob {

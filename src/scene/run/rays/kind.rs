@@ -1,6 +1,6 @@
-//! Rays as a kind of run: what they take, their table of draws, and who makes them.
+//! Rays as a kind of run: memory, sampling table, and the makers of batches.
 //!
-//! In the consumer. The order of the start is `scene::run::build`'s.
+//! Runs in the consumer. `scene::run::build` has the order of the start.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,23 +32,23 @@ use crate::scene::run::{
     RunOptions, RunSizes, SceneFacts, SceneInputs, SceneKind, SplitFrames, decode_seconds, seconds,
 };
 
-/// Rays: what a run of them keeps.
+/// Data of a run of rays.
 #[derive(Debug)]
 pub struct RayKind {
     table: Arc<RayTable>,
-    /// Of a step.
+    /// Rays per step.
     pub(super) rays: u64,
     most_rays: u64,
 }
 
-/// What follows from options and frames.
+/// Values computed from options and frames.
 #[derive(Debug)]
 pub struct RayPlan {
     most_rays: u64,
     form: RayForm,
 }
 
-/// What makes rays, before workers or a device are started.
+/// Inputs for making rays, before workers or a device start.
 #[derive(Debug)]
 pub struct RaySetup {
     steps: RayTickets,
@@ -168,7 +168,7 @@ impl SceneKind for RayKind {
         if rays == 0 || whole != rays {
             let per_unit = u64::from(sampler.rays_per_unit());
             return Err(Error::config(format!(
-                "{rays} rays are not whole units of {per_unit}: ask for {}",
+                "{rays} rays are not a multiple of {per_unit}, the rays of a unit: use {}",
                 whole.max(per_unit)
             )));
         }
@@ -176,7 +176,7 @@ impl SceneKind for RayKind {
             return Err(Error::option(
                 "most_rays",
                 format!(
-                    "{rays} rays were asked for, and there is room for {}: raise most_rays",
+                    "{rays} rays were requested, but at most {} fit: raise most_rays",
                     self.most_rays
                 ),
             ));
@@ -209,7 +209,7 @@ impl SceneKind for RayKind {
     }
 }
 
-/// Bytes of the table of the draws, at most: images with an empty mask take less.
+/// Maximum bytes of the sampling table. Images with an empty mask need less.
 fn table_bytes(chosen: &SplitFrames) -> Result<u64> {
     let mut images = Vec::with_capacity(chosen.frames.frames.len());
     for (image, frame) in chosen.frames.frames.iter().enumerate() {

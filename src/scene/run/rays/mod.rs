@@ -1,13 +1,12 @@
-//! Rays of a scene, as a trainer holds them.
+//! Rays of a scene: the public stream.
 //!
-//! - `builder`: the methods of their builder; `options`: what those set;
-//! - `kind`: what they take, and who makes them;
-//! - `prepared`: what follows from frames and sampler before anything is allocated;
-//! - `state`: from where, and with what, a run goes on;
-//! - `steps`: batches, step by step; `report`: what happened.
+//! - `builder`: builder methods of rays; `options`: their options;
+//! - `kind`: memory, sampling table and makers of batches;
+//! - `ray_table`: the sampling table, from frames and sampler;
+//! - `state`: the position to resume from;
+//! - `steps`: batches, step by step; `report`: the report.
 //!
-//! All in the consumer. Never in here: how rays are made; the order of the start, and what
-//! views have too (`scene`).
+//! All run in the consumer. Not here: how rays are made; what views share (`scene::run`).
 
 mod builder;
 mod kind;

@@ -1,12 +1,12 @@
-//! Options of rays alone.
+//! Options that only rays have.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use crate::error::{Error, Result};
 use crate::order::Rank;
 use crate::scene::draw::RaySampler;
 
-/// See the module.
+/// Options that only rays have.
 #[derive(Debug)]
 pub struct RayKindOptions {
     pub(super) sampler: RaySampler,
@@ -20,10 +20,10 @@ impl RayKindOptions {
     pub(super) const DEFAULT_RAYS: u64 = 4096;
     pub(super) const DEFAULT_JOINING: u32 = 4;
 
-    /// Room for rays of a step.
+    /// Rays that a batch has space for.
     ///
     /// # Errors
-    /// Numbers of rays that cannot work.
+    /// Invalid numbers of rays.
     pub(super) fn checked_rays(&self) -> Result<u64> {
         let most = self.most_rays.unwrap_or(self.rays);
         let per_unit = u64::from(self.sampler.rays_per_unit());
@@ -46,7 +46,7 @@ impl RayKindOptions {
                 ),
             ));
         }
-        // A row's length is counted in 32 bits in places; nobody trains on more.
+        // Some places count a row's length in 32 bits, and no trainer needs more rays.
         if most > 1 << 24 {
             return Err(Error::option(
                 "most_rays",

@@ -1,21 +1,21 @@
-//! What follows from the frames and the sampler, before memory is taken.
+//! Builds the sampling table from frames, masks and sampler.
 //!
-//! In the consumer. Never in here: processes, decoding.
+//! Runs in the consumer. Not here: processes, decoding.
 
 use crate::camera::Lens;
 use crate::error::{Error, Result};
 use crate::scene::draw::RaySampler;
 use crate::scene::draw::{
-    CropDisc, MaskBits, MaskView, PixelRegion, RayTable, RayTableBuilder, RegionShape, erode,
+    CropDisc, MaskBits, MaskView, RayTable, RayTableBuilder, RegionShape, SamplingRegion, erode,
 };
 use crate::scene::jobs::shared::masks::SceneMasks;
 use crate::scene::run::SplitFrames;
 
-/// The table of the draws, and the masks as they go with it. `words` are those of the
-/// frames with a mask, in order.
+/// Builds the sampling table, and the masks that belong to it. `words` are the masks of the frames
+/// that have one, in frame order.
 ///
 /// # Errors
-/// Nothing to sample anywhere; a sampler that cannot work.
+/// No pixel to sample in any image; an invalid sampler.
 pub(super) fn table(
     chosen: &SplitFrames,
     sampler: RaySampler,
@@ -28,7 +28,7 @@ pub(super) fn table(
     for (image, frame) in chosen.frames.frames.iter().enumerate() {
         let camera = chosen.frames.camera(image);
         let (width, height) = camera.map_or((0, 0), |c| (c.width, c.height));
-        let mut region = PixelRegion {
+        let mut region = SamplingRegion {
             shape: shape_of(chosen, image)?,
             mask: None,
         };

@@ -1,24 +1,24 @@
-//! What rays report that views do not.
+//! The part of the report that only rays have.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use serde::Serialize;
 
 use crate::scene::run::SceneReport;
 
-/// What happened so far in a run of rays.
+/// Report of a run of rays.
 pub type RaysReport = SceneReport<RayWork>;
 
-/// What workers did, and for how long.
+/// Work of the workers, and the time it took.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RayWork {
-    /// Steps that each worker made.
+    /// Steps that each worker completed.
     pub rows_by_worker: Vec<u64>,
-    /// Seconds from the beginning of the build to its end.
+    /// Seconds that `build` took.
     pub startup_s: f64,
-    /// Seconds of all workers together: drawing pixels, decoding images, from pixels to
-    /// rays, their colours, waiting for work.
+    /// Seconds of all workers together: drawing pixels, decoding images, computing rays, reading
+    /// colours, waiting for work.
     pub draw_s: f64,
     pub decode_s: f64,
     pub trace_s: f64,

@@ -1,15 +1,15 @@
-//! Where a run stands, and all that the rays of a step depend on but the rank.
+//! Position of a run, and everything that determines the rays of a step, except the rank.
 //!
-//! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
+//! Runs in the consumer. Some numbers and a fingerprint, small enough for a checkpoint.
 
 use crate::scene::draw::RaySampler;
 use crate::scene::run::state::scene_state;
 
 scene_state! {
-    /// From where a run of rays goes on ([`Rays::state`](crate::rays::Rays::state)).
+    /// Position from which a run of rays resumes ([`Rays::state`](crate::rays::Rays::state)).
     ///
-    /// The rank is left out: where processes train together one of them keeps the state, and
-    /// each goes on with it. So is the number of rays, which may change from step to step.
+    /// The rank is not part of it: one process of a training group saves the state, and all resume
+    /// from it. The number of rays is not part of it either: it may change from step to step.
     RaysState {
         sampler: RaySampler = "sampler",
         /// Images that join at each step.

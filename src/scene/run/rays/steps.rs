@@ -1,6 +1,6 @@
 //! Rays of a scene, step by step.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::scene::jobs::rays::batch::RayBatch;
 use crate::scene::run::SceneRun;
 use crate::scene::run::rays::kind::RayKind;
 
-/// Rays of a scene: each step is a batch of them.
+/// Rays of a scene: each step is a batch of rays.
 pub type Rays = SceneRun<RayKind>;
 
 impl SceneRun<RayKind> {
-    /// The next step, as many rays as the builder was told.
+    /// Returns the next step, with the number of rays that the builder set.
     ///
     /// # Errors
-    /// An image that cannot be read ([`Error::Sample`](crate::Error::Sample), with its path: the
-    /// next call tries the step again); every batch held for too long; what ends the pool.
+    /// An image that cannot be read ([`Error::Sample`](crate::Error::Sample), with its path; the
+    /// next call retries the step); every batch held for too long; an error that ends the pool.
     pub fn next_batch(&mut self) -> Result<RayBatch> {
         self.next_rays(self.kind.rays)
     }
 
-    /// The next step with so many rays: the first ones of its sequence, so that a step's
-    /// rays do not depend on how many are asked for.
+    /// Returns the next step with `rays` rays: the first ones of the step's sequence. So the rays
+    /// of a step do not depend on their number.
     ///
     /// # Errors
-    /// As [`Rays::next_batch`]; more rays than
+    /// Like [`Rays::next_batch`]; more rays than
     /// [`RaysBuilder::most_rays`](crate::rays::RaysBuilder::most_rays).
     pub fn next_rays(&mut self, rays: u64) -> Result<RayBatch> {
         loop {
@@ -36,10 +36,10 @@ impl SceneRun<RayKind> {
         }
     }
 
-    /// As [`Rays::next_rays`]; none when it is not there within `limit`.
+    /// Like [`Rays::next_rays`], but returns `None` if the step is not ready within `limit`.
     ///
     /// # Errors
-    /// As [`Rays::next_rays`].
+    /// Like [`Rays::next_rays`].
     pub fn next_rays_within(&mut self, rays: u64, limit: Duration) -> Result<Option<RayBatch>> {
         self.next_within(rays, limit)
     }

@@ -1,6 +1,6 @@
-//! The builder of views: the methods that rays do not have.
+//! The builder of views: methods that rays do not have.
 //!
-//! In the consumer. Never in here: what is done with them (`kind`).
+//! Runs in the consumer. Not here: what the options do (`kind`).
 
 use crate::order::Rank;
 use crate::scene::run::SceneBuilder;
@@ -10,29 +10,29 @@ use crate::scene::run::views::kind::ViewKind;
 pub type ViewsBuilder = SceneBuilder<ViewKind>;
 
 impl SceneBuilder<ViewKind> {
-    /// Whether each epoch is a new random order of the images. Default true; otherwise it
-    /// is always the scene's.
+    /// Whether each epoch has a new random order of the images. Otherwise it has the scene's order.
+    /// Default true.
     pub fn shuffle(mut self, shuffled: bool) -> Self {
         self.kind.shuffles = shuffled;
         self
     }
 
-    /// Place of this process among those that train together, which take turns: position
-    /// p of an epoch is that of rank p % world. Default: alone.
+    /// Rank of this process in the training group. Position p of an epoch belongs to rank p %
+    /// world. Default: rank 0 of 1.
     pub fn rank(mut self, rank: Rank) -> Self {
         self.kind.rank = rank;
         self
     }
 
-    /// Whether images are straightened: shown as a pinhole camera sees them, with the
-    /// numbers of [`Views::cameras`](crate::views::Views::cameras), and their masks and
-    /// depths with them. Default false.
+    /// Whether images, masks and depths are straightened: as a pinhole camera sees them.
+    /// [`Views::cameras`](crate::views::Views::cameras) has the parameters of that camera. Default
+    /// false.
     pub fn undistort(mut self, straight: bool) -> Self {
         self.kind.undistort = straight;
         self
     }
 
-    /// Whether images are `f32` from 0 to 1. Default false: `u8`.
+    /// Whether images are `f32` from 0 to 1. Otherwise they are `u8`. Default false.
     pub fn float(mut self, float: bool) -> Self {
         self.kind.float = float;
         self

@@ -1,16 +1,16 @@
-//! Discs of fisheye images, as masks: pixels beyond the crop radius are no part of a view.
+//! Crop discs of fisheye images as masks: a view masks out pixels beyond the crop radius.
 //!
-//! In the consumer. Rays have discs without masks, by their sampler.
+//! Runs in the consumer. For rays, the sampler handles discs without masks.
 
 use crate::error::{Error, Result};
 use crate::scene::draw::{CropDisc, MaskBits, MaskView};
 use crate::scene::run::SplitFrames;
 
-/// The masks of all images that have one or a crop radius, in order. `words` are those of
-/// the images with a mask.
+/// Returns the masks of all images that have a mask or a crop radius, in frame order. `words` are
+/// the masks of the images with a mask.
 ///
 /// # Errors
-/// A radius that is none.
+/// An invalid radius.
 pub(super) fn masks_within_discs(
     chosen: &mut SplitFrames,
     words: Vec<Vec<u64>>,

@@ -1,6 +1,6 @@
-//! Views as a kind of run: what they take, their order, and who makes them.
+//! Views as a kind of run: memory, order, and the makers of batches.
 //!
-//! In the consumer. The order of the start is `scene::run::build`'s.
+//! Runs in the consumer. `scene::run::build` has the order of the start.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -37,31 +37,31 @@ use crate::scene::run::{
     RunOptions, RunSizes, SceneFacts, SceneInputs, SceneKind, SplitFrames, decode_seconds, seconds,
 };
 
-/// Views: what a run of them keeps.
+/// Data of a run of views.
 #[derive(Debug)]
 pub struct ViewKind {
     pub(super) order: ViewOrder,
-    /// Of each image as it is shown.
+    /// Output camera of each image.
     pub(super) cameras: Vec<Camera>,
 }
 
-/// What follows from options and frames.
+/// Values computed from options and frames.
 #[derive(Debug)]
 pub struct ViewPlan {
     order: ViewOrder,
     form: ViewFormat,
     shown: OutputCameras,
-    /// Where the maps of cameras lie that are kept, and the most bytes that they may take.
+    /// Layout of the straightening maps in shared memory, and their maximum bytes.
     maps: StoreLayout,
     most_maps: u64,
 }
 
-/// What makes views, before workers or a device are started.
+/// Inputs for making views, before workers or a device start.
 #[derive(Debug)]
 pub struct ViewSetup {
     steps: ViewTickets,
     masks: SceneMasks,
-    /// None = each view makes its own.
+    /// Shared straightening maps. `None`: every view computes its own.
     maps: Option<ImageStore>,
 }
 
@@ -79,7 +79,7 @@ impl SceneKind for ViewKind {
 
     const LOWER: [&'static str; 2] = ["`depth`", "depth"];
 
-    /// However many workers there are: each view takes a whole image.
+    /// For any number of workers: each view is a whole image.
     const MOST_DEPTH: u32 = 8;
 
     fn plan(
@@ -95,19 +95,19 @@ impl SceneKind for ViewKind {
         };
         let frames = with_discs(chosen);
         let shown = OutputCameras::new(&frames, form);
-        let shown = shown.map_err(|refused| not_straight(&chosen.images, &refused))?;
+        let shown = shown.map_err(|refused| unsupported_lens(&chosen.images, &refused))?;
         let view = shown.most_bytes(&frames);
         // A row's length is counted in 32 bits.
         if view > u64::from(u32::MAX) {
             return Err(Error::option(
                 "downscale",
                 format!(
-                    "the largest view takes {}, and at most 4 GiB fit: raise `downscale`",
+                    "the largest view needs {}, but at most 4 GiB fit: raise `downscale`",
                     error::size_rounded_up(view)
                 ),
             ));
         }
-        // A kernel makes its places anew, and workers show nothing.
+        // A kernel computes source coordinates itself, and workers make no views.
         let (most_maps, worker, device) = match run.device {
             Device::Cpu => {
                 let worker = shown.worker_bytes(&frames);
@@ -225,7 +225,8 @@ impl SceneKind for ViewKind {
     }
 }
 
-/// The frames, of which those with a crop radius have a mask too: before any is read.
+/// The frames, where those with a crop radius count as having a mask. For use before any mask is
+/// read.
 fn with_discs(chosen: &SplitFrames) -> Cow<'_, StoredFrames> {
     if chosen.crop_radii.iter().all(Option::is_none) {
         return Cow::Borrowed(&chosen.frames);
@@ -238,14 +239,14 @@ fn with_discs(chosen: &SplitFrames) -> Cow<'_, StoredFrames> {
 }
 
 /// # Errors
-/// An image that no kernel shows.
+/// An image that the kernel does not support.
 fn check_rows(frames: &StoredFrames, shown: &OutputCameras) -> Result<()> {
     let cameras = (0..frames.frames.len()).filter_map(|image| shown.camera(frames, image));
     match cameras.map(|camera| camera.height).max() {
         Some(rows) if rows > MOST_ROWS => Err(Error::option(
             "downscale",
             format!(
-                "an image has {rows} rows, and a device shows at most {MOST_ROWS}: raise \
+                "an image has {rows} rows, but views on a device have at most {MOST_ROWS}: raise \
                  `downscale`, or use device cpu"
             ),
         )),
@@ -253,14 +254,13 @@ fn check_rows(frames: &StoredFrames, shown: &OutputCameras) -> Result<()> {
     }
 }
 
-/// The most bytes that maps of cameras may take: what does not fit is made anew for each
-/// view.
+/// Maximum bytes of straightening maps. Maps beyond it are computed again for each view.
 fn most_maps(memory_limit: Option<u64>) -> u64 {
     const MOST: u64 = 256 << 20;
     memory_limit.map_or(MOST, |limit| MOST.min(limit / 8))
 }
 
-fn not_straight(images: &[PathBuf], refused: &UnsupportedLens) -> Error {
+fn unsupported_lens(images: &[PathBuf], refused: &UnsupportedLens) -> Error {
     let path = images.get(refused.image);
     let name = path.map_or_else(String::new, |path| path.display().to_string());
     Error::option(

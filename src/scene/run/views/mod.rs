@@ -1,13 +1,12 @@
-//! Whole images of a scene, as a trainer holds them.
+//! Whole images of a scene: the public stream.
 //!
-//! - `builder`: the methods of their builder; `options`: what those set;
-//! - `kind`: what they take, and who makes them;
-//! - `discs`: crop radii of fisheye images, as masks;
-//! - `state`: from where, and with what, a run goes on;
-//! - `steps`: views, step by step; `report`: what happened.
+//! - `builder`: builder methods of views; `options`: their options;
+//! - `kind`: memory, order and makers of batches;
+//! - `discs`: crop discs of fisheye images as masks;
+//! - `state`: the position to resume from;
+//! - `steps`: views, step by step; `report`: the report.
 //!
-//! All in the consumer. Never in here: how views are made; the order of the start, and what rays
-//! have too (`scene`).
+//! All run in the consumer. Not here: how views are made; what rays share (`scene::run`).
 
 mod builder;
 mod discs;

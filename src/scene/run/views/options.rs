@@ -1,10 +1,10 @@
-//! Options of views alone.
+//! Options that only views have.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use crate::order::Rank;
 
-/// See the module.
+/// Options that only views have.
 #[derive(Debug)]
 pub struct ViewKindOptions {
     pub(super) shuffles: bool,

@@ -1,22 +1,22 @@
-//! What views report that rays do not.
+//! The part of the report that only views have.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use serde::Serialize;
 
 use crate::scene::run::SceneReport;
 
-/// What happened so far in a run of views.
+/// Report of a run of views.
 pub type ViewsReport = SceneReport<ViewWork>;
 
-/// How long workers worked.
+/// Time that the workers took.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct ViewWork {
-    /// Seconds from the beginning of the build to its end.
+    /// Seconds that `build` took.
     pub startup_s: f64,
-    /// Seconds of all workers together: decoding images, from the store to the view,
-    /// waiting for work.
+    /// Seconds of all workers together: decoding images, making views from the image store, waiting
+    /// for work.
     pub decode_s: f64,
     pub show_s: f64,
     pub idle_s: f64,

@@ -1,17 +1,17 @@
-//! Where a run of views stands, and all that the view of a step depends on but the rank.
+//! Position of a run of views, and everything that determines the view of a step, except the rank.
 //!
-//! In the consumer. A few numbers and a fingerprint: what a checkpoint keeps.
+//! Runs in the consumer. Some numbers and a fingerprint, small enough for a checkpoint.
 
 use crate::scene::run::state::scene_state;
 
 scene_state! {
-    /// From where a run of views goes on ([`Views::state`](crate::views::Views::state)).
+    /// Position from which a run of views resumes ([`Views::state`](crate::views::Views::state)).
     ///
-    /// The rank is left out: where processes train together one of them keeps the state, and
-    /// each goes on with it.
+    /// The rank is not part of it: one process of a training group saves the state, and all resume
+    /// from it.
     ViewsState {
         shuffle: bool = "shuffle",
-        /// Processes that take turns.
+        /// Number of processes in the training group.
         world: u32 = "the number of ranks",
         ; undistort: bool = "undistort",
     }
