@@ -1,5 +1,5 @@
-//! A `dataset` of a config: which list of which form, and how its pictures are
-//! opened. Reads no list and asks the file system nothing.
+//! The `dataset` of a config: the list, its format, and how images are opened. Reads no list and
+//! does not access the file system.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ const SERVED: [&str; 11] = [
     "Cifar100",
 ];
 
-/// Operations that give channels first.
+/// Operations that put channels first.
 const TRANSPOSE: [&str; 2] = ["ToCHWImage", "ToTensor"];
 
 pub(crate) fn read<'a>(
@@ -89,7 +89,7 @@ pub(crate) fn read<'a>(
             delimiter,
             root,
             allow_outside: false,
-            // What stands behind it is ignored.
+            // Further columns are ignored.
             labels: ListLabels::Second,
             relabel,
             boxes: None,
@@ -108,7 +108,7 @@ pub(crate) fn read<'a>(
     Ok(dataset)
 }
 
-/// Whether PaddleClas' data set transposes its pictures itself, after all operations.
+/// Whether PaddleClas' data set transposes its images after all operations.
 fn transposes(name: &str, backend: Option<&str>) -> bool {
     match name {
         "AdaFaceDataset" => false,
@@ -117,7 +117,7 @@ fn transposes(name: &str, backend: Option<&str>) -> bool {
     }
 }
 
-/// Refuses what transposes before the data set does, which always does.
+/// Rejects an operation that transposes, for a data set that always transposes.
 fn transposes_once(dataset: &str, transform_ops: &TreeNode) -> ConfigResult<()> {
     for item in transform_ops.items() {
         if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
@@ -130,7 +130,7 @@ fn transposes_once(dataset: &str, transform_ops: &TreeNode) -> ConfigResult<()> 
     Ok(())
 }
 
-/// What one kind of data set has for itself.
+/// Settings that only one kind of data set has.
 fn special<'a>(
     name: &str,
     backend: Option<&str>,
@@ -138,7 +138,7 @@ fn special<'a>(
     params: &mut ConfigParams<'a>,
     notes: &mut NoteList,
 ) -> ConfigResult<()> {
-    // PaddleClas compares with cv2, which it also takes where nothing is written.
+    // PaddleClas compares with cv2, which is also its default.
     let is_pillow = backend.is_some_and(|backend| backend != "cv2");
     match name {
         "MultiLabelDataset" => {
@@ -192,7 +192,7 @@ fn special<'a>(
             );
         }
         "CustomLabelDataset" => {
-            // A line is a path, blanks and all.
+            // A line is a path, with its blanks.
             dataset.options.labels = ListLabels::None;
             if params.node("delimiter").is_some() {
                 return Err(params.mistake_at(
@@ -215,7 +215,7 @@ fn special<'a>(
     Ok(())
 }
 
-/// How a data set calls its parts.
+/// The names of the keys in a data set.
 struct DatasetKeys {
     list: &'static str,
     root: &'static str,

@@ -1,6 +1,6 @@
-//! A list of operations: one name and its parameters an element.
+//! A list of operations: each element is one name with its parameters.
 //!
-//! In the consumer or the CLI. Never in here: what a name means.
+//! Runs in the consumer or the CLI. Never in here: the meaning of a name.
 
 use crate::configs::paddle::params::ConfigResult;
 use crate::recipe::file::{MapKey, NodeValue, TextMistake, TreeNode};

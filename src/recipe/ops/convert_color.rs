@@ -13,13 +13,13 @@ use crate::recipe::values::{ColorSpace, WhitePoint};
 described! {
     example: "convert_color: {to: lab}";
 
-    /// To another colour space, in `f32`. Ranges are those of [`ColorSpace`].
+    /// Converts to another colour space, in `f32`. Ranges are those of [`ColorSpace`].
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ConvertColor {
         /// The colour space.
         pub to: ColorSpace,
-        /// Of `lab`.
+        /// The white point of `lab`.
         #[serde(default)]
         pub white_point: WhitePoint,
     }

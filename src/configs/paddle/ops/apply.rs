@@ -1,4 +1,4 @@
-//! Operations that are done together or not at all.
+//! Operations that run together or not at all.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::OpPipeline;
@@ -34,7 +34,7 @@ pub(crate) fn random_apply(
         pipe.note(params, "nothing in it ever happens, so it is left out");
         return Ok(());
     }
-    // What is left alone stays what it was.
+    // If it does not run, the form before it stays.
     if pipe.form != held && p < 1.0 {
         pipe.form = ImageForm::Either;
     }

@@ -1,5 +1,5 @@
-//! Sizes and crops that are classes of paddle.vision.transforms: by Pillow of its pictures,
-//! by OpenCV of arrays. Pairs are height first.
+//! Sizes and crops that are classes of paddle.vision.transforms: Pillow for Pillow images, OpenCV
+//! for arrays. Pairs are height first.
 
 use super::backend::{ResizeBackend, interpolation};
 use super::op_pipeline::OpPipeline;
@@ -18,7 +18,7 @@ fn way(params: &mut ConfigParams<'_>, pipe: &OpPipeline<'_>) -> ConfigResult<Res
     Ok(ResizeMethod::of(backend, filter))
 }
 
-/// One number is the shorter side; the longer one is cut to a whole number.
+/// A single number is the shorter side. The longer side is truncated to a whole number.
 pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
@@ -42,9 +42,9 @@ pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -
     Ok(())
 }
 
-/// Halves of an odd margin are rounded to an even number, as in torchvision. A smaller
-/// picture is refused: an array leaves a part of another size there, and Pillow's border
-/// is not torchvision's.
+/// Half of an odd margin is rounded to an even number, as in torchvision. A smaller image is
+/// rejected: an array would give a part of another size, and Pillow's border differs from
+/// torchvision's.
 pub(crate) fn center_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn center_crop(
     Ok(())
 }
 
-/// torchvision's law.
+/// The same distribution as torchvision.
 pub(crate) fn random_resized_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,

@@ -1,6 +1,6 @@
 //! PaddleClas' own sizes, crops and flips.
 //!
-//! Pairs are width first. OpenCV resizes without antialias, Pillow with.
+//! Pairs are width first. OpenCV resizes without antialias, Pillow with it.
 
 use super::backend::{PLAIN_FILTERS, ResizeBackend, backend, interpolation};
 use super::image_form::ImageForm;
@@ -15,7 +15,7 @@ use crate::recipe::{
     RandomVerticalFlip, Resize, ResizeTo, RotationStyle, Size, Span,
 };
 
-/// How a resize is done, by the parameters that all of them have.
+/// How a resize works: the parameters that all resizes share.
 pub(super) struct ResizeMethod {
     backend: ResizeBackend,
     pub(super) interpolation: InterpolationMode,
@@ -35,7 +35,7 @@ impl ResizeMethod {
 }
 
 impl OpPipeline<'_> {
-    /// A way, and the interpolation that takes its turn for half of the samples.
+    /// The resize method, and the interpolation that replaces it for half of the samples.
     fn way_or(
         &mut self,
         params: &mut ConfigParams<'_>,
@@ -79,8 +79,8 @@ impl OpPipeline<'_> {
         Ok(way)
     }
 
-    /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
-    /// between their two passes, so they are done in floats.
+    /// Pushes a resize. A bicubic resize of OpenCV runs in floats: rounding to levels between its
+    /// two passes would change results by up to 19 levels.
     pub(super) fn push_resize(&mut self, op: impl Into<Op>, way: &ResizeMethod) {
         let float = self.form != ImageForm::Floats
             && !way.antialias
@@ -136,7 +136,7 @@ pub(crate) fn resize_image(
         antialias: way.antialias,
         rounding: match size {
             ResizeTo::Shorter(_) => LengthRounding::Nearest,
-            // There is nothing to round.
+            // Nothing is rounded.
             ResizeTo::Exact(_) => LengthRounding::Down,
         },
     };
@@ -173,7 +173,7 @@ pub(crate) fn rand_crop_image(
         interpolation_or: other,
         antialias: way.antialias,
     };
-    // Bicubic where half of the samples are: what that needs does no harm to the others.
+    // Floats if one of both is bicubic. They do not harm the other.
     let widest = ResizeMethod::of(way.backend, other.unwrap_or(way.interpolation));
     pipe.push_resize(op, &widest);
     Ok(())
@@ -192,7 +192,7 @@ pub(crate) fn crop_image(
     let size = params.width_first("size")?;
     let size = required(params, size)?;
     pipe.push(CenterCrop {
-        // A smaller picture leaves PaddleClas a part of another size.
+        // For a smaller image, PaddleClas returns a part of another size.
         pad_if_needed: false,
         rounding: LengthRounding::Down,
         ..CenterCrop::new(size)
@@ -200,7 +200,7 @@ pub(crate) fn crop_image(
     Ok(())
 }
 
-/// Of later PaddleClas than the 2.4.0 that the rest is read by.
+/// From a later PaddleClas than 2.4.0, the version that everything else follows.
 pub(crate) fn crop_image_at_ratio(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -250,8 +250,8 @@ pub(crate) fn random_crop_image(
     place(params, pipe)
 }
 
-/// PaddleClas has none; its config for UReID writes the size as its own operations have
-/// it, and is meant to train.
+/// PaddleClas has no such operation. Its config for UReID uses it, with the size in the order of
+/// PaddleClas' own operations.
 pub(crate) fn random_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -288,7 +288,7 @@ pub(crate) fn rand_flip_image(
         pipe.needs_levels(params)?;
     }
     if code != 1.0 && matches!(pipe.form, ImageForm::Picture | ImageForm::Either) {
-        // Of Pillow's pictures PaddleClas looks at no code.
+        // PaddleClas ignores the code for Pillow images.
         if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
             return Err(params.mistake_at("flip_code", format_args!("flip_code is {code}: use 1")));
         }
@@ -313,7 +313,7 @@ pub(crate) fn rand_flip_image(
     Ok(())
 }
 
-/// paddle.vision's, with a probability: by OpenCV of arrays.
+/// paddle.vision's rotation with a probability, by OpenCV on arrays.
 pub(crate) fn random_rotation(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -347,7 +347,7 @@ pub(crate) fn random_rotation(
     Ok(())
 }
 
-/// NumPy's `rot90` by 0 to 3.
+/// NumPy's `rot90` with 0 to 3 turns.
 pub(crate) fn random_rot90(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -358,7 +358,7 @@ pub(crate) fn random_rot90(
     let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
     let label = pipe.label_key.is_some_and(is_label);
     pipe.needs_array(params)?;
-    // Stages have squares, which stay as they are.
+    // Stages have square sizes, which quarter turns keep.
     if pipe.stages.is_empty() {
         pipe.may_set_size(params)?;
     }
