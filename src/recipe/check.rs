@@ -73,9 +73,9 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         return Err(RecipeFault {
             op: seen.last_resize,
             message: format!(
-                "{} leaves pictures of different sizes, and the rows of a batch need one: add \
+                "{} leaves images of different sizes, and the rows of a batch need one: add \
                  center_crop, random_crop or a resize to [height, width] after it, or remove it \
-                 to keep whole pictures",
+                 to keep whole images",
                 seen.last_resize
                     .map_or("the recipe", |i| recipe.ops[i].name())
             ),

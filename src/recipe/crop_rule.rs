@@ -66,7 +66,7 @@ impl CropRule {
         order: &[MoveUnit],
     ) -> Result<Self, String> {
         let RowExtent::Fixed { height, width } = extent else {
-            return Err("rows keep the sizes of their pictures".into());
+            return Err("rows keep the sizes of their images".into());
         };
         if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
             return Err("mixing needs finished rows".into());

@@ -20,7 +20,7 @@ pub(crate) fn check_fits(
         return Ok(());
     }
     Err(FaultKind::TooSmall.fault(format!(
-        "the picture is {w} x {h}, and {op} takes {size} of it: {fix}"
+        "the image is {w} x {h}, and {op} takes {size} of it: {fix}"
     )))
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn check<O: NamedOperation>(transforms: &[O], known: &PixelState) -> 
         }
         if op.sets_size() || (behind.size, behind.resized) != (known.size, known.resized) {
             return fault(
-                "changes the size of pictures, which must not be random: move it out of transforms",
+                "changes the size of images, which must not be random: move it out of transforms",
             );
         }
         let ends =

@@ -76,7 +76,7 @@ impl PixelState {
         finite(what, &v)?;
         if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
             return Err(format!(
-                "{what} has three values, and the pictures are grey: use one value"
+                "{what} has three values, and the images are grey: use one value"
             ));
         }
         Ok(())
@@ -89,7 +89,7 @@ impl PixelState {
         let why = match (self.floats, self.channels, self.bgr) {
             (true, _, _) => "comes after a cast to floats: move it before the cast",
             (_, 1, _) => {
-                "the pictures are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
+                "the images are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
             }
             (_, _, true) => "blue is first: remove color: bgr of decode",
             _ => return Ok(()),
@@ -143,7 +143,7 @@ impl PixelState {
         self.min_side = known.or(self.min_side.map(|side| side + x.min(y)));
         match self.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
+                "makes images of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
                  padding"
             )),
             _ => Ok(()),

@@ -439,7 +439,7 @@ fn zero_channel(
     if grey {
         return fault(
             first,
-            "adds a fourth channel to colour pictures, and these are grey: remove it",
+            "adds a fourth channel to colour images, and these are grey: remove it",
         );
     }
     if layout == Some(MemoryLayout::Nhwc) {

@@ -140,9 +140,43 @@ impl Recipe {
 
     /// A fingerprint of the recipe without its name. Equal recipes give equal batches.
     pub fn hash(&self) -> u64 {
-        // Debug prints floats with enough digits to tell any two apart, and
-        // names every field, so distinct recipes give distinct text.
+        twox_hash::XxHash3_128::oneshot(self.hashed_text().as_bytes()) as u64
+    }
+
+    /// The text that is hashed. Debug prints enough digits to distinguish floats, and names every
+    /// field, so different recipes have different texts.
+    ///
+    /// Saved states hold the hash. So the text keeps the first names of two types.
+    fn hashed_text(&self) -> String {
         let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
-        twox_hash::XxHash3_128::oneshot(text.as_bytes()) as u64
+        text.replace("BackgroundColor(", "Background(")
+            .replace("MixChoice {", "Choice {")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{MixChoice, MixOp, RandomCrop, Size};
+
+    /// Renaming a type, a field or a variant must not change hashes in saved states.
+    #[test]
+    fn the_hashed_text_is_stable() {
+        let recipe = Recipe::new("any")
+            .with_decode(DecodeMode::Full)
+            .then(RandomCrop::new(Size::from(8)))
+            .with_mixing(Mixing::new(2).then(MixOp::OneOf(vec![MixChoice {
+                p: 0.5,
+                op: MixOp::Mixup { alpha: 1.0 },
+            }])));
+        assert_eq!(
+            recipe.hashed_text(),
+            "None [Decode(Decode { color: Rgb, mode: Some(Full), background: Background([255, 255, \
+             255]), orientation: Exif, alpha: Composite, truncated: Refuse }), \
+             RandomCrop(RandomCrop { size: Size { height: 8, width: 8 }, padding: Padding { left: \
+             0, top: 0, right: 0, bottom: 0 }, pad_if_needed: false, fill: PerChannel([0.0, 0.0, \
+             0.0]), padding_mode: Constant })] Some(Mixing { num_classes: 2, ops: [OneOf([Choice \
+             { p: 0.5, op: Mixup { alpha: 1.0 } }])] })"
+        );
     }
 }

@@ -43,7 +43,7 @@ pub enum ColorOrder {
 
 /// How values between pixels are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename = "interpolation", rename_all = "lowercase")]
 pub enum InterpolationMode {
     /// The pixel whose area holds the centre of the output pixel (Pillow's
     /// `NEAREST`, torchvision's `NEAREST_EXACT`).

@@ -113,7 +113,7 @@ fn hybrid(params: &mut ConfigParams<'_>, own_classes: &mut Option<u32>) -> Confi
     if params.node("cutmix_minmax").is_some() {
         return Err(params.mistake_at(
             "cutmix_minmax",
-            "cutmix_minmax is not served, and other boxes are drawn without it: train with \
+            "cutmix_minmax is not supported, and other boxes are drawn without it: train with \
              cutmix_alpha alone, and remove it",
         ));
     }
@@ -187,7 +187,7 @@ fn sampler(
             return Err(params.mistake_at("prob", format_args!("prob is {p}: use 0 to 1")));
         }
         if key.name == "MixupCutmixHybrid" {
-            return Err(params.mistake_at("", "is not served in OpSampler: move it out"));
+            return Err(params.mistake_at("", "is not supported in OpSampler: move it out"));
         }
         let op = one(&mut params, &mut None)?;
         params.reject_unread()?;

@@ -25,7 +25,7 @@ pub(crate) fn read<'a>(
         return Err(params.mistake_at(
             name,
             format_args!(
-                "{name} gives each sample several pictures, and a sample gives one row: run one \
+                "{name} gives each sample several images, and a sample gives one row: run one \
                  loader for each list, written as transform_ops"
             ),
         ));

@@ -35,7 +35,7 @@ pub(crate) fn read<'a>(
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
-        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
+        return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     let classes = match name {
         "Cifar10" => Some(CifarClasses::Ten),
@@ -188,7 +188,7 @@ fn special<'a>(
             dataset.options.labels = ListLabels::Auto;
             notes.general(
                 "Market1501 has no list, since identities are in file names: give a list of its \
-                 pictures as the source (`list`)",
+                 images as the source (`list`)",
             );
         }
         "CustomLabelDataset" => {
@@ -197,7 +197,7 @@ fn special<'a>(
             if params.node("delimiter").is_some() {
                 return Err(params.mistake_at(
                     "delimiter",
-                    "delimiter cuts off the text after a path, which is not served here: write a \
+                    "delimiter cuts off the text after a path, which is not supported here: write a \
                      list of paths alone",
                 ));
             }

@@ -22,7 +22,7 @@ pub(crate) fn name_and_params(item: &TreeNode) -> ConfigResult<(&MapKey, &TreeNo
         NodeValue::Map(entries) => match entries.as_slice() {
             [(key, node)] => Ok((key, node)),
             [_, (second, _), ..] => Err(second.at.mistake(format!(
-                "'{}' is beside another name: indent it deeper if it is a parameter",
+                "'{}' is next to another name: indent it deeper if it is a parameter",
                 second.name
             ))),
             [] => Err(item.at.mistake("the name of an operation is missing")),

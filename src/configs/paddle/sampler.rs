@@ -50,7 +50,7 @@ pub(crate) fn read(
     let name = params.text("name")?.unwrap_or("DistributedBatchSampler");
     if !SERVED.contains(&name) {
         let advice = advice(name, &SERVED);
-        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
+        return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     if multi_scale != (name == "MultiScaleSampler") {
         return Err(params.mistake_at(
@@ -230,7 +230,7 @@ fn random_identity(
         params.at,
         format!(
             "DistributedRandomIdentitySampler: each batch draws its own identities (PKSampler \
-             with {law}). PaddleClas gives each identity's pictures once an epoch"
+             with {law}). PaddleClas gives each identity's images once an epoch"
         ),
     );
     Ok(SamplerConfig {
@@ -249,7 +249,7 @@ fn naive_identity(
     notes.at(
         params.at,
         "NaiveIdentityBatchSampler: each batch draws its own identities (PKSampler with \
-         id_avg_prob). PaddleClas gives each identity's pictures once an epoch. Epochs have the \
+         id_avg_prob). PaddleClas gives each identity's images once an epoch. Epochs have the \
          same length, on every rank",
     );
     Ok(SamplerConfig {

@@ -745,7 +745,7 @@ fn labels_of_a_custom_label_dataset_are_drawn() {
         (
             "label_key: nonsense",
             op,
-            ["mine.yaml:12:", "'nonsense' is not served"],
+            ["mine.yaml:12:", "'nonsense' is not supported"],
         ),
         ("delimiter: ','", op, ["mine.yaml:12:", "paths alone"]),
         (

@@ -247,8 +247,8 @@ fn translate(
     });
     let (cifar_folder, cifar) = dataset.cifar.unzip();
     notes.general(
-        "the row of a picture that fails goes to the next one. PaddleClas takes any (`on_error` \
-         changes it)",
+        "a failed image's row goes to the next image. PaddleClas takes any (`on_error` changes \
+         it)",
     );
     let stem = origin.file_stem().unwrap_or_default();
     Ok(TrainingConfig {

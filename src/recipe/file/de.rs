@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for &'de TreeNode {
                              it is a parameter of {first}, or begin a new item with '-'"
                         ),
                     };
-                    let text = format!("'{beside}' stands beside '{first}': {fix}");
+                    let text = format!("'{beside}' is next to '{first}': {fix}");
                     return Err(second.at.mistake(text));
                 }
                 [] => {
@@ -201,7 +201,7 @@ impl<'de> MapAccess<'de> for MapEntries<'de> {
         seed: T,
     ) -> Result<T::Value, TextMistake> {
         let Some((key, value)) = self.current else {
-            return Err(TextMistake::custom("a value was asked for before its name"));
+            return Err(TextMistake::custom("a value was read before its name"));
         };
         seed.deserialize(value)
             .map_err(|e| e.or_at(key.at).or_label(&key.name))

@@ -38,7 +38,7 @@ const NAMES: &[(&[&str], &str)] = &[
     (&["crop"], "is unknown: use center_crop or random_crop"),
     (
         &["fivecrop", "tencrop"],
-        "is not served, since a sample gives one row: use center_crop",
+        "is not supported, since a sample gives one row: use center_crop",
     ),
     (
         &["flip", "hflip", "fliplr"],
@@ -62,7 +62,7 @@ const NAMES: &[(&[&str], &str)] = &[
     ),
     (
         &["lambda"],
-        "is not served, since a recipe holds no code: apply it to the batches",
+        "is not supported, since a recipe holds no code: apply it to the batches",
     ),
     (
         &["mixup", "cutmix", "fmix", "mixupcutmix", "labelsmoothing"],

@@ -78,7 +78,7 @@ impl Recipe {
                 path,
                 ops,
                 "ops is an empty list: write operations, or use the recipe 'full' for whole \
-                 pictures",
+                 images",
             ));
         }
         check_rows(&recipe, &lines, path)?;
@@ -168,8 +168,8 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     };
     let (name, dtype) = (recipe.ops[op].name(), program.output_format.dtype.name());
     let text = format!(
-        "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and at most {} are \
-         served: use a smaller size",
+        "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and the limit \
+         is {}: use a smaller size",
         error::size_rounded_up(bytes),
         error::size_rounded_down(MAX_ROW_BYTES)
     );

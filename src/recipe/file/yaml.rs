@@ -354,7 +354,7 @@ fn make_room(
 fn merge(node: TreeNode, merged: &mut Vec<(MapKey, TreeNode)>) -> Result<(), TextMistake> {
     let wrong = |node: &TreeNode| {
         let found = node.describe();
-        TextMistake::expected(node.at, "a map, or a list of maps, behind '<<'", &found)
+        TextMistake::expected(node.at, "a map, or a list of maps, after '<<'", &found)
     };
     match node.value {
         NodeValue::Map(entries) => merged.extend(entries),

@@ -113,11 +113,10 @@ impl Operation for ColorJitter {
     fn move_rights(&self) -> MoveRights {
         MoveRights {
             change_after_crop: self.changes_contrast().then_some(
-                "contrast is measured from the mean of the picture, which is not that of the crop",
+                "contrast uses the mean of the image, which is not the mean of the crop",
             ),
-            change_after_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the \
-                            mean of jittered \
-                            pixels",
+            change_after_resize: "jitter clips at 0 and 255 and rounds, so jittering a mean is not \
+                                  the mean of jittered pixels",
             ..MoveRights::default()
         }
     }

@@ -155,13 +155,13 @@ impl Operation for PadTo {
                 None => "are at least",
             };
             return Err(format!(
-                "size {size} has no room for the pictures, which {are} {w} x {h} here: use a \
+                "size {size} has no room for the images, which {are} {w} x {h} here: use a \
                  larger size, or put a resize or a crop before it"
             ));
         }
         if let Some((h, w)) = known.size.filter(|here| self.padding(*here).is_none()) {
             return Err(format!(
-                "offset leaves no room for the pictures, which are {w} x {h} here: use a smaller \
+                "offset leaves no room for the images, which are {w} x {h} here: use a smaller \
                  offset"
             ));
         }
@@ -171,7 +171,7 @@ impl Operation for PadTo {
         }
         match known.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use a \
+                "makes images of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use a \
                  smaller multiple_of"
             )),
             _ => Ok(()),
@@ -232,7 +232,7 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
         None => String::new(),
     };
     FaultKind::TooLarge.fault(format!(
-        "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
+        "the image is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
              before pad_to"
     ))
 }

@@ -54,7 +54,7 @@ impl Operation for PcaLighting {
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         known.check_rgb_levels("adds to levels of red, green and blue")?;
         if known.channels == 1 {
-            return Err("needs three channels, and the pictures are grey".into());
+            return Err("needs three channels, and the images are grey".into());
         }
         number("std", self.std, 0.0, MAX_FACTOR)?;
         if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
@@ -87,8 +87,7 @@ impl Operation for PcaLighting {
 
     fn move_rights(&self) -> MoveRights {
         MoveRights {
-            change_after_resize: "noise on levels clips at 0 and 255, and both round: in front of the \
-                            resize or behind it",
+            change_after_resize: "noise and resize both round to whole levels, and noise clips at 0 and 255",
             ..MoveRights::default()
         }
     }

@@ -79,7 +79,7 @@ impl Operation for RandAugment {
         whole_levels("fill", self.fill)?;
         if self.sizes.len() != self.magnitudes.len() || self.sizes.len() > MOST_SIZES {
             return Err(format!(
-                "sizes has {} values and magnitudes {}: use as many of both, {MOST_SIZES} at most",
+                "sizes has {} values and magnitudes {}: use the same number, at most {MOST_SIZES}",
                 self.sizes.len(),
                 self.magnitudes.len()
             ));

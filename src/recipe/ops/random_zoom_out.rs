@@ -41,7 +41,7 @@ impl Operation for RandomZoomOut {
             let (h, w) = zoomed(here, self.side_range.1 as f32);
             if h.max(w) > MAX_SIDE {
                 return Err(format!(
-                    "makes pictures of up to {w} x {h}, and a side has at most {MAX_SIDE} \
+                    "makes images of up to {w} x {h}, and a side has at most {MAX_SIDE} \
                      pixels: use a smaller side_range"
                 ));
             }
@@ -62,7 +62,7 @@ impl Operation for RandomZoomOut {
         let to = zoomed(on.size, by);
         if to.0.max(to.1) > MAX_SIDE {
             return Err(FaultKind::TooLarge.fault(format!(
-                "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
+                "the image is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
                      most {MAX_SIDE} pixels: put a resize before it",
                 on.size.1, on.size.0, to.1, to.0
             )));

@@ -16,7 +16,7 @@ use crate::recipe::values::{InterpolationMode, LengthRounding, ResizeTo, Size};
 described! {
     example: "resize: {size: 256}";
 
-    /// torchvision's `Resize`. `size` as a number: the length of the shorter side. The longer side
+    /// Resizes an image like torchvision's `Resize`. `size` as a number: the length of the shorter side. The longer side
     /// keeps the aspect ratio (truncated to a whole number) and is at most `max_size`. `size:
     /// [height, width]`: exactly that. Without `size`: the longer side becomes `max_size`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -178,12 +178,12 @@ impl TimmPolicy {
             Some("rand") => {}
             Some("augmix") => {
                 return fault(format!(
-                    "timm's augmix is not served: use aug_mix, or {SERVED}"
+                    "timm's augmix is not supported: use aug_mix, or {SERVED}"
                 ));
             }
             Some("original" | "originalr" | "v0" | "v0r") => {
                 return fault(format!(
-                    "timm's tables of AutoAugment are not served: use auto_augment, or {SERVED}"
+                    "timm's tables of AutoAugment are not supported: use auto_augment, or {SERVED}"
                 ));
             }
             _ => return fault(format!("use {SERVED}")),

@@ -41,7 +41,7 @@ pub(crate) fn plan(ops: &[Op], written: Vec<MoveUnit>, reorder: ReorderMode) -> 
     }
     // From the last to the first: by then, units that were in the way have moved.
     for i in (0..planned.order.len()).rev() {
-        sink(ops, &mut planned, i, reorder);
+        move_to_end(ops, &mut planned, i, reorder);
     }
     planned.moves.reverse();
     planned.refused.reverse();
@@ -49,7 +49,7 @@ pub(crate) fn plan(ops: &[Op], written: Vec<MoveUnit>, reorder: ReorderMode) -> 
 }
 
 /// Moves the unit at `i` towards the end, as far as the rules allow and something is gained.
-fn sink(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) {
+fn move_to_end(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) {
     let unit = planned.order[i];
     let mut to = i;
     let (mut gained, mut passed) = (Vec::new(), Vec::new());

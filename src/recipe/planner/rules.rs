@@ -38,75 +38,73 @@ pub(super) fn judge_move(ops: &[Op], unit: MoveUnit, next: MoveUnit) -> Option<M
     let rights = |unit: MoveUnit| ops.get(unit.op).map(Op::move_rights).unwrap_or_default();
     let own = rights(unit);
     match (unit.part, next.part) {
-        (OperationPart::Color, OperationPart::Crop) => color_behind_crop(&own),
-        (OperationPart::Normalize | OperationPart::Cast, OperationPart::Crop) => {
-            value_behind_crop()
-        }
+        (OperationPart::Color, OperationPart::Crop) => color_after_crop(&own),
+        (OperationPart::Normalize | OperationPart::Cast, OperationPart::Crop) => value_after_crop(),
         (
             OperationPart::Color | OperationPart::Normalize | OperationPart::Cast,
             OperationPart::Turn,
-        ) => value_behind_turn(),
-        (OperationPart::Color, OperationPart::Resize) => color_behind_resize(&own),
-        (OperationPart::Normalize, OperationPart::Resize) => normalize_behind_resize(),
-        (OperationPart::Cast, OperationPart::Resize) => cast_behind_resize(&own),
+        ) => value_after_turn(),
+        (OperationPart::Color, OperationPart::Resize) => color_after_resize(&own),
+        (OperationPart::Normalize, OperationPart::Resize) => normalize_after_resize(),
+        (OperationPart::Cast, OperationPart::Resize) => cast_after_resize(&own),
         (
             OperationPart::Cast,
             OperationPart::Color | OperationPart::Normalize | OperationPart::Blur,
-        ) => cast_behind_value(&own, next),
-        (OperationPart::Cast, OperationPart::Pad) => cast_behind_pad(&own, &rights(next)),
+        ) => cast_after_value(&own, next),
+        (OperationPart::Cast, OperationPart::Pad) => cast_after_pad(&own, &rights(next)),
         (OperationPart::Blur, OperationPart::Crop | OperationPart::Resize) => {
-            blur_behind_shape(next)
+            blur_after_shape(next)
         }
-        (OperationPart::Erase, OperationPart::Crop | OperationPart::Resize) => erase_behind_shape(),
+        (OperationPart::Erase, OperationPart::Crop | OperationPart::Resize) => erase_after_shape(),
         _ => None,
     }
 }
 
 /// Exact, since each pixel changes independently. Exception: contrast uses the mean.
-fn color_behind_crop(own: &MoveRights) -> Option<MoveVerdict> {
+fn color_after_crop(own: &MoveRights) -> Option<MoveVerdict> {
     match own.change_after_crop {
         Some(why) => verdict(MoveEffect::ChangesValues, true, why),
         None => verdict(
             MoveEffect::Exact,
             true,
-            "each pixel is changed by itself, and fewer are left behind a crop",
+            "each pixel changes independently, and fewer are left after a crop",
         ),
     }
 }
 
 /// Exact, since each value changes independently.
-fn value_behind_crop() -> Option<MoveVerdict> {
+fn value_after_crop() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Exact,
         true,
-        "each value is changed by itself, and fewer are left behind a crop",
+        "each value changes independently, and fewer are left after a crop",
     )
 }
 
 /// Exact: a turn only moves pixels. (The mean does not depend on their order, since
 /// `pixels/jitter.rs` sums whole numbers.)
-fn value_behind_turn() -> Option<MoveVerdict> {
+fn value_after_turn() -> Option<MoveVerdict> {
     verdict(MoveEffect::Exact, false, "a turn changes no pixel")
 }
 
 /// Changes values: the resize mixes neighbours, and the colour operation rounds, clips, or is not
 /// linear.
-fn color_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
+fn color_after_resize(own: &MoveRights) -> Option<MoveVerdict> {
     verdict(MoveEffect::ChangesValues, true, own.change_after_resize)
 }
 
 /// Changes values: before the move the resize works on floats, after it on whole levels. At most
 /// 1.5 levels, before the division by 255 and std.
-fn normalize_behind_resize() -> Option<MoveVerdict> {
+fn normalize_after_resize() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::ChangesValues,
         true,
-        "the resize works on floats behind normalize, and rounds to whole levels in front of it",
+        "the resize works on floats after normalize, and rounds to whole levels before it",
     )
 }
 
 /// Changes values, as `normalize` does.
-fn cast_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
+fn cast_after_resize(own: &MoveRights) -> Option<MoveVerdict> {
     to_floats(own)?;
     verdict(
         MoveEffect::ChangesValues,
@@ -116,7 +114,7 @@ fn cast_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
 }
 
 /// Changes values if the other operation rounds levels. Exact if it works in floats.
-fn cast_behind_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
+fn cast_after_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
     let dtype = to_floats(own)?;
     match (next.part, dtype) {
         (OperationPart::Normalize, DataType::F32) => verdict(
@@ -136,7 +134,7 @@ fn cast_behind_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
 /// Every float type holds those exactly. No rule for a border of fractions, since the cast is made
 /// for it. A cast to levels moves only after a border that few images get, so that the output
 /// format can include it for the others.
-fn cast_behind_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
+fn cast_after_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
     if own.casts_to? == DataType::U8 && !pad.border_is_rare {
         return None;
     }
@@ -148,7 +146,7 @@ fn cast_behind_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Exact,
         true,
-        "the border is whole levels or pixels of the picture, and bytes are a quarter of floats",
+        "the border is whole levels or pixels of the image, and bytes are a quarter of floats",
     )
 }
 
@@ -157,19 +155,19 @@ fn to_floats(own: &MoveRights) -> Option<DataType> {
     own.casts_to.filter(|dtype| *dtype != DataType::U8)
 }
 
-fn blur_behind_shape(next: MoveUnit) -> Option<MoveVerdict> {
+fn blur_after_shape(next: MoveUnit) -> Option<MoveVerdict> {
     let why = match next.part {
         OperationPart::Crop => "the blur sees pixels beyond the crop's edges",
-        _ => "the kernel is measured in pixels of the picture before the resize",
+        _ => "the kernel is measured in pixels of the image before the resize",
     };
     verdict(MoveEffect::Never, true, why)
 }
 
-fn erase_behind_shape() -> Option<MoveVerdict> {
+fn erase_after_shape() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Never,
         true,
-        "the erased box is a part of the picture before the crop or resize",
+        "the erased box is a part of the image before the crop or resize",
     )
 }
 
@@ -180,7 +178,7 @@ mod tests {
 
     /// Bytes are padded, where floats are not needed.
     #[test]
-    fn casts_sink_behind_borders_that_bytes_hold() {
+    fn casts_move_after_borders_that_bytes_hold() {
         let sinks = |fill: f32, padding_mode| {
             let recipe = Recipe::new("border")
                 .then(Resize::exact(20, 30))

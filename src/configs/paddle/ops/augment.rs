@@ -55,7 +55,7 @@ pub(crate) fn auto(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     if let Some(fill) = params.colour("fillcolor")?
         && fill != [128.0; 3]
     {
-        return Err(params.mistake_at("fillcolor", "fillcolor: only 128 is served"));
+        return Err(params.mistake_at("fillcolor", "fillcolor: only 128 is supported"));
     }
     pipe.push(AutoAugment {
         policy: AutoPolicy::Imagenet,

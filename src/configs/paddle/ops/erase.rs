@@ -75,7 +75,7 @@ pub(crate) fn random_erasing(
         (EraseFill::Value(_), ValueScale::Parts) if mean != [0.0; 3] => {
             return Err(params.mistake_at(
                 "mean",
-                "is served before ToTensor or after Normalize: move \
+                "is supported before ToTensor or after Normalize: move \
                                              it there",
             ));
         }

@@ -35,7 +35,7 @@ impl OpPipeline<'_> {
     pub(crate) fn needs_picture(&self, params: &ConfigParams<'_>, fix: &str) -> ConfigResult<()> {
         match self.form {
             ImageForm::Picture => Ok(()),
-            _ => Err(self.unfit(params, "Pillow pictures", fix)),
+            _ => Err(self.unfit(params, "Pillow images", fix)),
         }
     }
 

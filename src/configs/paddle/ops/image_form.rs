@@ -17,9 +17,9 @@ impl ImageForm {
     /// The form as error texts name it.
     pub(super) fn described(self) -> &'static str {
         match self {
-            Self::Picture => "a Pillow picture",
+            Self::Picture => "a Pillow image",
             Self::Array => "an array",
-            Self::Either => "a Pillow picture or an array (as a prob before it draws)",
+            Self::Either => "a Pillow image or an array (as a prob before it draws)",
             Self::Floats => "an array of floats",
         }
     }

@@ -29,7 +29,7 @@ impl OpPipeline<'_> {
         let text = match drawn_by {
             Some(op) => format!("label_key: '{name}' comes from {op}: add it to transform_ops"),
             None => format!(
-                "label_key: '{name}' is not served: use {} (RandomRot90's number of quarter \
+                "label_key: '{name}' is not supported: use {} (RandomRot90's number of quarter \
                  turns) or {BLUR_KEY} (whether BlurImage blurred)",
                 ROT90_KEYS[0]
             ),

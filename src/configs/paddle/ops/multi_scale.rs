@@ -14,7 +14,7 @@ impl OpPipeline<'_> {
         if self.sizes == SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
                 "{}: MultiScaleDataset gives the batch's size to each operation that sets \
-                     one, and only one is served: remove the one before, or this one",
+                     one, and only one is supported: remove the one before, or this one",
                 params.name
             )));
         }
@@ -31,15 +31,15 @@ impl OpPipeline<'_> {
         self.needs_array(params)?;
         if self.sizes != SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
-                "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
-                     which is not served: put RandCropImage or ResizeImage before it",
+                "{}: MultiScaleDataset cuts the batch's size out of images of other sizes, \
+                     which is not supported: put RandCropImage or ResizeImage before it",
                 params.name
             )));
         }
         params.ignore_unread();
         self.note(
             params,
-            "MultiScaleDataset gives it the batch's size, which pictures have already, so it is \
+            "MultiScaleDataset gives it the batch's size, which images have already, so it is \
              left out",
         );
         Ok(())

@@ -128,7 +128,7 @@ pub(crate) fn translate(
         };
         if pipe.ops.is_empty() && key.name != "DecodeImage" {
             return Err(key.at.mistake(format!(
-                "{} comes before the pictures are decoded: begin transform_ops with \
+                "{} comes before the images are decoded: begin transform_ops with \
                      DecodeImage",
                 key.name
             )));

@@ -50,7 +50,7 @@ pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
         };
         return Err(params.mistake_at(
             "order",
-            format_args!("order is {order} (chw by default), and the pictures have another: {fix}"),
+            format_args!("order is {order} (chw by default), and the images have another: {fix}"),
         ));
     }
     if params.flag("output_fp16", false)? {
@@ -71,7 +71,7 @@ pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
     if pipe.values != ValueScale::Parts {
         return Err(params.mistake_at(
             "",
-            "is served only after ToTensor: use NormalizeImage for levels",
+            "is supported only after ToTensor: use NormalizeImage for levels",
         ));
     }
     params.ignore(&["keys"]);
@@ -89,7 +89,7 @@ pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
             return Err(params.mistake_at(
                 "data_format",
                 format_args!(
-                    "data_format is '{other}', and pictures are CHW after ToTensor: use \
+                    "data_format is '{other}', and images are CHW after ToTensor: use \
                               CHW"
                 ),
             ));

@@ -294,7 +294,7 @@ pub(crate) fn rand_flip_image(
         }
         pipe.note(
             params,
-            "PaddleClas flips Pillow pictures left to right for every flip_code. So does \
+            "PaddleClas flips Pillow images left to right for every flip_code. So does \
              featherload",
         );
         pipe.push(RandomHorizontalFlip { p: 0.5 });

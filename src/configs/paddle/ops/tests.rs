@@ -573,7 +573,7 @@ fn boxes_that_are_kept() {
         panic!("read")
     };
     let said = said.to_string();
-    assert!(said.contains("a Pillow picture or an array"), "{said}");
+    assert!(said.contains("a Pillow image or an array"), "{said}");
 }
 
 const IMAGENET: Normalize = Normalize {
@@ -1081,7 +1081,7 @@ fn what_is_not_served_has_name_and_line() {
         (
             "- CropImage: {size: 8}\n  RandFlipImage:",
             3,
-            &["beside another name"],
+            &["next to another name"],
         ),
         ("- CropImage", 2, &["its parameters"]),
         ("- DecodeImage:", 2, &["remove it"]),

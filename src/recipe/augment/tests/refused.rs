@@ -54,9 +54,9 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
             ),
             (
                 Grayscale::default().into(),
-                "the pictures are grey: decode to rgb",
+                "the images are grey: decode to rgb",
             ),
-            (grey.clone(), "the pictures are grey: decode to rgb"),
+            (grey.clone(), "the images are grey: decode to rgb"),
             (bgr.clone(), "blue is first: remove color: bgr of decode"),
         ] {
             let name = policy.name();

@@ -201,17 +201,17 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "featherload: 1\nops:\n  - normalize:\n    mean: 0\n",
-        "4: ops: 'mean' stands beside 'normalize': an item of the list holds one operation. Indent 'mean' deeper",
+        "4: ops: 'mean' is next to 'normalize': an item of the list holds one operation. Indent 'mean' deeper",
     ),
     (
         TOML,
         "featherload = 1\n[[ops]]\ncast.dtype = 'f16'\nlayout.layout = 'nchw'\n",
-        "4: ops: 'layout' stands beside 'cast': an item of the list holds one operation. Indent 'layout' deeper",
+        "4: ops: 'layout' is next to 'cast': an item of the list holds one operation. Indent 'layout' deeper",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [{\"decode\": {},\n\"random_rotate90\": {}}]}",
-        "2: ops: 'random_rotate90' stands beside 'decode': an item of the list holds one operation. Indent ",
+        "2: ops: 'random_rotate90' is next to 'decode': an item of the list holds one operation. Indent ",
     ),
     (
         YAML,

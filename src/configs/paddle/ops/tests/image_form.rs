@@ -111,7 +111,7 @@ fn what_fails_on_a_picture_is_refused_with_its_line() {
     ] {
         let e = refused(&format!("{PICTURE}\n{op}"));
         assert!(
-            e.starts_with("2: ") && e.contains("works on arrays, and gets a Pillow picture"),
+            e.starts_with("2: ") && e.contains("works on arrays, and gets a Pillow image"),
             "{op}: {e}"
         );
     }
@@ -141,7 +141,7 @@ fn what_fails_on_a_picture_is_refused_with_its_line() {
 fn what_fails_on_an_array_is_refused_with_its_line() {
     let e = refused("- DecodeImage:\n- Pad: {padding: 1, backend: pil}");
     assert!(
-        e.starts_with("2: ") && e.contains("Pillow pictures, and gets an array"),
+        e.starts_with("2: ") && e.contains("Pillow images, and gets an array"),
         "{e}"
     );
     // PaddleClas' own configs have this one, which fails there: read as it is meant.
@@ -158,7 +158,7 @@ fn a_drawn_picture_or_array_is_served_where_it_makes_no_difference() {
         "{e}"
     );
     let e = refused(&format!("{drawn}\n- CropImage: {{size: 8}}"));
-    assert!(e.contains("a Pillow picture or an array"), "{e}");
+    assert!(e.contains("a Pillow image or an array"), "{e}");
     for op in [
         "- RandFlipImage:",
         "- RandCropImageV2: {size: 8}",
