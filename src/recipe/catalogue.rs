@@ -54,10 +54,10 @@ where
     O: DeserializeOwned + Serialize + PartialEq,
 {
     let about = text(T::ABOUT);
-    let (fields, _) = ask::<T>(None);
+    let (fields, _) = probe::<T>(None);
     let example = example::<O>(T::EXAMPLE);
     let parameters = fields.iter().map(|field| {
-        let (_, form) = ask::<T>(Some(field));
+        let (_, form) = probe::<T>(Some(field));
         let (required, default) = match &example {
             Some(example) => default((name, example), field, &form),
             None => (true, None),
@@ -176,14 +176,14 @@ fn entry(name: &str, value: NodeValue) -> ParameterEntry {
 }
 
 /// The names of all parameters, and the form of one of them.
-fn ask<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
-    let asked = ProbeRecord::default();
+fn probe<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
+    let record = ProbeRecord::default();
     // Deserialization fails on purpose as soon as the answer is recorded.
     let _ = T::deserialize(FieldProbe {
-        asked: &asked,
+        record: &record,
         field,
     });
-    (asked.fields.get(), asked.form.into_inner())
+    (record.fields.get(), record.form.into_inner())
 }
 
 /// What the derived code asked the deserializer for.
@@ -199,7 +199,7 @@ struct ProbeStop;
 
 impl fmt::Display for ProbeStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("heard")
+        f.write_str("the probe has its answer")
     }
 }
 
@@ -213,7 +213,7 @@ impl de::Error for ProbeStop {
 
 /// A deserializer that records the fields of a struct and returns one of them.
 struct FieldProbe<'a> {
-    asked: &'a ProbeRecord,
+    record: &'a ProbeRecord,
     field: Option<&'a str>,
 }
 
@@ -230,7 +230,7 @@ impl<'de> Deserializer<'de> for FieldProbe<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ProbeStop> {
-        self.asked.fields.set(fields);
+        self.record.fields.set(fields);
         visitor.visit_map(self)
     }
 
@@ -253,7 +253,7 @@ impl<'de> MapAccess<'de> for FieldProbe<'_> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ProbeStop> {
-        seed.deserialize(FormProbe(self.asked))
+        seed.deserialize(FormProbe(self.record))
     }
 }
 

@@ -154,11 +154,11 @@ impl SampleProgram {
             (_, None) if recipe.reorder == Some(ReorderMode::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
-        let settled = settled(recipe, &checked);
-        let written = units(&settled, decode.color == ColorOrder::Grey);
-        let planned = planner::plan(&settled, written.clone(), reorder);
+        let simplified_ops = simplified_ops(recipe, &checked);
+        let written = units(&simplified_ops, decode.color == ColorOrder::Grey);
+        let planned = planner::plan(&simplified_ops, written.clone(), reorder);
         let mut order = planned.order;
-        let emitted = take_emitted(&settled, &mut order, reorder != ReorderMode::Off);
+        let emitted = take_emitted(&simplified_ops, &mut order, reorder != ReorderMode::Off);
         let normalized = emitted
             .iter()
             .find_map(|unit| match recipe.ops.get(unit.op) {
@@ -166,7 +166,7 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(settled, &checked);
+        let ops = drawn(simplified_ops, &checked);
         let values = match normalized {
             // The values before `normalize`: levels, or those of a colour space.
             Some(_) => ops
@@ -480,7 +480,7 @@ fn take_emitted(ops: &[Op], order: &mut Vec<MoveUnit>, fuse: bool) -> Vec<MoveUn
 }
 
 /// The operations, without parts that never apply at their places.
-fn settled(recipe: &Recipe, checked: &CheckedRecipe) -> Vec<Op> {
+fn simplified_ops(recipe: &Recipe, checked: &CheckedRecipe) -> Vec<Op> {
     let at = recipe.ops.iter().zip(&checked.states_before);
     at.map(|(op, known)| op.simplified(known).unwrap_or_else(|| op.clone()))
         .collect()

@@ -10,7 +10,7 @@ use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::data::index::{CifarClasses, ListDelimiter, ListLabels, ListOptions};
 use crate::recipe::file::{TextMistake, TreeNode, advice};
 
-const SERVED: [&str; 11] = [
+const SUPPORTED: [&str; 11] = [
     "ImageNetDataset",
     "MultiLabelDataset",
     "MultiScaleDataset",
@@ -33,8 +33,8 @@ pub(crate) fn read<'a>(
 ) -> ConfigResult<DatasetConfig<'a>> {
     let mut params = ConfigParams::of("dataset", node.at, node)?;
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
-    if !SERVED.contains(&name) {
-        let advice = advice(name, &SERVED);
+    if !SUPPORTED.contains(&name) {
+        let advice = advice(name, &SUPPORTED);
         return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     let classes = match name {

@@ -16,7 +16,7 @@ pub(crate) struct ConfigParams<'a> {
     /// The position of that name.
     pub(crate) at: TextPosition,
     entries: &'a [(MapKey, TreeNode)],
-    asked: Vec<&'a str>,
+    read_names: Vec<&'a str>,
 }
 
 impl<'a> ConfigParams<'a> {
@@ -34,26 +34,26 @@ impl<'a> ConfigParams<'a> {
             name,
             at,
             entries,
-            asked: Vec::new(),
+            read_names: Vec::new(),
         })
     }
 
     /// The value of a parameter. None if it is absent or null.
     pub(crate) fn node(&mut self, name: &'static str) -> Option<&'a TreeNode> {
-        self.asked.push(name);
+        self.read_names.push(name);
         let (_, node) = self.entries.iter().find(|(key, _)| key.name == name)?;
         (node.value != NodeValue::Null).then_some(node)
     }
 
     /// Marks parameters as read that have no meaning here.
     pub(crate) fn ignore(&mut self, names: &[&'static str]) {
-        self.asked.extend(names);
+        self.read_names.extend(names);
     }
 
     /// Marks all unread parameters as read, and returns their names.
     pub(crate) fn ignore_unread(&mut self) -> Vec<&'a str> {
         let names: Vec<&str> = self.unread_keys().map(|key| key.name.as_str()).collect();
-        self.asked.extend(&names);
+        self.read_names.extend(&names);
         names
     }
 
@@ -154,11 +154,11 @@ impl<'a> ConfigParams<'a> {
             return Ok(Some(*meaning));
         }
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let served = match words.as_slice() {
+        let supported = match words.as_slice() {
             [words @ .., last] if !words.is_empty() => format!("{} or {last}", words.join(", ")),
             words => words.concat(),
         };
-        Err(self.mistake_at(name, format_args!("{name} is '{text}': use {served}")))
+        Err(self.mistake_at(name, format_args!("{name} is '{text}': use {supported}")))
     }
 
     /// Whether one of these is present, even as null.
@@ -259,18 +259,18 @@ impl<'a> ConfigParams<'a> {
 
     /// Rejects parameters that were not read.
     pub(crate) fn reject_unread(self) -> ConfigResult<()> {
-        let left = |key: &&(MapKey, TreeNode)| !self.asked.contains(&key.0.name.as_str());
+        let left = |key: &&(MapKey, TreeNode)| !self.read_names.contains(&key.0.name.as_str());
         let Some((key, _)) = self.entries.iter().find(left) else {
             return Ok(());
         };
         let (name, of) = (&key.name, self.name);
-        Err(key.at.mistake(no_parameter(of, name, &self.asked)))
+        Err(key.at.mistake(no_parameter(of, name, &self.read_names)))
     }
 
     /// The keys that were not read.
     pub(crate) fn unread_keys(&self) -> impl Iterator<Item = &'a MapKey> {
         let keys = self.entries.iter().map(|(key, _)| key);
-        keys.filter(|key| !self.asked.contains(&key.name.as_str()))
+        keys.filter(|key| !self.read_names.contains(&key.name.as_str()))
     }
 
     fn number_of(&self, name: &str, node: &TreeNode) -> ConfigResult<f64> {

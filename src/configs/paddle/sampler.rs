@@ -30,7 +30,7 @@ impl SamplerConfig {
     }
 }
 
-const SERVED: [&str; 8] = [
+const SUPPORTED: [&str; 8] = [
     "DistributedBatchSampler",
     "BatchSampler",
     "PKSampler",
@@ -48,8 +48,8 @@ pub(crate) fn read(
 ) -> ConfigResult<SamplerConfig> {
     let mut params = ConfigParams::of("sampler", node.at, node)?;
     let name = params.text("name")?.unwrap_or("DistributedBatchSampler");
-    if !SERVED.contains(&name) {
-        let advice = advice(name, &SERVED);
+    if !SUPPORTED.contains(&name) {
+        let advice = advice(name, &SUPPORTED);
         return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     if multi_scale != (name == "MultiScaleSampler") {

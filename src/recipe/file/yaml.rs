@@ -42,8 +42,8 @@ pub(crate) fn read_json(text: &str) -> Result<TreeNode, TextMistake> {
             line: e.line().max(1),
             column: e.column().max(1),
         };
-        let said = e.to_string();
-        let what = said.split(" at line ").next().unwrap_or(&said);
+        let message = e.to_string();
+        let what = message.split(" at line ").next().unwrap_or(&message);
         return Err(at.mistake(format!("not JSON: {what} (column {})", at.column)));
     }
     read(text)

@@ -15,7 +15,7 @@ const MAX_ALPHA: f64 = 1e6;
 /// How far probabilities may sum beyond 1: a sum of decimal fractions is not exact.
 const SUM_SLACK: f64 = 1e-9;
 
-/// What is wrong, and where: an operation's place, none for what is beside them.
+/// A mistake: the index of the operation (None: outside the operations), and the message.
 type MixingFault = (Option<usize>, String);
 
 impl Mixing {

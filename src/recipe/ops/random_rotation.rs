@@ -65,7 +65,7 @@ impl Operation for RandomRotation {
         range("degrees", self.degrees, -360.0, 360.0)?;
         known.check_color("fill", self.fill.0)?;
         probability(self.p)?;
-        self.served(known)?;
+        self.check_style(known)?;
         if self.expand {
             known.size = None;
             known.resized = true;
@@ -133,14 +133,14 @@ impl RandomRotation {
     }
 
     /// Checks that the style supports the parameters.
-    fn served(&self, known: &PixelState) -> Result<(), String> {
+    fn check_style(&self, known: &PixelState) -> Result<(), String> {
         let opencv = self.style == RotationStyle::Opencv;
-        let served = match (self.interpolation, opencv) {
+        let supported = match (self.interpolation, opencv) {
             (InterpolationMode::Nearest | InterpolationMode::Bilinear, _) => true,
             (InterpolationMode::Bicubic, opencv) => opencv,
             _ => false,
         };
-        if !served {
+        if !supported {
             let name = self.interpolation.name();
             return Err(format!(
                 "interpolation is {name}: use nearest or bilinear, or bicubic with style: opencv"

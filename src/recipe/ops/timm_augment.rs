@@ -165,7 +165,7 @@ pub(crate) const WEIGHTS: [f64; 15] = [
 ];
 
 /// The supported notation, for errors.
-const SERVED: &str =
+const SUPPORTED: &str =
     "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
 
 impl TimmPolicy {
@@ -178,15 +178,15 @@ impl TimmPolicy {
             Some("rand") => {}
             Some("augmix") => {
                 return fault(format!(
-                    "timm's augmix is not supported: use aug_mix, or {SERVED}"
+                    "timm's augmix is not supported: use aug_mix, or {SUPPORTED}"
                 ));
             }
             Some("original" | "originalr" | "v0" | "v0r") => {
                 return fault(format!(
-                    "timm's tables of AutoAugment are not supported: use auto_augment, or {SERVED}"
+                    "timm's tables of AutoAugment are not supported: use auto_augment, or {SUPPORTED}"
                 ));
             }
-            _ => return fault(format!("use {SERVED}")),
+            _ => return fault(format!("use {SUPPORTED}")),
         }
         let mut policy = Self {
             magnitude: 10.0,
@@ -258,7 +258,7 @@ impl TimmPolicy {
                         return fault(format!("'{part}' is unknown: timm has one table, w0"));
                     }
                 },
-                _ => return fault(format!("'{part}' is unknown: use {SERVED}")),
+                _ => return fault(format!("'{part}' is unknown: use {SUPPORTED}")),
             };
             if std::mem::replace(&mut seen[which], true) {
                 return fault(format!("'{key}' is written twice: remove one"));

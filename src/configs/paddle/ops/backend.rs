@@ -46,13 +46,13 @@ pub(super) fn interpolation(
         ("nearest", ResizeBackend::Pil) => InterpolationMode::Nearest,
         ("lanczos", ResizeBackend::Pil) => InterpolationMode::Lanczos,
         (_, backend) => {
-            let served = match backend {
+            let supported = match backend {
                 ResizeBackend::Cv2 => "bilinear or bicubic",
                 ResizeBackend::Pil => "nearest, bilinear, bicubic or lanczos",
             };
             return Err(params.mistake_at(
                 "interpolation",
-                format_args!("interpolation is '{name}': use {served} here"),
+                format_args!("interpolation is '{name}': use {supported} here"),
             ));
         }
     })

@@ -119,7 +119,7 @@ pub(crate) fn translate(
         let (key, node) = name_and_params(item)?;
         pipe.line = key.at.line as u64;
         let Some((_, function)) = NAMES.iter().find(|(name, _)| *name == key.name) else {
-            let mistake = not_served(key);
+            let mistake = unsupported(key);
             if rules.skip_unknown {
                 skipped.push(SkippedOperation::of(key));
                 continue;
@@ -154,7 +154,7 @@ fn inner(item: &TreeNode, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     let (key, node) = name_and_params(item)?;
     match NAMES.iter().find(|(name, _)| *name == key.name) {
         Some((_, function)) => read(function, key, node, pipe),
-        None => Err(not_served(key)),
+        None => Err(unsupported(key)),
     }
 }
 
@@ -170,7 +170,7 @@ fn read(
 }
 
 /// The mistake that a name is not supported.
-fn not_served(key: &MapKey) -> TextMistake {
+fn unsupported(key: &MapKey) -> TextMistake {
     let name = &key.name;
     let way = "`skip_unknown_ops` skips it, and the pixels change";
     let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();

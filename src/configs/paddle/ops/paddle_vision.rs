@@ -9,7 +9,10 @@ use crate::recipe::{
     CenterCrop, InterpolationMode, LengthRounding, RandomResizedCrop, Resize, ResizeTo, Span,
 };
 
-fn way(params: &mut ConfigParams<'_>, pipe: &OpPipeline<'_>) -> ConfigResult<ResizeMethod> {
+fn resize_method(
+    params: &mut ConfigParams<'_>,
+    pipe: &OpPipeline<'_>,
+) -> ConfigResult<ResizeMethod> {
     let backend = match pipe.holds_picture(params)? {
         true => ResizeBackend::Pil,
         false => ResizeBackend::Cv2,
@@ -30,15 +33,15 @@ pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -
     let Some(size) = size else {
         return Err(params.missing("size"));
     };
-    let way = way(params, pipe)?;
+    let method = resize_method(params, pipe)?;
     let op = Resize {
         size: Some(size),
         max_size: None,
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
         rounding: LengthRounding::Down,
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }
 
@@ -70,14 +73,14 @@ pub(crate) fn random_resized_crop(
     params.ignore(&["keys"]);
     let size = params.height_first("size")?;
     let size = required(params, size)?;
-    let way = way(params, pipe)?;
+    let method = resize_method(params, pipe)?;
     let op = RandomResizedCrop {
         size,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
         ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is refused, and how that is said.
+//! Rejected recipes, and their error texts.
 
 use super::places::{pillow, policies, recipe};
 use super::*;
@@ -91,7 +91,7 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
         ];
         SampleProgram::compile(&recipe(fine)).unwrap();
     }
-    // Tensors' arithmetic does floats, blue first, and grey.
+    // The tensor arithmetic supports floats, blue first, and grey.
     let tensor = ColorJitter {
         style: JitterStyle::Tensor,
         ..pillow()

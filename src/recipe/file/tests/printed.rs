@@ -1,10 +1,10 @@
-//! What people write wrong, and the whole line that they get.
+//! Mistakes in recipe files, with the whole line that is printed.
 
 use std::fs;
 
 use crate::recipe::Recipe;
 
-/// What stands behind `featherload: 1` and `ops:`, and what is said behind the file's name.
+/// The text after `featherload: 1` and `ops:`, and the message after the file's name.
 const OPS: &[(&str, &str)] = &[
     (
         "  - random_resized_crop: {size: 224}\n  - to_tensor\n",
@@ -133,7 +133,7 @@ const OPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The whole text.
+/// The whole file.
 const FILES: &[(&str, &str)] = &[
     (
         "featherload: 1\nops: []\n",
