@@ -21,7 +21,7 @@ pub(crate) use crate::error::SampleFault;
 pub(crate) struct DrawContext<'a> {
     /// The state of the pixels before the operation.
     pub(crate) known: &'a PixelState,
-    /// Height and width of the picture.
+    /// Height and width of the image.
     pub(crate) size: HeightWidth,
     /// The random numbers of this operation.
     pub(crate) random: &'a mut OperationNumbers<'a>,

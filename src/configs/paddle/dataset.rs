@@ -197,8 +197,8 @@ fn special<'a>(
             if params.node("delimiter").is_some() {
                 return Err(params.mistake_at(
                     "delimiter",
-                    "delimiter cuts off the text after a path, which is not supported here: write a \
-                     list of paths alone",
+                    "delimiter cuts off the text after a path, which is not supported here: write \
+                     a list of paths alone",
                 ));
             }
             if let Some(node) = params.node("label_key") {

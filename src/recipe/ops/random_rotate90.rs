@@ -44,7 +44,7 @@ impl Operation for RandomRotate90 {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
-        // There, and the sizes of the other steps those of the picture.
+        // Quarter turns may swap height and width of the following steps.
         let over = StepBounds {
             size_after: Some(most.reach().after_any_turn()),
             any_quarter: true,
