@@ -15,9 +15,8 @@ use serde::de::{
 use serde::{Serialize, forward_to_deserialize_any};
 
 use super::file::write::write_inline;
-use super::file::{
-    MapKey, NodeValue, RecipeFormat, TextPosition, TreeNode, de as tree, toml, yaml,
-};
+use super::file::{MapKey, NodeValue, RecipeFormat, TextPosition, TreeNode};
+use super::file::{de as tree, toml, yaml};
 use super::operation_docs::OperationDocs;
 
 /// An operation and its parameters, as `featherload ops` prints them.
