@@ -1,7 +1,7 @@
-//! Other people's configs, as recipe, source, order and notes.
+//! Configs of other projects, translated to a recipe, a source, an order and notes.
 //!
 //! - [`paddle`] reads the configs of PaddleClas.
 //!
-//! In the consumer. Never in here: what an operation does to pixels.
+//! Runs in the consumer. Never in here: what an operation does to pixels.
 
 pub mod paddle;

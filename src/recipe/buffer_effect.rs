@@ -1,57 +1,58 @@
-//! What a step does to the buffers that hold a picture: the one place that says it. The
-//! memory of a sample (`cut`) and the forecast of all draws (`forecast`) follow it; the
-//! canvas (`pixels`) does it, and tests hold each to the others.
+//! What a step does to the buffers that hold an image. This file is the only place that defines it.
+//! The memory of a sample (`decode_plan`) and the memory plan of a run (`memory_plan`) are computed
+//! from it. The canvas (`pixels`) carries it out. Tests compare all three.
 
 use super::geometry::pillow_quarter_turns;
 use super::step::{AugmentStep, Step};
 use super::tensor::DataType;
 use super::values::{Padding, Size};
 
-/// What becomes of the buffers.
+/// What a step does to the buffers of an image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum BufferEffect {
-    /// Another part of the pixels counts, or it is turned. One resize of such a part is
-    /// done with what is folded into it: it reads one buffer and writes the other.
+    /// Only a part of the pixels stays, or the image is flipped or turned. No pixel moves until a
+    /// resize: the resize reads one buffer, applies the crop and the flips, and writes the other
+    /// buffer.
     Folds,
-    /// Pixels change where they lie.
+    /// Pixels change in place.
     InPlace,
-    /// It is turned by quarters, and no pixel moves.
+    /// A turn by quarters that moves no pixel.
     Turns(u8),
-    /// One buffer is read, and the other of its type written.
+    /// Reads one buffer and writes the other buffer of the same type.
     Copies {
         to: CopyShape,
-        /// Floats that are held beside both.
+        /// Floats needed in addition to both buffers.
         scratch: Option<FloatScratch>,
     },
-    /// It is held in floats from here on, or in bytes.
+    /// The pixels become floats or bytes.
     Converts { floats: bool },
-    /// The picture is kept beside itself, and a sum begun.
+    /// Keeps a copy of the image and starts an empty sum.
     Keeps,
-    /// It is written over itself, upright.
+    /// Rewrites the image in place, upright.
     Uprights,
 }
 
-/// Floats beside a picture.
+/// Floats that a step needs in addition to the image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FloatScratch {
-    /// The rows of a blur of this kernel.
+    /// The rows of a blur with this kernel.
     Blur(Size),
-    /// Displacements that are smoothed by deviations of this.
+    /// Displacements, smoothed with these deviations.
     Elastic([f64; 2]),
 }
 
-/// How a copy lies.
+/// Size and orientation of the copy that a step writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum CopyShape {
-    /// As it was.
+    /// Same size and orientation.
     Same,
-    /// With this around, seen upright.
+    /// With this border, given for the upright image.
     Padded(Padding),
     /// Upright.
     Upright,
-    /// Upright, by a copy of its own in front of the other where it is turned.
+    /// Upright. An image that is turned is first copied upright by a separate copy.
     UprightFirst,
-    /// Upright, in this size.
+    /// Upright, with this size.
     Sized(Size),
 }
 
@@ -62,7 +63,7 @@ impl BufferEffect {
 }
 
 impl Step {
-    /// The effect on a picture that is square, is not, or of which it is not known.
+    /// The effect on an image. `is_square` is `None` if the shape is unknown.
     pub(crate) fn effect(&self, is_square: Option<bool>) -> BufferEffect {
         match *self {
             Self::Crop(_)

@@ -1,8 +1,8 @@
-//! What can be said of an operation to a user: out of its struct, its documentation and
-//! its example, so that no list is kept by hand.
+//! The description of an operation for users, built from its struct, its documentation and its
+//! example. So no second list exists.
 //!
-//! Names, forms and defaults of parameters are asked of the same derived code that reads
-//! recipe files. Used by the CLI, never by a worker.
+//! Names, forms and defaults of parameters come from the same derived code that reads recipe files.
+//! Used by the CLI, never by a worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,12 +15,11 @@ use serde::de::{
 use serde::{Serialize, forward_to_deserialize_any};
 
 use super::file::write::write_inline;
-use super::file::{
-    MapKey, NodeValue, RecipeFormat, TextPosition, TreeNode, de as tree, toml, yaml,
-};
+use super::file::{MapKey, NodeValue, RecipeFormat, TextPosition, TreeNode};
+use super::file::{de as tree, toml, yaml};
 use super::operation_docs::OperationDocs;
 
-/// An operation, as a user may write it.
+/// An operation and its parameters, as `featherload ops` prints them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct OperationInfo {
@@ -29,7 +28,7 @@ pub struct OperationInfo {
     pub summary: String,
     pub about: String,
     pub parameters: Vec<ParameterInfo>,
-    /// As in a list of a recipe file, behind the dash.
+    /// As an item of a list in a recipe file, without the dash.
     pub example: &'static str,
 }
 
@@ -38,26 +37,26 @@ pub struct OperationInfo {
 #[non_exhaustive]
 pub struct ParameterInfo {
     pub name: &'static str,
-    /// What may be written.
+    /// The values that a file may have here.
     pub form: String,
-    /// It must be written.
+    /// True if a file must set it.
     pub required: bool,
-    /// What it is where it is not written; none: it has no value then.
+    /// The value when a file does not set it. None: no value.
     pub default: Option<String>,
     pub meaning: String,
 }
 
-/// All about the operation `T` of the list `O`.
+/// The description of operation `T`, which is a variant of `O`.
 pub(crate) fn info<T, O>(name: &'static str) -> OperationInfo
 where
     T: OperationDocs + DeserializeOwned,
     O: DeserializeOwned + Serialize + PartialEq,
 {
     let about = text(T::ABOUT);
-    let (fields, _) = ask::<T>(None);
+    let (fields, _) = probe::<T>(None);
     let example = example::<O>(T::EXAMPLE);
     let parameters = fields.iter().map(|field| {
-        let (_, form) = ask::<T>(Some(field));
+        let (_, form) = probe::<T>(Some(field));
         let (required, default) = match &example {
             Some(example) => default((name, example), field, &form),
             None => (true, None),
@@ -80,7 +79,7 @@ where
     }
 }
 
-/// Documentation in one line.
+/// Joins lines of documentation into one line.
 fn text(lines: &[&str]) -> String {
     let words = lines.iter().map(|line| line.trim());
     words.collect::<Vec<_>>().join(" ")
@@ -93,16 +92,16 @@ fn first_sentence(about: &str) -> String {
     }
 }
 
-/// The operation of the example. A test sees that there is one.
+/// Parses the example of an operation. A test checks that every operation has one.
 fn example<O: DeserializeOwned>(text: &str) -> Option<O> {
     tree::read(&yaml::read(text).ok()?).ok()
 }
 
-/// A parameter and its value, as they stand in a file.
+/// A parameter and its value in a file.
 type ParameterEntry = (MapKey, TreeNode);
 
-/// Whether a parameter must be written, and what it is otherwise: the example without it
-/// is read again.
+/// Whether a parameter is required, and its default otherwise. It reads the example again without
+/// this parameter.
 fn default<O>((name, example): (&str, &O), field: &str, form: &str) -> (bool, Option<String>)
 where
     O: DeserializeOwned + Serialize + PartialEq,
@@ -118,8 +117,8 @@ where
         let all = parameters(name, &without)?;
         all.into_iter().find(|(key, _)| key.name == field)
     };
-    // A file leaves some out where they have their default: then it is the value that
-    // changes nothing.
+    // A file omits some parameters that have their default. The default is then the value that
+    // gives an equal operation.
     let silent = || {
         let words = form.split(", ").map(|word| NodeValue::Str(word.to_owned()));
         let plain = [false, true].map(NodeValue::Bool).into_iter();
@@ -144,7 +143,7 @@ where
     (false, written().or_else(silent).and_then(shown))
 }
 
-/// What a file would say of the operation, behind its name.
+/// The parameters of an operation as a file would write them.
 fn parameters<O: Serialize>(name: &str, op: &O) -> Option<Vec<ParameterEntry>> {
     let written = toml::to_toml(&BTreeMap::from([("op", op)])).ok()?;
     match toml::read(&written)
@@ -175,31 +174,31 @@ fn entry(name: &str, value: NodeValue) -> ParameterEntry {
     (MapKey { at, name }, TreeNode { at, value })
 }
 
-/// The names of all parameters, and what one of them is read as.
-fn ask<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
-    let asked = ProbeRecord::default();
-    // It ends where the answer is known.
+/// The names of all parameters, and the form of one of them.
+fn probe<T: DeserializeOwned>(field: Option<&str>) -> (&'static [&'static str], String) {
+    let record = ProbeRecord::default();
+    // Deserialization fails on purpose as soon as the answer is recorded.
     let _ = T::deserialize(FieldProbe {
-        asked: &asked,
+        record: &record,
         field,
     });
-    (asked.fields.get(), asked.form.into_inner())
+    (record.fields.get(), record.form.into_inner())
 }
 
-/// What derived code was heard to ask for.
+/// What the derived code asked the deserializer for.
 #[derive(Default)]
 struct ProbeRecord {
     fields: Cell<&'static [&'static str]>,
     form: RefCell<String>,
 }
 
-/// Nothing more is to be heard.
+/// The error that ends a probe.
 #[derive(Debug)]
 struct ProbeStop;
 
 impl fmt::Display for ProbeStop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("heard")
+        f.write_str("the probe has its answer")
     }
 }
 
@@ -211,9 +210,9 @@ impl de::Error for ProbeStop {
     }
 }
 
-/// Hears a struct ask for its fields, and hands it one.
+/// A deserializer that records the fields of a struct and returns one of them.
 struct FieldProbe<'a> {
-    asked: &'a ProbeRecord,
+    record: &'a ProbeRecord,
     field: Option<&'a str>,
 }
 
@@ -230,7 +229,7 @@ impl<'de> Deserializer<'de> for FieldProbe<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ProbeStop> {
-        self.asked.fields.set(fields);
+        self.record.fields.set(fields);
         visitor.visit_map(self)
     }
 
@@ -253,11 +252,11 @@ impl<'de> MapAccess<'de> for FieldProbe<'_> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, ProbeStop> {
-        seed.deserialize(FormProbe(self.asked))
+        seed.deserialize(FormProbe(self.record))
     }
 }
 
-/// Hears what a value is read as.
+/// A deserializer that records the form of a value.
 struct FormProbe<'a>(&'a ProbeRecord);
 
 impl FormProbe<'_> {

@@ -1,9 +1,9 @@
-//! The checks of a recipe: every number in its range, every operation on pixels
-//! that it can work on.
+//! The checks of a recipe: every number is in its range, and every operation can work on the pixels
+//! that it gets.
 //!
-//! Walks the operations in the written order and keeps what is known of the
-//! pixels between them; the first mistake ends the walk. What an operation's own
-//! numbers may be is in its file.
+//! The check walks through the operations in the written order and tracks the state of the pixels
+//! between them. It stops at the first mistake. The ranges of an operation's own numbers are in its
+//! file.
 
 use super::mixing::Mixing;
 use super::op::Op;
@@ -13,41 +13,40 @@ use super::recipe_spec::Recipe;
 use super::tensor::DataType;
 use crate::error::Error;
 
-/// A mistake in a recipe, before it is known where the recipe was written: what is wrong, and
-/// at which operation.
+/// A mistake in a recipe: the message and the operation. The place in a file is added later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecipeFault {
-    /// Place in `Recipe::ops`; after the last of these is `Recipe::mixing`, and
-    /// after that come its operations; none = the recipe as a whole.
+    /// Index in `Recipe::ops`. The index after the last operation is `Recipe::mixing`, and the next
+    /// ones are the operations of `mixing`. None: the recipe as a whole.
     pub(crate) op: Option<usize>,
-    /// Names the operation, the number, and what would be accepted.
+    /// Names the operation, the number, and what is accepted.
     pub(crate) message: String,
 }
 
 impl RecipeFault {
-    /// The error for a recipe of this name that stands in no file.
+    /// The error for a recipe of this name that does not come from a file.
     pub(crate) fn into_error(self, name: &str) -> Error {
         Error::config(format!("recipe '{name}': {}", self.message))
     }
 }
 
-/// What is known behind the last operation, and of the batch.
+/// The pixel states of a checked recipe, and the format of its batches.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CheckedRecipe {
-    /// What is known in front of each operation.
+    /// The state of the pixels before each operation.
     pub(crate) states_before: Vec<PixelState>,
     pub(crate) known: PixelState,
-    /// Of the batch.
+    /// The element type of the batch.
     pub(crate) dtype: DataType,
-    /// The size of the rows: none = each its own picture's.
+    /// Height and width of every row. None: each row has the size of its image.
     pub(crate) size: Option<(u32, u32)>,
 }
 
-/// Operations of a recipe, at most. The planner compares an operation with those in front of it,
-/// so that its time grows with the square of their number.
+/// The maximum number of operations in a recipe. The planner compares each operation with those
+/// before it, so its time grows with the square of their number.
 const MOST: usize = 1000;
 
-/// Checks every operation.
+/// Checks every operation of a recipe.
 pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     check_number(recipe)?;
     let mut known = PixelState::after_decode(recipe.decode().color);
@@ -74,9 +73,9 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
         return Err(RecipeFault {
             op: seen.last_resize,
             message: format!(
-                "{} leaves pictures of different sizes, and the rows of a batch need one: add \
+                "{} leaves images of different sizes, and the rows of a batch need one: add \
                  center_crop, random_crop or a resize to [height, width] after it, or remove it \
-                 to keep whole pictures",
+                 to keep whole images",
                 seen.last_resize
                     .map_or("the recipe", |i| recipe.ops[i].name())
             ),
@@ -90,7 +89,7 @@ pub(crate) fn check(recipe: &Recipe) -> Result<CheckedRecipe, RecipeFault> {
     })
 }
 
-/// Counts the operations: those inside of others, and those on batches, too.
+/// Counts all operations, including nested ones and those on batches.
 fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
     let of_samples = recipe.ops.iter().map(|op| 1 + op.nested_operations());
     let of_batches = recipe.mixing.as_ref().map_or(0, Mixing::operations);
@@ -119,7 +118,7 @@ fn check_number(recipe: &Recipe) -> Result<(), RecipeFault> {
     })
 }
 
-/// Operations that may stand once, and where some stood last.
+/// Operations that may appear only once, and the last place of some others.
 #[derive(Default)]
 struct RepeatCheck {
     normalize: bool,

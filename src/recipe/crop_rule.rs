@@ -1,9 +1,10 @@
-//! What workers hand over to a device: finished rows, or crops of RGB of which
-//! the device makes rows.
+//! What workers hand over to a device: finished rows, or RGB crops from which the device makes
+//! rows.
 //!
-//! Follows from the recipe alone, so it is part of the numeric profile, and so does the room of
-//! pixels: never from timing, nor from the data. A coded crop in their place may have more room, as
-//! the files of a data set need it: the pixels are the same, whoever decodes.
+//! The choice, and the bytes reserved for pixels, follow from the recipe alone. They depend neither
+//! on timing nor on the data, so they belong to the numeric profile. A coded crop in place of the
+//! pixels may have more bytes, as the files need it. Its pixels are the same, whether a worker or
+//! the device decodes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,51 +15,50 @@ use super::recipe_spec::Recipe;
 use super::row_extent::RowExtent;
 use super::weights::ResizeFilter;
 
-/// The room that rows of crops have. A crop that needs more is resized by its
-/// worker; which ones, is a matter of the sample alone.
+/// How many bytes a row of a crop has. A worker resizes each crop that needs more. Which crops
+/// those are depends on the sample alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CropRule {
-    /// Most that a side of the crop may be longer, by the recipe's aspects, than
-    /// what a scaled decode leaves; 1 and more.
+    /// By what factor the longer side of a crop may exceed the result of a scaled decode, at least
+    /// 1. It comes from the aspect ratios in the recipe.
     skew: f64,
-    /// Half the filter's width at scale 1, pixels; none = nothing is resized.
+    /// Half the filter's width at scale 1, in pixels. None: nothing is resized.
     support: Option<f64>,
-    /// Rows may have a contrast step.
+    /// True if the recipe may draw a contrast step.
     contrast: bool,
-    /// Bytes that a coded crop may take, where that is more than pixels may.
+    /// Bytes reserved for a coded crop, if that is more than for pixels.
     coded: usize,
 }
 
-/// Bytes of the row of a crop.
+/// Bytes of one row that holds a crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CropRowBytes {
-    /// For the weights of both axes.
+    /// For the resize weights of both axes.
     pub(crate) tables: usize,
-    /// For the pixels.
+    /// For pixels.
     pub(crate) pixels: usize,
-    /// For a coded crop in their place; not less than for the pixels.
+    /// For a coded crop in place of the pixels. At least `pixels`.
     pub(crate) coded: usize,
 }
 
-/// Colour steps that a device does of a row.
+/// The maximum number of colour steps for one row on a device.
 pub(crate) const MAX_COLOR_STEPS: usize = 8;
-/// Without a word on aspects in the recipe: photos are 4 x 3, as a rule.
+/// Used if the recipe sets no aspect ratio: most photos are 4 x 3.
 const USUAL_SKEW: f64 = 4.0 / 3.0;
-/// Longer crops are resized by workers.
+/// Workers resize crops that are longer than this.
 const MOST_SKEW: f64 = 2.0;
-/// In front of a resize a JPEG is decoded to less than twice the size on one axis.
+/// A JPEG that is resized is decoded to less than twice the size on one axis.
 const REDUCTION: f64 = 2.0;
-/// Filters reach beyond the box: pixels on both sides together.
+/// Filters read pixels outside the box: the number on both sides together.
 const REACH: f64 = 16.0;
 
 impl CropRule {
     /// The rule for a recipe whose rows a device can make.
     ///
-    /// # Errors
-    /// Why it cannot: what the device has no step for, and so is done by workers,
-    /// who then hand over finished rows.
+    /// `order`: the units in the order in which they run, without those of the output format.
     ///
-    /// `order`: units in the order in which they run, but for the emission's.
+    /// # Errors
+    /// The reason why a device cannot make the rows. Workers then hand over finished rows.
     pub(crate) fn of(
         recipe: &Recipe,
         extent: RowExtent,
@@ -66,7 +66,7 @@ impl CropRule {
         order: &[MoveUnit],
     ) -> Result<Self, String> {
         let RowExtent::Fixed { height, width } = extent else {
-            return Err("rows keep the sizes of their pictures".into());
+            return Err("rows keep the sizes of their images".into());
         };
         if recipe.mixing.as_ref().is_some_and(|m| m.mixer().is_some()) {
             return Err("mixing needs finished rows".into());
@@ -102,7 +102,7 @@ impl CropRule {
                         bordered.unwrap_or_default()
                     ));
                 }
-                // Workers add it: such a crop is handed over as large as the row.
+                // Workers add the border. The crop is then handed over with the size of the row.
                 OperationPart::Pad if device.border && colored.is_none() => bordered = Some(name),
                 OperationPart::Crop => {
                     if let Some(ratio) = device.ratio {
@@ -115,7 +115,7 @@ impl CropRule {
                     return Err("it resizes more than once".into());
                 }
                 OperationPart::Resize => rule.support = Some(support(&device)),
-                // What never moves may be done there, too, where it says so.
+                // These never move, but the device may run them if the operation supports it.
                 OperationPart::Color | OperationPart::Augment => {
                     let by_workers = || format!("workers do {name}");
                     count += device.colors.ok_or_else(by_workers)?;
@@ -139,30 +139,30 @@ impl CropRule {
         Ok(rule)
     }
 
-    /// Whether a device reads the pixels of a row twice: once for the mean that
-    /// contrast takes, once for the row.
+    /// Whether a device reads the pixels of a row twice: first for the mean that contrast needs,
+    /// then for the row.
     pub(crate) fn reads_twice(&self) -> bool {
         self.contrast
     }
 
-    /// The same, with room for coded crops of so many bytes. Crops that are handed over as pixels
-    /// are the same ones.
+    /// The same rule with `coded` bytes reserved for coded crops. It does not change which crops
+    /// are handed over as pixels.
     pub(crate) fn with_coded_bytes(self, coded: usize) -> Self {
         Self { coded, ..self }
     }
 
-    /// Bytes of the coefficients by which a whole picture of this width and height is resized in
-    /// whole numbers; none = nothing is resized.
+    /// Bytes of the fixed-point coefficients for resizing a whole image of this width and height.
+    /// None: nothing is resized.
     pub(crate) fn resize_bytes(&self, (width, height): (u32, u32)) -> Option<u64> {
         let sides = f64::from(width) + f64::from(height);
         self.support.map(|support| (4.0 * support * sides) as u64)
     }
 
-    /// The room for rows of this height and width.
+    /// The bytes of a row of this height and width.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> CropRowBytes {
         let (h, w) = (f64::from(height), f64::from(width));
-        // One axis is decoded to less than twice the size; the other is longer by
-        // the aspect. Which of both, is not known, and their product is the same.
+        // One axis is decoded to less than twice the size. The other is longer by the aspect ratio.
+        // It is unknown which axis that is, but the product is the same.
         let (pixels, taps) = match self.support {
             None => (h * w, 1.0),
             Some(support) => (
@@ -215,7 +215,7 @@ mod tests {
         assert!(refused(pillow.into()).contains("workers do color_jitter"));
         assert!(refused(Resize::exact(5, 5).into()).contains("more than once"));
         assert!(with_crops(&[RandomRotate90::default().into()]).is_ok());
-        // Three of nine steps that a jitter may draw are too many.
+        // Three jitters may draw nine steps, which is too many.
         let jitter = Op::from(ColorJitter {
             brightness: Span(0.5, 1.5),
             ..ColorJitter::default()
@@ -242,7 +242,7 @@ mod tests {
         assert!(!reads_twice(&[]));
         assert!(!reads_twice(&[plain.into()]));
         assert!(reads_twice(std::slice::from_ref(&usual)));
-        // SimCLR's, and what colour spaces follow.
+        // SimCLR's jitter, followed by colour spaces.
         assert!(reads_twice(&[
             usual.clone(),
             grey,
@@ -252,7 +252,7 @@ mod tests {
         assert!(reads_twice(&[usual.clone(), lab.into()]));
         let two = with_crops(&[usual.clone(), usual.clone()]).unwrap_err();
         assert!(two.contains("2 contrast steps"), "{two}");
-        // The mean of the crop is not that of the picture.
+        // The mean of the crop differs from the mean of the image.
         let cropped = with_crops(&[usual, CenterCrop::new(5).into()]).unwrap_err();
         assert!(cropped.contains("after color_jitter"), "{cropped}");
     }

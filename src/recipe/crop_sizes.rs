@@ -1,4 +1,4 @@
-//! What operations on sizes have in common.
+//! Helpers for operations that change sizes.
 
 use super::size_bounds::HeightWidth;
 use super::step::Step;
@@ -6,10 +6,10 @@ use super::steps::StepSink;
 use super::values::Size;
 use crate::error::{FaultKind, SampleFault};
 
-/// Whether a crop of this size fits.
+/// Checks that a crop of this size fits.
 ///
 /// # Errors
-/// When the picture is too small.
+/// If the image is too small.
 pub(crate) fn check_fits(
     size: Size,
     (h, w): HeightWidth,
@@ -20,11 +20,11 @@ pub(crate) fn check_fits(
         return Ok(());
     }
     Err(FaultKind::TooSmall.fault(format!(
-        "the picture is {w} x {h}, and {op} takes {size} of it: {fix}"
+        "the image is {w} x {h}, and {op} takes {size} of it: {fix}"
     )))
 }
 
-/// Pushes quarter turns, 0 to 3; what the sides become.
+/// Pushes a turn by 0 to 3 quarters and returns the new height and width.
 pub(crate) fn turn(quarters: u8, (h, w): HeightWidth, steps: &mut dyn StepSink) -> HeightWidth {
     if quarters > 0 {
         steps.push(Step::Turn(quarters));

@@ -1,6 +1,6 @@
-//! Defaults that serde names by function, and the tests for leaving them out of a file.
+//! Default values that serde calls by name, and the tests for omitting a default in a file.
 
-/// `true` where a file says nothing.
+/// The default of a switch that is on.
 pub(crate) fn yes() -> bool {
     true
 }
@@ -10,7 +10,7 @@ pub(crate) fn always() -> f64 {
     1.0
 }
 
-/// torchvision's usual probability.
+/// torchvision's usual probability, 0.5.
 pub(crate) fn half() -> f64 {
     0.5
 }

@@ -1,7 +1,7 @@
-//! Boxes, and the random one.
+//! Boxes, and the random choice of boxes.
 //!
-//! Pure. Coordinates are those of the upright image, pixels, x to the right and
-//! y down; a box is half-open.
+//! Pure. Coordinates are pixels of the upright image, x to the right and y down. A box includes its
+//! left and top edge, and excludes its right and bottom edge.
 
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ pub struct PixelRect {
 }
 
 impl PixelRect {
-    /// All of a picture of this height and width.
+    /// The box of a whole image with this height and width.
     pub(crate) fn whole((height, width): (u32, u32)) -> Self {
         Self {
             left: 0,
@@ -41,7 +41,7 @@ impl PixelRect {
 
 #[cfg(any(test, feature = "internals"))]
 impl FractionalBox {
-    /// All of an image.
+    /// The box of a whole image.
     pub fn whole(width: usize, height: usize) -> Self {
         Self {
             x0: 0.0,
@@ -53,14 +53,14 @@ impl FractionalBox {
 }
 
 impl Span {
-    /// One of its numbers.
+    /// Draws a number from the span.
     pub(crate) fn draw(self, random: &mut impl UniformSource) -> f64 {
         self.0 + (self.1 - self.0) * random.next_f64()
     }
 }
 
 impl Padding {
-    /// Height and width of a picture of this height and width with it around.
+    /// Height and width of an image of this height and width with the padding added.
     pub(crate) fn padded_size(self, (height, width): (u32, u32)) -> (u32, u32) {
         (
             height.saturating_add(self.top).saturating_add(self.bottom),
@@ -69,11 +69,11 @@ impl Padding {
     }
 }
 
-/// A source of numbers uniform in [0, 1), the same for the same position.
+/// A source of uniform numbers in [0, 1). The same position gives the same numbers.
 pub(crate) trait UniformSource {
     fn next_f64(&mut self) -> f64;
 
-    /// A whole number in `0..=most`.
+    /// Draws a whole number in `0..=most`.
     fn next_up_to(&mut self, most: u32) -> u32 {
         // Below 2^53 the product is exact enough that the floor never exceeds
         // `most`; the min guards the rounding of the largest draws.
@@ -81,8 +81,8 @@ pub(crate) trait UniformSource {
     }
 }
 
-/// Attempts at a random box before the largest central one of an allowed ratio
-/// is taken, as in torchvision.
+/// Attempts to draw a box. After them, the largest central box of an allowed ratio is used, as in
+/// torchvision.
 const ATTEMPTS: usize = 10;
 
 /// torchvision's `RandomResizedCrop.get_params`: area uniform in `scale`, ratio
@@ -130,8 +130,8 @@ pub(crate) fn random_box(
     }
 }
 
-/// The whole picture where its shape allows that, of a crop of random area and
-/// ratio; never more. What any draw takes at most is [`SizeBounds`](super::reach::Reach)'s.
+/// The largest box of a crop of random area and ratio, at most the whole image.
+/// [`SizeBounds`](super::size_bounds::SizeBounds) gives the bounds over all draws.
 pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span) -> PixelRect {
     let area = f64::from(height) * f64::from(width) * scale.1;
     let side = |n: u32, most: f64| (most.sqrt().ceil() as u32).clamp(1, n);
@@ -143,9 +143,8 @@ pub(crate) fn largest_box((height, width): (u32, u32), scale: Span, ratio: Span)
     }
 }
 
-/// What of a picture of this height and width lies outside of a box in it: above it
-/// and below it whole rows, then what is left and right. None is empty, and no two
-/// have a pixel in common.
+/// The parts of an image of this height and width outside a box: the rows above and below, then the
+/// parts to the left and right. No part is empty, and no two overlap.
 pub(crate) fn outside_boxes(
     rect: PixelRect,
     (height, width): (u32, u32),
@@ -171,8 +170,8 @@ pub(crate) fn outside_boxes(
     parts.into_iter().filter(|r| r.width > 0 && r.height > 0)
 }
 
-/// The quarter turns that Pillow's `Image.rotate` makes of an angle by moving
-/// pixels alone, 0 to 3: by one or three it does so of squares only.
+/// The quarter turns (0 to 3) with which Pillow's `Image.rotate` replaces a rotation by this angle.
+/// One or three quarters only for squares.
 pub(crate) fn pillow_quarter_turns(degrees: f64, is_square: bool) -> Option<u8> {
     let degrees = degrees.rem_euclid(360.0);
     if degrees == 0.0 {
@@ -188,10 +187,10 @@ pub(crate) fn pillow_quarter_turns(degrees: f64, is_square: bool) -> Option<u8> 
     }
 }
 
-/// PaddleClas' `RandCropImage`: the ratio of width and height is drawn first (itself
-/// uniform in `ratio`, or its logarithm), then the area, uniform in `scale`, of which
-/// neither end exceeds what such a box can have; sides are cut to whole pixels, then
-/// left and top are uniform. A side that would be 0 is 1.
+/// PaddleClas' `RandCropImage`. It first draws the ratio of width and height, uniform in `ratio` or
+/// with a uniform logarithm. Then it draws the area, uniform in `scale`, with both ends limited to
+/// what a box of this ratio can have. Sides are truncated to whole pixels, at least 1. Then left
+/// and top are drawn, uniform.
 pub(crate) fn bounded_box(
     width: u32,
     height: u32,
@@ -205,13 +204,13 @@ pub(crate) fn bounded_box(
         AspectDistribution::Uniform => between(ratio.0, ratio.1),
         AspectDistribution::Log => libm::exp(between(libm::log(ratio.0), libm::log(ratio.1))),
     };
-    // Of a box of area 1.
+    // Width and height of a box of area 1.
     let wide = aspect.sqrt();
     let high = 1.0 / wide;
     let (w, h) = (f64::from(width), f64::from(height));
     let bound = ((w / h) / (wide * wide)).min((h / w) / (high * high));
     let side = (w * h * between(scale.0.min(bound), scale.1.min(bound))).sqrt();
-    // The cast cuts. A box as wide as the picture may be so but for rounding.
+    // The cast truncates. Rounding may make the box one pixel wider than the image.
     let box_width = ((side * wide) as u32).clamp(1, width.max(1));
     let box_height = ((side * high) as u32).clamp(1, height.max(1));
     PixelRect {
@@ -222,9 +221,9 @@ pub(crate) fn bounded_box(
     }
 }
 
-/// Cosine and sine of an angle in degrees, exact for quarter turns.
+/// Cosine and sine of an angle in degrees. Exact for quarter turns.
 pub(crate) fn cos_sin(degrees: f64) -> (f64, f64) {
-    // As Python's `%`: 0 to 360.
+    // As Python's `%`: in [0, 360).
     let degrees = degrees.rem_euclid(360.0);
     if degrees == 0.0 {
         (1.0, 0.0)
@@ -240,8 +239,8 @@ pub(crate) fn cos_sin(degrees: f64) -> (f64, f64) {
     }
 }
 
-/// Width and height that hold all of a picture of this size when it is turned:
-/// torchvision's `expand`. Less than 1/10,000 of a pixel does not count, as there.
+/// Width and height of the smallest image that holds all of an image of this size after the
+/// rotation: torchvision's `expand`. As there, less than 1/10,000 of a pixel is ignored.
 pub(crate) fn rotated_size(width: u32, height: u32, degrees: f64) -> (u32, u32) {
     let (cos, sin) = cos_sin(degrees);
     let (w, h) = (f64::from(width), f64::from(height));

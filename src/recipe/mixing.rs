@@ -1,9 +1,8 @@
-//! What is done to a batch as a whole, as data: its rows mixed with each other, and
-//! their labels with them.
+//! Operations on whole batches, as data: they mix rows with each other, and the labels with them.
 //!
-//! Names and meaning are those of the papers and of torchvision's `MixUp` and `CutMix`,
-//! timm's `Mixup` and PaddleClas' `batch_transform_ops`. `check`: every number in
-//! its range. Never here: pixels, random numbers.
+//! Names and meaning follow the papers, torchvision's `MixUp` and `CutMix`, timm's `Mixup` and
+//! PaddleClas' `batch_transform_ops`. `check` holds the range checks. Never in here: pixels, random
+//! numbers.
 
 mod check;
 
@@ -13,21 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use super::defaults::{always, half};
 
-/// Operations on batches; labels that are classes become vectors of `num_classes`
-/// that sum to one, in every batch, whatever was drawn for it. Rows that hold no sample stay zero,
-/// have zero labels, and are nobody's partner.
+/// Operations on batches. Class labels become vectors of `num_classes` numbers that sum to 1, in
+/// every batch, whatever is drawn. Rows without a sample stay zero, have zero labels, and are never
+/// mixed with another row.
 ///
-/// At most one of the operations mixes, and [`MixOp::LabelSmoothing`] may stand
-/// beside it: first classes become vectors, then these are smoothed, then pixels
-/// and vectors are mixed, in whatever order they are written. Without operations
-/// classes become vectors, and that is all.
+/// At most one operation mixes. [`MixOp::LabelSmoothing`] may be added to it. The order is fixed:
+/// classes become vectors, vectors are smoothed, then pixels and vectors are mixed. Without
+/// operations only the labels become vectors.
 ///
-/// Pixels of one size, in floats, are mixed; `f16` and `bf16` in `f32`, rounded once.
+/// Mixing needs pixels of one size, in floats. It computes `f16` and `bf16` in `f32` and rounds
+/// once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mixing {
-    /// 1 to 2^24; every label lies below it. Labels that are vectors have as many
-    /// numbers, and are mixed as they are.
+    /// 1 to 2^24. Every label is below it. Labels that are vectors have this many numbers, and are
+    /// mixed unchanged.
     pub num_classes: u32,
     pub ops: Vec<MixOp>,
 }
@@ -37,32 +36,31 @@ pub struct Mixing {
 #[serde(rename = "mixing op", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum MixOp {
-    /// Each row and its partner, a random one, weighted by a draw of
-    /// beta(alpha, alpha).
+    /// Mixes each row with a random partner. The weight is drawn from beta(alpha, alpha).
     Mixup { alpha: f64 },
-    /// A box of the partner's pixels in each row, the same in all. Its sides are
-    /// those of the row times the root of one less a draw of beta(alpha, alpha),
-    /// its middle is uniform; what lies outside is cut off, and labels are
-    /// weighted by the area that is left.
+    /// Copies a box of the partner's pixels into each row. The box is the same in all rows. Its
+    /// sides are those of the row times sqrt(1 - w), where w is drawn from beta(alpha, alpha). Its
+    /// centre is uniform, and the box is clipped to the row. The clipped area is the weight of the
+    /// partner's label.
     Cutmix { alpha: f64 },
-    /// The partner's pixels outside of a mask of low frequencies, the same in all
-    /// rows; its mean is a draw of beta(alpha, alpha).
+    /// Copies the partner's pixels outside a mask of low frequencies. The mask is the same in all
+    /// rows. Its mean is drawn from beta(alpha, alpha).
     Fmix {
         alpha: f64,
-        /// Noise falls off with this power of the frequency. The paper's is 3.
+        /// The noise decreases with this power of the frequency. The paper uses 3.
         #[serde(default = "three")]
         decay_power: f64,
-        /// The part of the pixels, on either side of the edge, over which the mask
-        /// goes down evenly. 0 to 0.5; 0: each pixel is the one or the other.
+        /// The share of pixels, on each side of the edge, over which the mask decreases linearly. 0
+        /// to 0.5. 0: every pixel comes from one of both rows.
         #[serde(default)]
         max_soft: f64,
     },
-    /// At most one of several, each with its probability; they sum to at most 1,
-    /// and what is left leaves the batch as it is.
+    /// At most one of several operations, each with its probability. The probabilities sum to at
+    /// most 1. The rest is the probability of no mixing.
     OneOf(Vec<MixChoice>),
-    /// timm's `Mixup`: with probability `p` mixup or, with `switch_p`, cutmix for
-    /// the whole batch, the partner is the batch turned round; labels are
-    /// smoothed, mixed or not. An alpha of 0 leaves that kind out.
+    /// timm's `Mixup`: with probability `p` it mixes the whole batch, by cutmix with probability
+    /// `switch_p`, by mixup otherwise. The partner rows are the batch in reverse order. Labels are
+    /// smoothed in every batch. An alpha of 0 disables that kind.
     MixupCutmix {
         mixup_alpha: f64,
         cutmix_alpha: f64,
@@ -94,7 +92,7 @@ pub struct MixChoice {
 }
 
 impl Mixing {
-    /// One-hot labels, until operations are added.
+    /// Labels as vectors, without any operation.
     pub fn new(num_classes: u32) -> Self {
         Self {
             num_classes,
@@ -108,7 +106,7 @@ impl Mixing {
         self
     }
 
-    /// How many operations these are, those to choose from included.
+    /// The number of operations, including those inside `OneOf`.
     pub(crate) fn operations(&self) -> usize {
         let of = |op: &MixOp| match op {
             MixOp::OneOf(choices) => 1 + choices.len(),
@@ -131,7 +129,7 @@ impl Mixing {
             } => *label_smoothing,
             _ => 0.0,
         };
-        // The check leaves one that is not 0.
+        // The check allows at most one value that is not 0.
         self.ops.iter().map(of).fold(0.0, f64::max)
     }
 }
@@ -149,12 +147,12 @@ impl MixOp {
         }
     }
 
-    /// Whether rows are mixed, not labels alone.
+    /// Whether it mixes rows, not only labels.
     pub(crate) fn mixes(&self) -> bool {
         !matches!(self, Self::LabelSmoothing { .. })
     }
 
-    /// Whether it, or what it chooses from, needs a mask of a number a pixel.
+    /// Whether it needs a mask with one number per pixel.
     pub(crate) fn needs_mask(&self) -> bool {
         match self {
             Self::Fmix { .. } => true,
@@ -165,7 +163,7 @@ impl MixOp {
 }
 
 impl fmt::Display for MixOp {
-    /// With its numbers, as `featherload plan` says it.
+    /// With its numbers, as `featherload plan` prints it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mixup { alpha } => write!(f, "mixup (alpha {alpha})"),

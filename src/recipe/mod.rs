@@ -1,32 +1,31 @@
-//! What is done to one sample: operations as data, and what follows from them.
+//! Recipes: the operations on each sample, as data, and the program compiled from them.
 //!
-//! The same in every process. Pure: no I/O but the reading of recipe files (`file`), no
-//! clock, no processes. A [`Recipe`] is what the user wrote; `SampleProgram` is what
-//! runs, checked and in the one order that the stages have. Never in here: pixels, files
-//! of pictures, where random numbers come from.
+//! The same in every process. Pure: no clock, no processes, and no I/O except reading recipe files
+//! (`file`). A [`Recipe`] is what the user wrote. A `SampleProgram` is what runs: checked, and in
+//! the planned order. Never in here: pixels, image files, the source of random numbers.
 //!
-//! What is written:
-//! - `written`: a recipe; `preset`: those that have a name; `file`: recipes as text;
-//! - `ops`: the operations, a file each; `op`: the list of them; `operation`: what one is;
-//!   `described`: what each says of itself; `catalogue`: that as data for a user;
-//! - `values`, `tensor`: the types of parameters; `defaults`: what serde asks of them;
-//! - `mixing`: what is done to batches.
+//! Definition:
+//! - `recipe_spec`: a recipe; `preset`: recipes with a name; `file`: recipe files;
+//! - `ops`: the operations, one file each; `op`: the list of them; `operation`: their trait;
+//! - `operation_docs`: the documentation of an operation; `catalogue`: its description for users;
+//! - `values`, `tensor`: the types of parameters; `defaults`: default values for serde;
+//! - `mixing`: operations on batches.
 //!
-//! What is checked and planned:
-//! - `check`: the walk over all operations; `known`: what is known between them;
-//!   `meant`: what a text was meant as where a number belongs;
-//!   `ranges`: numbers in their ranges; `extent`: how large rows are;
-//! - `planner`: which operation may move behind which; `unit`: what moves as one;
-//! - `program`: the result; `hand_over`: what a device does of it; `profile`: what shows
-//!   in the pixels.
+//! Checks and planning:
+//! - `check`: the checks of a recipe; `pixel_state`: the state of the pixels between operations;
+//! - `suggestion`: fixes for text where a number is expected; `ranges`: range checks;
+//! - `row_extent`: the size of rows;
+//! - `planner`: which operation may move after which; `move_unit`: the units that it moves;
+//! - `program`: the compiled recipe; `crop_rule`: what a device does of it;
+//! - `profile`: the numeric profile.
 //!
-//! What is drawn:
-//! - `drawn`: an operation at its place; `random`: its numbers; `steps`: where it puts its
-//!   steps; `step`: what one is; `effect`: what one does to buffers; `reach`: sizes over
-//!   all draws;
-//! - `augment`: what policies share; `sizes`: what operations on sizes share; `inner`:
-//!   what operations that hold operations share;
-//! - `geometry`: boxes; `placement`: how a picture is turned; `weights`: those of resizes.
+//! Draws:
+//! - `program_op`: an operation at its place in a recipe; `random`: its random numbers;
+//! - `step`: an operation with drawn values; `steps`: lists of steps, drawn or of the largest case;
+//! - `buffer_effect`: what a step does to buffers; `size_bounds`: image sizes over all draws;
+//! - `augment`: code shared by policies; `crop_sizes`: code shared by operations on sizes;
+//! - `nested_ops`: code shared by operations that contain operations;
+//! - `geometry`: boxes; `placement`: flips and quarter turns; `weights`: the weights of resizes.
 
 pub(crate) mod augment;
 pub(crate) mod buffer_effect;

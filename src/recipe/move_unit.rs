@@ -1,25 +1,24 @@
-//! What the planner moves as one: an operation, or a part of one.
+//! The units that the planner moves: an operation, or a part of one.
 
 use serde::Serialize;
 
-/// An operation, or a part of one.
+/// A unit that the planner moves: an operation, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct MoveUnit {
-    /// Place in `Recipe::ops`; the decoding's own conversion to grey has that of
-    /// no operation.
+    /// Index in `Recipe::ops`. `usize::MAX` for the decoder's conversion to grey.
     pub(crate) op: usize,
     pub(crate) part: OperationPart,
 }
 
 impl MoveUnit {
-    /// `decode: {color: grey}`, behind the decoding.
+    /// `decode: {color: grey}`: runs directly after the decoding.
     pub(crate) const LUMA: Self = Self {
         op: usize::MAX,
         part: OperationPart::Color,
     };
 }
 
-/// Kinds of work.
+/// Kinds of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OperationPart {
@@ -28,12 +27,12 @@ pub(crate) enum OperationPart {
     Turn,
     Pad,
     Rotate,
-    /// Changes each pixel by itself.
+    /// Changes each pixel independently.
     Color,
     Normalize,
     Cast,
     Blur,
     Erase,
-    /// Whatever a policy draws: sees the whole picture, and never moves.
+    /// A policy's operations. They need the whole image and never move.
     Augment,
 }

@@ -1,34 +1,36 @@
-//! What operations that hold operations share: which ones may stand inside, whose
-//! numbers those draw, and their largest case.
+//! Code shared by operations that contain operations: which ones may be nested, their random
+//! numbers, and their largest case.
 //!
-//! Pure. An operation inside keeps a stream of its own, by its name and by how many of
-//! its kind stand in front of it in there: whether and when it is done shifts no numbers.
+//! Pure. A nested operation has its own random stream. The stream depends on its name and on how
+//! many operations of that name come before it in the list. So skipping or reordering nested
+//! operations does not shift the random numbers of others.
 
 use super::operation::{
     DrawContext, HeightWidth, LargestCase, NamedOperation, OperationPart, PixelState, SampleFault,
 };
 
-/// Most operations inside of one.
+/// The maximum number of operations in one list.
 const MOST: usize = 64;
-/// Most levels of operations inside of each other.
+/// The maximum nesting depth.
 const DEEPEST: usize = 4;
 
-/// How many levels there are of operations inside of one that holds these.
+/// The nesting depth of an operation that contains these.
 pub(crate) fn levels<O: NamedOperation>(transforms: &[O]) -> usize {
     let deepest = transforms.iter().map(O::nesting_depth).max();
     deepest.unwrap_or(0) + 1
 }
 
-/// How many operations these are, those inside of them included.
+/// The number of these operations, including nested ones.
 pub(crate) fn operations<O: NamedOperation>(transforms: &[O]) -> usize {
     let inside = transforms.iter().map(|op| 1 + op.nested_operations());
     inside.sum()
 }
 
-/// Whether these may be done or not, in any order: what is known of the pixels stays.
+/// Checks that each of these may be skipped, and that they may run in any order: none changes the
+/// state of the pixels.
 ///
 /// # Errors
-/// Names the operation inside, and what would be accepted.
+/// Names the nested operation and what is accepted.
 pub(crate) fn check<O: NamedOperation>(transforms: &[O], known: &PixelState) -> Result<(), String> {
     if !(1..=MOST).contains(&transforms.len()) {
         return Err(format!(
@@ -52,7 +54,7 @@ pub(crate) fn check<O: NamedOperation>(transforms: &[O], known: &PixelState) -> 
         }
         if op.sets_size() || (behind.size, behind.resized) != (known.size, known.resized) {
             return fault(
-                "changes the size of pictures, which must not be random: move it out of transforms",
+                "changes the size of images, which must not be random: move it out of transforms",
             );
         }
         let ends =
@@ -68,10 +70,10 @@ pub(crate) fn check<O: NamedOperation>(transforms: &[O], known: &PixelState) -> 
     Ok(())
 }
 
-/// Pushes the steps of the operation at that place.
+/// Pushes the steps of operation number `at`.
 ///
 /// # Errors
-/// As the operation inside has them.
+/// Those of the nested operation.
 pub(crate) fn draw<O: NamedOperation>(
     transforms: &[O],
     at: usize,
@@ -92,7 +94,7 @@ pub(crate) fn draw<O: NamedOperation>(
     op.draw(inside).map(|_| ())
 }
 
-/// Pushes the largest case of each, none of which need be drawn.
+/// Pushes the largest case of each operation. All of them are optional.
 pub(crate) fn largest<O: NamedOperation>(
     transforms: &[O],
     known: &PixelState,

@@ -1,7 +1,7 @@
-//! The list of operations, and the one place that knows them all: every question that
-//! [`Operation`] asks is handed on to the struct in the [`Op`].
+//! The list of operations. This file is the only place that names all of them: each method of
+//! [`Operation`] calls the method of the struct inside [`Op`].
 //!
-//! To add an operation: its file in `ops`, and its line below.
+//! To add an operation, add its file to `ops` and its line below.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::operation::{
     OperationPart, PixelState, SampleFault, Step, UniformSource,
 };
 
-/// Each operation's file in `ops`, its struct, and its name in a recipe file.
+/// For each operation: its file in `ops`, its struct, and its name in a recipe file.
 macro_rules! ops {
     ($($file:ident::$name:ident $(<$inner:ident>)? => $text:literal),* $(,)?) => {
         $(pub use super::ops::$file::$name;)*
@@ -30,14 +30,14 @@ macro_rules! ops {
         })*
 
         impl Op {
-            /// As in a recipe file.
+            /// The name in a recipe file.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => $text,)*
                 }
             }
 
-            /// How many labels there are, where what is drawn is the sample's label.
+            /// The number of label values, if the drawn value is the sample's label.
             pub(crate) fn gives_labels(&self) -> Option<u32> {
                 self.label_count()
             }
@@ -54,7 +54,7 @@ macro_rules! ops {
             vec![$(info::<$name $(<$inner>)?, Op>($text)),*]
         }
 
-        /// What the struct in an operation answers.
+        /// Evaluates an expression for the struct inside an operation.
         macro_rules! of_each {
             ($me:expr, $op:ident => $answer:expr) => {
                 match $me {
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// The names that documentation is kept by are those that files are read by.
+    /// Documentation uses the same field names as recipe files.
     #[test]
     fn every_field_is_listed() {
         fn documented<T: crate::recipe::operation_docs::OperationDocs>(
@@ -260,7 +260,7 @@ mod tests {
             parameter("random_resized_crop", "scale"),
             (false, Some("[0.08, 1.0]"))
         );
-        // Files leave these out.
+        // Files omit these.
         assert_eq!(parameter("resize", "rounding"), (false, Some("down")));
         assert_eq!(parameter("random_rotation", "p"), (false, Some("1")));
         assert_eq!(

@@ -1,14 +1,14 @@
-//! What an operation is: everything that the rest of the program asks of one.
+//! The trait of operations: everything that the rest of the program needs from one.
 //!
-//! Each file of `ops` answers for its struct; `op` hands a question on to the struct
-//! that an [`Op`](super::op::Op) holds. Never here: the name of an operation.
+//! Each file of `ops` implements it for its struct. `op` calls the struct inside an
+//! [`Op`](super::op::Op). Never in here: the name of an operation.
 
 use super::random::{LowestDraws, OperationNumbers};
 use super::steps::StepSink;
 use super::tensor::DataType;
 use super::values::{InterpolationMode, PaddingMode, PerChannel, Span};
 
-// What the trait's functions take and give: a file of `ops` has them from here.
+// Types of the trait's functions, re-exported for the files of `ops`.
 pub(crate) use super::geometry::UniformSource;
 pub(crate) use super::move_unit::OperationPart;
 pub(crate) use super::pixel_state::PixelState;
@@ -17,59 +17,59 @@ pub(crate) use super::step::Step;
 pub(crate) use super::steps::LargestCase;
 pub(crate) use crate::error::SampleFault;
 
-/// The place of a draw: a picture, and where its random numbers and steps are.
+/// The input of a draw: the image's state and size, its random numbers, and the list of steps.
 pub(crate) struct DrawContext<'a> {
-    /// What is known of the pixels in front of the operation.
+    /// The state of the pixels before the operation.
     pub(crate) known: &'a PixelState,
-    /// Height and width of the picture.
+    /// Height and width of the image.
     pub(crate) size: HeightWidth,
-    /// The numbers of this operation.
+    /// The random numbers of this operation.
     pub(crate) random: &'a mut OperationNumbers<'a>,
     pub(crate) steps: &'a mut dyn StepSink,
 }
 
 /// One operation on one sample.
 ///
-/// What must be answered stands first; the rest has an answer for operations to
-/// which the question means nothing. An operation that holds operations is a generic
-/// struct of `O: Operation`, so that its file does not depend on the list of all.
+/// Required items come first. The others have defaults for operations to which they do not apply.
+/// An operation that contains operations is generic over `O: Operation`, so its file does not
+/// depend on the list of operations.
 pub(crate) trait Operation: Clone + Sized {
-    /// The units that the planner moves, in the order in which it does them. All steps of
-    /// an operation of one part are of that part.
+    /// The units that the planner moves, in the order in which they run. If there is one part, all
+    /// steps belong to it.
     const PARTS: &'static [OperationPart];
 
-    /// Whether it takes random numbers.
+    /// Whether it uses random numbers.
     const DRAWS: bool = true;
 
-    /// Whether every number is in its range and the operation can work on such pixels;
-    /// `known` becomes what is known behind it.
+    /// Checks the ranges of all numbers, and that the operation can work on pixels in this state.
+    /// Updates `known` to the state after the operation.
     ///
     /// # Errors
-    /// What is wrong, and what would be accepted; the operation's name is put in front.
+    /// What is wrong, and what is accepted. The caller adds the operation's name.
     fn check(&self, known: &mut PixelState) -> Result<(), String>;
 
-    /// `PARTS`, or those of these parameters.
+    /// The units for these parameters. The default is `PARTS`.
     fn parts(&self) -> &'static [OperationPart] {
         Self::PARTS
     }
 
-    /// Of an operation that does one step or nothing, and keeps the size: how probable the
-    /// step is, 0 to 1, and the step. `draw` and `largest` follow from it.
+    /// For an operation that keeps the size and either pushes one step or none: the probability, 0
+    /// to 1, and the step. The defaults of `draw` and `largest` use it.
     fn chance(&self) -> Option<(f64, Step)> {
         None
     }
 
-    /// The same without a part that what is known of its place rules out, if there is one.
+    /// The operation without a part that never applies in this state. None: nothing to remove.
     fn simplified(&self, _known: &PixelState) -> Option<Self> {
         None
     }
 
-    /// Pushes the steps on a picture; the height and width that it becomes.
+    /// Draws the steps for one image, and returns the new height and width.
     ///
-    /// Without an answer of its own: the step of `chance`.
+    /// The default uses `chance`.
     ///
     /// # Errors
-    /// When the picture is too small or too large.
+    /// If the image is too small or too large.
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let chance = self.chance();
         debug_assert!(chance.is_some(), "neither `chance` nor `draw`");
@@ -81,11 +81,11 @@ pub(crate) trait Operation: Clone + Sized {
         Ok(on.size)
     }
 
-    /// Pushes the steps that take the most memory, instead of drawn ones.
+    /// Pushes the steps that need the most memory, instead of drawn steps.
     ///
-    /// Without an answer of its own: the step of `chance`, or those of the lowest numbers.
-    /// An operation whose `draw` may choose a size, or do nothing, has an answer of its own.
-    /// A picture too small for a crop is a failed sample and takes nothing more.
+    /// The default uses `chance`, or the steps drawn with the lowest numbers. An operation whose
+    /// `draw` chooses a size, or may push nothing, must override it. An image that is too small for
+    /// a crop is a failed sample and needs no more memory.
     fn largest(
         &self,
         known: &PixelState,
@@ -105,7 +105,7 @@ pub(crate) trait Operation: Clone + Sized {
         Self::DRAWS
     }
 
-    /// Whether the size behind it is not that in front of it.
+    /// Whether it changes the size.
     fn sets_size(&self) -> bool {
         let sets = |p: &OperationPart| {
             matches!(
@@ -116,54 +116,54 @@ pub(crate) trait Operation: Clone + Sized {
         self.parts().iter().any(sets)
     }
 
-    /// The same, making pictures of this size, where that has a meaning.
+    /// The same operation with this output size. None: it does not depend on a size.
     fn with_size(&self, _size: HeightWidth) -> Option<Self> {
         None
     }
 
-    /// What a user reads of a part, where the operation's name alone does not say it.
+    /// The name of a part for users, where the operation's name alone is not enough.
     fn part_name(&self, _part: OperationPart) -> Option<&'static str> {
         None
     }
 
-    /// What the planner may do with it.
+    /// Properties that the planner's rules use.
     fn move_rights(&self) -> MoveRights {
         MoveRights::default()
     }
 
-    /// What a device needs to know to do it.
+    /// What a device must support to run it.
     fn device_support(&self) -> DeviceSupport {
         DeviceSupport::default()
     }
 
-    /// Levels of operations that stand inside of it.
+    /// The depth of the operations nested in it. 0: none.
     fn nesting_depth(&self) -> usize {
         0
     }
 
-    /// Operations that stand inside of it, those inside of these included.
+    /// The number of operations nested in it, at all depths.
     fn nested_operations(&self) -> usize {
         0
     }
 
-    /// How many labels there are, where what is drawn is the sample's label: from 0 on.
+    /// The number of label values (0 to n - 1), if the drawn value is the sample's label.
     fn label_count(&self) -> Option<u32> {
         None
     }
 
-    /// The label that is drawn. No picture's size has a part in it: who knows a row's
-    /// position knows its label.
+    /// Draws the label. It does not depend on the size of the image, so the position of a row is
+    /// enough to compute its label.
     fn draw_label(&self, _random: &mut impl UniformSource) -> Option<i64> {
         None
     }
 }
 
-/// An operation that knows what a recipe calls it: one that may stand inside of another.
+/// An operation with a name, so that it can be nested in another.
 pub(crate) trait NamedOperation: Operation {
     fn op_name(&self) -> &'static str;
 }
 
-/// The steps of the lowest numbers, whatever may be drawn.
+/// Pushes the steps drawn with the lowest numbers, whatever may be drawn.
 pub(crate) fn push_lowest_draw(
     op: &impl Operation,
     known: &PixelState,
@@ -179,18 +179,18 @@ pub(crate) fn push_lowest_draw(
     op.draw(context).unwrap_or(size)
 }
 
-/// What the rules of the planner ask.
+/// The properties of an operation that the planner's rules use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MoveRights {
-    /// Why values change where it stands behind a crop. None: no bit does.
+    /// Why values change if the operation moves after a crop. None: no bit changes.
     pub(crate) change_after_crop: Option<&'static str>,
-    /// Why values change where it stands behind a resize.
+    /// Why values change if the operation moves after a resize.
     pub(crate) change_after_resize: &'static str,
-    /// The type that it casts to.
+    /// The element type that it casts to.
     pub(crate) casts_to: Option<DataType>,
-    /// The border that it may add.
+    /// The border that it may add: mode and colour.
     pub(crate) border: Option<(PaddingMode, PerChannel)>,
-    /// Only pictures that are too small get that border.
+    /// True if only images that are too small get the border.
     pub(crate) border_is_rare: bool,
 }
 
@@ -206,17 +206,17 @@ impl Default for MoveRights {
     }
 }
 
-/// What a device does of an operation. Whatever is not said is done by workers.
+/// How a device runs an operation. By default, workers run it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct DeviceSupport {
-    /// Of crops with random shapes: width by height.
+    /// For crops of random shape: the range of width divided by height.
     pub(crate) ratio: Option<Span>,
-    /// Of resizes: the filter, and whether it is antialiased.
+    /// For resizes: the filter, and whether it is antialiased.
     pub(crate) filter: Option<(InterpolationMode, bool)>,
-    /// Its border is added by workers, and the rest may still be done there.
+    /// Workers add its border. The device may still run the rest.
     pub(crate) border: bool,
-    /// The most colour steps that it may draw.
+    /// The maximum number of colour steps that it draws. None: a device cannot run it.
     pub(crate) colors: Option<usize>,
-    /// One of these takes the mean of the row.
+    /// True if one of its steps needs the mean of the row.
     pub(crate) takes_mean: bool,
 }

@@ -1,21 +1,22 @@
-//! What a user may ask of an operation: its summary, its parameters and an example,
-//! out of the same text as its struct.
+//! The documentation of an operation for users: summary, parameters and example. It comes from the
+//! doc comments of the operation's struct.
 
-/// What an operation says of itself.
+/// The documentation of an operation.
 pub(crate) trait OperationDocs {
     /// Lines of documentation.
     const ABOUT: &'static [&'static str];
-    /// Each parameter, and lines on its meaning.
+    /// Each parameter, with the lines of its documentation.
     const PARAMETERS: &'static [(&'static str, &'static [&'static str])];
-    /// As in a recipe file, behind the dash.
+    /// As an item of a list in a recipe file, without the dash.
     const EXAMPLE: &'static str;
 }
 
-/// A struct as it is, and [`OperationDocs`] for it: documentation comments become text.
+/// Defines a struct unchanged and implements [`OperationDocs`] for it: its doc comments become
+/// text.
 ///
-/// In front of the struct stand its documentation, one `derive` and then `serde`
-/// attributes; fields have their documentation first. Where each field has `= value`, these
-/// are the values of its `Default`.
+/// The order before the struct is: its documentation, one `derive`, then `serde` attributes. The
+/// documentation of a field comes first. If each field has `= value`, these values become its
+/// `Default`.
 macro_rules! described {
     (
         example: $example:literal;

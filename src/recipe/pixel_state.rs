@@ -1,41 +1,41 @@
-//! What is known of pixels at a place of the order, whatever the picture: what a
-//! check of the next operation asks, and what each operation changes.
+//! What is known of the pixels between two operations, for every image. The check of the next
+//! operation reads it, and each operation updates it.
 
 use super::ranges::{MAX_SIDE, finite};
 use super::tensor::DataType;
 use super::values::{ColorOrder, ColorSpace, Padding, Size};
 
-/// What the values of a pixel are.
+/// The kind of numbers that the pixels hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     /// 0 to 255.
     Levels,
-    /// As `lab` or `hsv` has them.
+    /// As in `lab` or `hsv`.
     Color(ColorSpace),
-    /// What `normalize` left.
+    /// The result of `normalize`.
     Normalized,
 }
 
-/// What is known of the pixels at a place of the order, whatever the picture.
+/// What is known of the pixels between two operations, for every image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PixelState {
     pub(crate) values: ValueKind,
-    /// Red, green and blue, or something made of them.
+    /// True for red, green and blue, or values computed from them.
     pub(crate) is_rgb: bool,
     pub(crate) channels: u8,
-    /// Blue first.
+    /// Blue is the first channel.
     pub(crate) bgr: bool,
-    /// Held in floats, whatever the values are.
+    /// Stored in floats, whatever the values are.
     pub(crate) floats: bool,
-    /// Height and width, when every picture has the same here.
+    /// Height and width, if all images have the same size here.
     pub(crate) size: Option<(u32, u32)>,
-    /// No side is smaller; none = nothing is known of the sides.
+    /// The smallest possible side. None: unknown.
     pub(crate) min_side: Option<u32>,
-    /// An operation has changed the size of some pictures.
+    /// An operation has changed the size of some images.
     pub(crate) resized: bool,
 }
 
-/// What divides levels before a mean is taken off.
+/// The divisor of `normalize` for these values.
 pub(crate) fn normalize_unit(values: ValueKind) -> f32 {
     match values {
         ValueKind::Levels => 255.0,
@@ -44,7 +44,7 @@ pub(crate) fn normalize_unit(values: ValueKind) -> f32 {
 }
 
 impl PixelState {
-    /// Behind the decoding.
+    /// The state after decoding.
     pub(crate) fn after_decode(color: ColorOrder) -> Self {
         Self {
             values: ValueKind::Levels,
@@ -58,7 +58,7 @@ impl PixelState {
         }
     }
 
-    /// From the recipe's channels to those in memory.
+    /// Reorders a colour from the recipe's channel order to the order in memory.
     pub(crate) fn in_memory(&self, mut v: [f32; 3]) -> [f32; 3] {
         if self.bgr {
             v.reverse();
@@ -66,30 +66,30 @@ impl PixelState {
         v
     }
 
-    /// The three channels are one.
+    /// True if all three channels are equal.
     pub(crate) fn is_grey(&self) -> bool {
         self.channels == 1
     }
 
-    /// A colour for these pictures: three values where they have three channels.
+    /// Checks a colour: grey images need three equal values.
     pub(crate) fn check_color(&self, what: &str, v: [f32; 3]) -> Result<(), String> {
         finite(what, &v)?;
         if self.channels == 1 && !(v[0] == v[1] && v[1] == v[2]) {
             return Err(format!(
-                "{what} has three values, and the pictures are grey: use one value"
+                "{what} has three values, and the images are grey: use one value"
             ));
         }
         Ok(())
     }
 
-    /// Pillow's arithmetic works on bytes of red, green and blue.
+    /// Checks for RGB in bytes, which Pillow's arithmetic needs.
     pub(crate) fn check_rgb8(&self) -> Result<(), String> {
         let what = "works on 8-bit levels of red, green and blue";
         self.check_rgb_levels(what)?;
         let why = match (self.floats, self.channels, self.bgr) {
             (true, _, _) => "comes after a cast to floats: move it before the cast",
             (_, 1, _) => {
-                "the pictures are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
+                "the images are grey: decode to rgb, and use num_output_channels: 3 in grayscale"
             }
             (_, _, true) => "blue is first: remove color: bgr of decode",
             _ => return Ok(()),
@@ -97,7 +97,7 @@ impl PixelState {
         Err(format!("{what}, and {why}"))
     }
 
-    /// Pillow's arithmetic that does the same to each channel works on bytes.
+    /// Checks for levels in bytes, which Pillow's arithmetic on single channels needs.
     pub(crate) fn check_levels8(&self) -> Result<(), String> {
         let what = "works on 8-bit levels";
         self.check_rgb_levels(what)?;
@@ -121,7 +121,7 @@ impl PixelState {
         }
     }
 
-    /// Follows a size that grows with both sides.
+    /// Applies a size change that grows with both sides.
     pub(crate) fn map_size(&mut self, of: impl Fn((u32, u32)) -> (u32, u32)) {
         let shorter = |(h, w): (u32, u32)| h.min(w);
         self.min_side = self.min_side.map(|side| shorter(of((side, side))));
@@ -143,28 +143,28 @@ impl PixelState {
         self.min_side = known.or(self.min_side.map(|side| side + x.min(y)));
         match self.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
+                "makes images of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use less \
                  padding"
             )),
             _ => Ok(()),
         }
     }
 
-    /// The sides that every picture has at least here. None: nothing is known of them.
+    /// The smallest possible height and width. None: unknown.
     fn least(&self) -> Option<(u32, u32)> {
         self.size.or(self.min_side.map(|side| (side, side)))
     }
 
-    /// A crop of `size` fits into every picture.
+    /// Whether a crop of `size` fits into every image.
     pub(crate) fn always_fits(&self, size: Size) -> bool {
         self.least()
             .is_some_and(|(height, width)| size.height <= height && size.width <= width)
     }
 
-    /// A crop of `size` fits, as far as is known.
+    /// Checks that a crop of `size` fits, as far as the size is known.
     pub(crate) fn check_crop_fits(&self, size: Size, fix: &str) -> Result<(), String> {
         let Some((height, _)) = self.least().filter(|_| !self.always_fits(size)) else {
-            // Of a picture that is too small it will be a failed sample.
+            // A too small image fails later, as a sample.
             return Ok(());
         };
         let what = match self.size {
@@ -176,7 +176,7 @@ impl PixelState {
 }
 
 impl ValueKind {
-    /// Whether elements of that type hold them.
+    /// Checks that this element type can hold the values.
     pub(crate) fn check_data_type(self, dtype: DataType) -> Result<(), String> {
         match (dtype, self) {
             (DataType::F16 | DataType::Bf16 | DataType::F32, _) | (DataType::U8, Self::Levels) => {

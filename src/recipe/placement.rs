@@ -1,18 +1,16 @@
-//! How a picture is turned: what EXIF orientation, flips and quarter turns add
-//! up to, without a pixel being moved.
+//! The sum of EXIF orientation, flips and quarter turns, without moving pixels.
 
 use super::geometry::PixelRect;
 use super::values::Padding;
 use crate::picture::ExifOrientation;
 
-/// Where a pixel of the picture, as it is to be looked at, is read from the
-/// pixels as they are stored.
+/// Where each pixel of the upright image is stored.
 ///
-/// Pixel `(y, x)` of the picture is stored pixel `(sy, sx)`, where
+/// Pixel `(y, x)` of the upright image is the stored pixel `(sy, sx)`:
 ///
 /// ```text
 /// (sy, sx) = transpose ? (x, y) : (y, x)
-/// sx = flip_x ? width  - 1 - sx : sx          of the stored pixels
+/// sx = flip_x ? width  - 1 - sx : sx          width and height of the stored image
 /// sy = flip_y ? height - 1 - sy : sy
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -33,7 +31,7 @@ impl PixelPlacement {
         self.flipped(!self.transpose)
     }
 
-    /// Mirrors the stored rows' order, or the order within them.
+    /// Reverses the order of the stored rows, or the order within them.
     fn flipped(self, rows: bool) -> Self {
         if rows {
             Self {
@@ -48,7 +46,7 @@ impl PixelPlacement {
         }
     }
 
-    /// The same, then turned counter-clockwise by quarters.
+    /// The same, then turned counter-clockwise by this number of quarters.
     pub fn turned(self, quarters: u8) -> Self {
         (0..quarters % 4).fold(self, |p, _| {
             // A quarter turn: rows become columns, then the first row the last.
@@ -60,8 +58,7 @@ impl PixelPlacement {
         })
     }
 
-    /// Width and height of the picture whose stored size that is, and the
-    /// other way round.
+    /// Width and height of the upright image for a stored width and height, and the inverse.
     pub fn output_size(self, width: usize, height: usize) -> (usize, usize) {
         if self.transpose {
             (height, width)
@@ -70,7 +67,7 @@ impl PixelPlacement {
         }
     }
 
-    /// Which sides of the stored pixels the sides of the picture are.
+    /// The padding of the stored image that equals this padding of the upright image.
     pub(crate) fn padding_to_stored(self, p: Padding) -> Padding {
         let mut s = if self.transpose {
             Padding {
@@ -91,8 +88,8 @@ impl PixelPlacement {
         s
     }
 
-    /// Where a box of the picture lies in the stored pixels, of which there are
-    /// `stored` (width, height).
+    /// The stored box for a box of the upright image. `stored`: width and height of the stored
+    /// image.
     pub(crate) fn to_stored(self, rect: PixelRect, stored: (u32, u32)) -> PixelRect {
         let mut r = if self.transpose {
             PixelRect {
@@ -115,7 +112,7 @@ impl PixelPlacement {
 }
 
 impl ExifOrientation {
-    /// As a way to read stored pixels.
+    /// The placement that this orientation describes.
     pub(crate) fn placement(self) -> PixelPlacement {
         PixelPlacement {
             flip_x: self.flips_stored_x(),
@@ -129,7 +126,7 @@ impl ExifOrientation {
 mod tests {
     use super::*;
 
-    /// The picture that a placement shows of 3 x 2 stored pixels.
+    /// The upright image that a placement makes of 3 x 2 stored pixels.
     fn shown(p: PixelPlacement) -> Vec<String> {
         let stored = [b"ABC", b"DEF"];
         let (w, h) = p.output_size(3, 2);
@@ -162,8 +159,8 @@ mod tests {
         assert_eq!(p.turned(1).turned(3), p);
     }
 
-    /// The stored picture "ABC/DEF" as each orientation shows it (what Pillow's
-    /// `exif_transpose` gives).
+    /// The upright image of the stored "ABC/DEF" for each orientation, as Pillow's `exif_transpose`
+    /// returns it.
     const SHOWN: [&[&str]; 8] = [
         &["ABC", "DEF"],
         &["CBA", "FED"],

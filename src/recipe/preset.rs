@@ -1,5 +1,5 @@
-//! The recipes that have a name: each in Rust, and as the file in `presets/` that
-//! shows how it is written. A test holds them equal.
+//! The recipes with a name. Each exists in Rust, and as an example file in `presets/`. A test
+//! checks that both are equal.
 
 use super::op::{CenterCrop, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, Resize};
 use super::recipe_spec::Recipe;
@@ -30,8 +30,7 @@ impl Recipe {
             .with_layout(MemoryLayout::Nchw)
     }
 
-    /// Whole pictures at full size, each row of its own height and width, no
-    /// value changed; u8, NHWC.
+    /// Whole images at full size and unchanged. Each row has its own height and width. u8, NHWC.
     pub fn full() -> Self {
         Self::new("full")
             .then(Decode::default())
@@ -39,13 +38,13 @@ impl Recipe {
             .with_layout(MemoryLayout::Nhwc)
     }
 
-    /// The names that [`Recipe::preset`] knows.
+    /// The names that [`Recipe::preset`] accepts.
     pub const PRESETS: [&'static str; 3] = [LIST[0].name, LIST[1].name, LIST[2].name];
 
-    /// The recipe of that name.
+    /// The recipe of this name.
     ///
     /// # Errors
-    /// When there is none; the text lists the names.
+    /// For an unknown name. The text lists the names.
     pub fn preset(name: &str) -> Result<Self> {
         find(name).map(|preset| (preset.build)())
     }

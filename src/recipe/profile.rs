@@ -1,8 +1,8 @@
-//! The numeric profile: everything but index, recipe and seed that the bytes of
-//! a batch depend on.
+//! The numeric profile: everything except index, recipe and seed that determines the bytes of a
+//! batch.
 //!
-//! Chosen once, before the run, never by timing during one. Kept in `State` and
-//! printed beside every digest; a resume under another is refused.
+//! It is chosen once, before the run, and never by timing. `State` stores it, and every digest
+//! prints it. A run cannot resume under another profile.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::program::SampleProgram;
 
-/// What must be equal for two streams to be bit-identical.
+/// Two streams can be bit-identical only if these values are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumericProfile {
@@ -20,15 +20,15 @@ pub struct NumericProfile {
     pub decoder: String,
     /// `full` or `scaled`.
     pub decode: String,
-    /// Where, and in which arithmetic, pixels are resampled.
+    /// Device and arithmetic of the resampler.
     pub resampler: String,
     /// What workers hand over.
     pub hand_over: String,
     pub dtype: String,
 }
 
-/// What decodes JPEG and lossy WebP, by the library whose pixels they are. JPEG has a decoder of
-/// our own, which tests compare with that version. `Cargo.toml` pins both.
+/// The libraries whose pixels define the results for JPEG and lossy WebP. The JPEG decoder is our
+/// own. Tests compare it with this version. `Cargo.toml` pins both.
 const DECODER: &str = "libjpeg-turbo 3.1.0, image-webp 0.2.4";
 
 impl NumericProfile {
@@ -50,7 +50,7 @@ impl NumericProfile {
         }
     }
 
-    /// The first field in which two profiles differ: name, ours, theirs.
+    /// The first field in which two profiles differ: name, our value, their value.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let fields = |p: &Self| {
             [

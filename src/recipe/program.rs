@@ -1,10 +1,10 @@
-//! From a recipe to the one program that runs: checked, in its planned order,
-//! with what the stages at both ends take over.
+//! Compiles a recipe to the program that runs: checked, in the planned order, with the first and
+//! last operations moved into the decoder and the output format.
 //!
 //! ```text
 //! written order -> check -> planner -> decode + first crops, resize (fold)
 //!                                   -> steps on pixels
-//!                                   -> emission: normalise, cast, layout, turn
+//!                                   -> output format: normalise, cast, layout, turn
 //! ```
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -30,25 +30,24 @@ use super::values::{AlphaMode, ColorOrder, DecodeMode, OrientationMode, Truncati
 use crate::error::{Error, Result, SampleFault};
 use crate::picture::AlphaPolicy;
 
-/// From pixels to elements: `(v / unit - mean) / std`, cast, laid out.
+/// How pixels become the numbers of a batch: `(v / unit - mean) / std`, then cast and layout.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OutputFormat {
-    /// What becomes 1 before mean and deviation: 255 for levels, 1 for values
-    /// that are what they are.
+    /// The divisor before mean and deviation: 255 for levels, 1 for all other values.
     pub unit: f32,
-    /// Of each channel of the output: with `bgr` the first is blue's.
+    /// One number per output channel. With `bgr`, blue is first.
     pub mean: [f32; 3],
     pub std: [f32; 3],
     pub dtype: DataType,
     pub layout: MemoryLayout,
-    /// `grey`: one channel, which is the first of three equal ones.
+    /// `grey`: one channel, the first of three equal ones.
     pub order: ColorOrder,
-    /// Channels of zeros behind the others, in layout nchw.
+    /// The number of zero channels after the others, in layout nchw.
     pub zero_channels: usize,
 }
 
 impl OutputFormat {
-    /// Channels of the output.
+    /// The number of output channels.
     pub(crate) fn channels(&self) -> usize {
         match self.order {
             ColorOrder::Rgb | ColorOrder::Bgr => 3 + self.zero_channels,
@@ -56,7 +55,7 @@ impl OutputFormat {
         }
     }
 
-    /// Whether the bytes of a row are those of its pixels, RGB8 that lies so.
+    /// Whether a row has exactly the bytes of the stored pixels: RGB8 without a flip or a turn.
     pub(crate) fn is_plain_rgb8(&self, placement: PixelPlacement) -> bool {
         self.dtype == DataType::U8
             && self.layout == MemoryLayout::Nhwc
@@ -65,7 +64,7 @@ impl OutputFormat {
     }
 }
 
-/// A checked recipe: what a worker runs for each sample.
+/// A checked recipe, compiled to what a worker runs for each sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SampleProgram {
     recipe: Recipe,
@@ -75,12 +74,12 @@ pub(crate) struct SampleProgram {
     pub(crate) truncated: TruncationPolicy,
     pub(crate) extent: RowExtent,
     pub(crate) output_format: OutputFormat,
-    /// Whether the first steps are folded into the decoding.
+    /// Whether the first operations are merged into the decoding.
     pub(crate) fuses: bool,
-    /// Where a device makes the rows: workers hand over crops, not rows.
+    /// Set if a device makes the rows: workers hand over crops instead of rows.
     pub(crate) crops: Option<CropRule>,
     ops: Vec<ProgramOp>,
-    /// In the order in which they run, without those that the emission takes over.
+    /// Units in the order in which they run, without those of the output format.
     order: Vec<MoveUnit>,
     emitted: Vec<MoveUnit>,
     written: Vec<MoveUnit>,
@@ -88,7 +87,7 @@ pub(crate) struct SampleProgram {
     refused: Vec<OperationMove>,
     /// The operation whose size a batch may set.
     sizer: Option<usize>,
-    /// Operations that go by that size, and set none.
+    /// Operations that depend on that size and do not set it.
     followers: Vec<usize>,
 }
 
@@ -96,13 +95,13 @@ impl SampleProgram {
     /// Compiles a recipe.
     ///
     /// # Errors
-    /// Names the operation, the number, and what would be accepted.
+    /// Names the operation, the number, and what is accepted.
     pub(crate) fn compile(recipe: &Recipe) -> Result<Self> {
         Self::new(recipe).map_err(|fault| fault.into_error(&recipe.name))
     }
 
-    /// The same with `reorder: fast`, where that is another order; none of a program whose
-    /// rows a device makes.
+    /// The same program with `reorder: fast`. None if that changes nothing, or if a device makes
+    /// the rows.
     pub(crate) fn with_fast_order(&self) -> Option<Self> {
         if self.crops.is_some() {
             return None;
@@ -115,7 +114,7 @@ impl SampleProgram {
         (as_written != *self).then_some(fast)
     }
 
-    /// Whether a recipe compiles.
+    /// Checks that a recipe compiles.
     pub(crate) fn check(recipe: &Recipe) -> std::result::Result<(), RecipeFault> {
         Self::new(recipe).map(|_| ())
     }
@@ -149,17 +148,17 @@ impl SampleProgram {
                 });
             }
             (RowExtent::Own, _) => DecodeMode::Full,
-            // By itself an operation does not know what follows.
+            // With `reorder: off`, the decoder must not use what follows.
             (_, _) if reorder == ReorderMode::Off => DecodeMode::Full,
             (_, Some(mode)) => mode,
             (_, None) if recipe.reorder == Some(ReorderMode::Exact) => DecodeMode::Full,
             (_, None) => DecodeMode::Scaled,
         };
-        let settled = settled(recipe, &checked);
-        let written = units(&settled, decode.color == ColorOrder::Grey);
-        let planned = planner::plan(&settled, written.clone(), reorder);
+        let simplified_ops = simplified_ops(recipe, &checked);
+        let written = units(&simplified_ops, decode.color == ColorOrder::Grey);
+        let planned = planner::plan(&simplified_ops, written.clone(), reorder);
         let mut order = planned.order;
-        let emitted = take_emitted(&settled, &mut order, reorder != ReorderMode::Off);
+        let emitted = take_emitted(&simplified_ops, &mut order, reorder != ReorderMode::Off);
         let normalized = emitted
             .iter()
             .find_map(|unit| match recipe.ops.get(unit.op) {
@@ -167,9 +166,9 @@ impl SampleProgram {
                 _ => None,
             });
         let (mean, std) = normalized.unwrap_or(([0.0; 3], [1.0; 3]));
-        let ops = drawn(settled, &checked);
+        let ops = drawn(simplified_ops, &checked);
         let values = match normalized {
-            // What stands in front of it: levels, or a colour space's.
+            // The values before `normalize`: levels, or those of a colour space.
             Some(_) => ops
                 .iter()
                 .find(|d| matches!(d.op, Op::Normalize(_)))
@@ -217,10 +216,10 @@ impl SampleProgram {
         })
     }
 
-    /// The same, with rows made by a device out of crops.
+    /// The same program for a device that makes the rows from crops.
     ///
     /// # Errors
-    /// Why a device cannot: workers then hand over finished rows.
+    /// The reason why a device cannot. Workers then hand over finished rows.
     pub(crate) fn with_crops(&self) -> std::result::Result<Self, String> {
         let rule = CropRule::of(&self.recipe, self.extent, self.fuses, &self.order)?;
         Ok(Self {
@@ -229,7 +228,7 @@ impl SampleProgram {
         })
     }
 
-    /// The same, with room for coded crops of so many bytes in the rows that a device makes.
+    /// The same program with `bytes` reserved for coded crops in each row.
     pub(crate) fn with_coded_bytes(&self, bytes: usize) -> Self {
         Self {
             crops: self.crops.map(|rule| rule.with_coded_bytes(bytes)),
@@ -241,13 +240,12 @@ impl SampleProgram {
         &self.recipe
     }
 
-    /// Moves that were made, and that were refused.
+    /// The moves that were made, and those that were rejected.
     pub(crate) fn moves(&self) -> (&[OperationMove], &[OperationMove]) {
         (&self.moves, &self.refused)
     }
 
-    /// Names of the units as written, as they run as steps, and those that the
-    /// emission takes over.
+    /// The names of the units: as written, in running order, and those of the output format.
     pub(crate) fn units(&self) -> [Vec<(String, OperationPart)>; 3] {
         [&self.written, &self.order, &self.emitted].map(|units| {
             let named = units
@@ -257,29 +255,29 @@ impl SampleProgram {
         })
     }
 
-    /// Elements' bytes of a row of this height and width.
+    /// The bytes of a row of this height and width.
     pub(crate) fn row_bytes(&self, (height, width): (u32, u32)) -> u64 {
         let elements = self.output_format.channels() as u64 * u64::from(height) * u64::from(width);
         elements * self.output_format.dtype.size() as u64
     }
 
-    /// Whether batches may have sizes of their own.
+    /// Whether a batch may set the size of its rows.
     pub(crate) fn allows_batch_sizes(&self) -> bool {
         self.sizer.is_some()
     }
 
-    /// The name of an operation that goes by the size of the batch, though it sets none.
+    /// The name of an operation that depends on the size of the batch without setting it.
     pub(crate) fn size_dependent_op(&self) -> Option<&'static str> {
         let first = self.followers.first().and_then(|op| self.ops.get(*op));
         first.map(|drawn| drawn.op.name())
     }
 
-    /// Whether an operation asks for the size that a batch sets.
+    /// Whether an operation depends on the size that a batch sets.
     fn is_sized(&self, op: usize) -> bool {
         self.sizer == Some(op) || self.followers.contains(&op)
     }
 
-    /// The operation that gives samples their labels, if one does.
+    /// The operation that sets the labels of samples, if there is one.
     fn labeller(&self) -> Option<&ProgramOp> {
         self.ops.iter().find(|d| d.op.label_count().is_some())
     }
@@ -289,17 +287,17 @@ impl SampleProgram {
         self.labeller().map(|d| d.op.name())
     }
 
-    /// The label that is drawn for a sample, by the numbers of its position; none
-    /// where the data set says it.
+    /// The label drawn for a sample from the numbers of its position. None: the data set has the
+    /// labels.
     pub(crate) fn draw_label(&self, random: &impl RandomStreams) -> Option<i64> {
         self.labeller().and_then(|d| d.draw_label(random))
     }
 
-    /// The steps of a sample, in the order in which they run. `picture` is the
-    /// upright height and width; `size` that of the row, when the batch sets it.
+    /// The steps of a sample, in the order in which they run. `picture`: height and width of the
+    /// upright image. `size`: height and width of the row, if the batch sets them.
     ///
     /// # Errors
-    /// When the picture is too small for a crop.
+    /// If the image is too small for a crop.
     pub(crate) fn steps(
         &self,
         picture: (u32, u32),
@@ -312,7 +310,7 @@ impl SampleProgram {
         Ok(())
     }
 
-    /// The steps in the written order.
+    /// Draws the steps in the written order.
     fn draw(
         &self,
         picture: (u32, u32),
@@ -332,12 +330,11 @@ impl SampleProgram {
         Ok(())
     }
 
-    /// As [`SampleProgram::steps`], with those that the emission takes over,
-    /// behind the others, and colours in the order of the recipe's channels: for
-    /// the eye.
+    /// Like [`SampleProgram::steps`], followed by the steps of the output format. Colours are in
+    /// the recipe's channel order. For display.
     ///
     /// # Errors
-    /// When the picture is too small for a crop.
+    /// If the image is too small for a crop.
     pub(crate) fn display_steps(
         &self,
         picture: (u32, u32),
@@ -356,9 +353,9 @@ impl SampleProgram {
         Ok(())
     }
 
-    /// The steps that take the most memory on a picture of this upright height
-    /// and width, where the batch sets the size of the row too; with or without those
-    /// that need not be drawn.
+    /// The steps that need the most memory for an upright image of this height and width. `size`:
+    /// height and width of the row, if the batch sets them. `takes_optional`: whether steps that
+    /// need not be drawn are included.
     pub(crate) fn largest_steps(
         &self,
         picture: HeightWidth,
@@ -381,26 +378,26 @@ impl SampleProgram {
         put_in_order(&self.order, steps);
     }
 
-    /// Whether samples of the same size may take different amounts of memory.
+    /// Whether images of the same size may need different amounts of memory.
     pub(crate) fn draws(&self) -> bool {
         self.ops.iter().any(|drawn| drawn.op.draws())
     }
 
-    /// The decoding's own conversion to grey.
+    /// The conversion to grey that belongs to the decoding.
     fn luma(&self) -> Option<OpStep> {
         let is_grey = self.written.first() == Some(&MoveUnit::LUMA);
         is_grey.then(|| OpStep::new(MoveUnit::LUMA.op, Step::Luma))
     }
 }
 
-/// Steps of units that are not in the order are left out: they are the emission's.
+/// Sorts steps by the order. Steps of other units belong to the output format and are removed.
 fn put_in_order<S: InUnit>(order: &[MoveUnit], steps: &mut Vec<S>) {
     let place = |s: &S| {
         let unit = s.unit();
         order.iter().position(|u| *u == unit)
     };
     steps.retain(|s| place(s).is_some());
-    // Stable, and in place: there are few.
+    // A stable sort in place. There are only a few steps.
     for i in 1..steps.len() {
         let mut j = i;
         while j > 0 && place(&steps[j - 1]) > place(&steps[j]) {
@@ -442,7 +439,7 @@ fn zero_channel(
     if grey {
         return fault(
             first,
-            "adds a fourth channel to colour pictures, and these are grey: remove it",
+            "adds a fourth channel to colour images, and these are grey: remove it",
         );
     }
     if layout == Some(MemoryLayout::Nhwc) {
@@ -451,9 +448,9 @@ fn zero_channel(
     Ok(true)
 }
 
-/// Takes off the end of the order what the emission does: the last cast, which is
-/// the batch's type; and where operations `fuse`, a normalize in front of it, and
-/// casts in front of either which change nothing.
+/// Removes from the end of the order what the output format does: the last cast, which is the type
+/// of the batch. With `fuse` also a normalize before it, and casts before either that change
+/// nothing.
 fn take_emitted(ops: &[Op], order: &mut Vec<MoveUnit>, fuse: bool) -> Vec<MoveUnit> {
     let mut emitted = Vec::new();
     let (mut cast, mut normalized) = (false, false);
@@ -462,7 +459,7 @@ fn take_emitted(ops: &[Op], order: &mut Vec<MoveUnit>, fuse: bool) -> Vec<MoveUn
         i -= 1;
         let unit = order[i];
         let taken = match (unit.part, ops.get(unit.op)) {
-            // Turned pixels are emitted as such.
+            // The output format writes turned pixels directly.
             (OperationPart::Turn, _) => continue,
             (OperationPart::Cast, Some(Op::Cast(c))) if normalized || fuse && cast => {
                 c.dtype == DataType::F32
@@ -482,8 +479,8 @@ fn take_emitted(ops: &[Op], order: &mut Vec<MoveUnit>, fuse: bool) -> Vec<MoveUn
     emitted
 }
 
-/// The operations, without parts that their places rule out.
-fn settled(recipe: &Recipe, checked: &CheckedRecipe) -> Vec<Op> {
+/// The operations, without parts that never apply at their places.
+fn simplified_ops(recipe: &Recipe, checked: &CheckedRecipe) -> Vec<Op> {
     let at = recipe.ops.iter().zip(&checked.states_before);
     at.map(|(op, known)| op.simplified(known).unwrap_or_else(|| op.clone()))
         .collect()
@@ -513,13 +510,13 @@ fn followers(ops: &[Op]) -> Vec<usize> {
     all.filter(|(_, op)| follows(op)).map(|(i, _)| i).collect()
 }
 
-/// The last operation that sets the size, when it can set another one as well.
+/// The last operation that sets the size, if another size can be set.
 fn sizer(ops: &[Op]) -> Option<usize> {
     let last = ops.iter().rposition(Op::sets_size)?;
     ops[last].with_size((1, 1)).map(|_| last)
 }
 
-/// As the recipe's text, and what is handed over: whoever gets it compiles it again.
+/// The serialized form: the recipe as text, and the crop rule. The receiver compiles it again.
 #[derive(Serialize, Deserialize)]
 struct ProgramMessage {
     recipe: String,
@@ -576,7 +573,7 @@ mod tests {
         let different: std::collections::HashSet<_> = many.iter().collect();
         assert_eq!(different.len(), many.len());
         assert!(many.iter().all(|s| *s < 1 << 30));
-        // More of them shift nobody.
+        // More operations do not shift the streams of the first ones.
         assert_eq!(streams(1), many[..4]);
     }
 }

@@ -1,8 +1,8 @@
-//! An operation at its place of a recipe: from the random numbers of a position to its
-//! steps, on the size that the picture has there.
+//! An operation at its place in a recipe. It turns the random numbers of a position into steps for
+//! an image of a given size.
 //!
-//! Distributions are torchvision's (`get_params` of each transform) where no operation
-//! says others.
+//! Distributions are those of torchvision (`get_params` of each transform), unless the operation
+//! documents another.
 
 use super::op::Op;
 use super::operation::{DrawContext, Operation};
@@ -12,28 +12,27 @@ use super::size_bounds::HeightWidth;
 use super::steps::{LargestCase, OpStep, SampleSteps};
 use crate::error::SampleFault;
 
-/// An operation, with what the draw must know of its place.
+/// An operation, with what a draw needs to know of its place in the recipe.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProgramOp {
     pub(crate) op: Op,
-    /// Whose numbers it draws.
+    /// The random stream of the operation.
     pub(crate) stream: u32,
-    /// What is known in front of it.
+    /// The state of the pixels before it.
     pub(crate) known: PixelState,
 }
 
 impl ProgramOp {
-    /// The label that is drawn here.
+    /// Draws the label.
     pub(crate) fn draw_label(&self, random: &impl RandomStreams) -> Option<i64> {
         self.op
             .draw_label(&mut OperationNumbers::new(random, self.stream))
     }
 
-    /// Adds the steps of this operation on a picture of this height and width;
-    /// what that becomes.
+    /// Draws the steps for an image of this height and width, and returns the new height and width.
     ///
     /// # Errors
-    /// When the picture is too small.
+    /// If the image is too small.
     pub(crate) fn draw(
         &self,
         at: usize,
@@ -49,7 +48,7 @@ impl ProgramOp {
         })
     }
 
-    /// Adds the steps that take the most memory, instead of drawn ones.
+    /// Pushes the steps that need the most memory, instead of drawn steps.
     pub(crate) fn largest(
         &self,
         at: usize,
@@ -60,7 +59,7 @@ impl ProgramOp {
         self.op.largest(&self.known, size, most)
     }
 
-    /// The same, making pictures of this size where that has a meaning.
+    /// The same with this output size, if the operation depends on a size.
     pub(crate) fn with_size(&self, size: HeightWidth) -> Self {
         let op = self.op.with_size(size);
         Self {

@@ -1,18 +1,18 @@
-//! The random numbers of a sample: a stream for each operation.
+//! The random numbers of a sample: one stream for each operation.
 //!
-//! A stream follows from the operation's name and from how many of its kind stand
-//! in front of it. So moving, adding or changing an operation never shifts the
-//! numbers of another kind. Pure: where the numbers come from is `plan`'s.
+//! A stream depends on the operation's name and on how many operations of that name come before it.
+//! So moving, adding or changing an operation never shifts the numbers of other operations. Pure:
+//! the room `order` provides the numbers.
 
 use super::geometry::UniformSource;
 
-/// The random numbers of one position.
+/// The random numbers of one position in an epoch.
 pub(crate) trait RandomStreams {
-    /// The number at `place` (counted from 0) of `stream`: at least 0, below 1.
+    /// Number `place` (from 0) of a stream, in [0, 1).
     fn number(&self, stream: u32, place: u32) -> f64;
 }
 
-/// The numbers of one operation.
+/// The random numbers of one operation.
 pub(crate) struct OperationNumbers<'a> {
     streams: &'a dyn RandomStreams,
     id: u32,
@@ -28,8 +28,8 @@ impl<'a> OperationNumbers<'a> {
         }
     }
 
-    /// The numbers of an operation that stands inside of this one: by its name, and by
-    /// how many of its kind stand in front of it in there.
+    /// The numbers of a nested operation: by its name, and by how many operations of that name come
+    /// before it in the list.
     pub(crate) fn nested(&self, name: &str, earlier: u32) -> Self {
         let path = format!("{}/{name}", self.id);
         Self::new(self.streams, stream_id(&path, earlier))
@@ -44,14 +44,14 @@ impl UniformSource for OperationNumbers<'_> {
     }
 }
 
-/// The stream of the operation of that name that has so many of its kind in front
-/// of it: whatever else a recipe does, it stays. Never above 2^30.
+/// The stream of an operation: its name, and the number of operations of that name before it. It
+/// does not depend on the rest of the recipe. Below 2^30.
 pub(crate) fn stream_id(name: &str, earlier: u32) -> u32 {
     let of_name = twox_hash::XxHash3_128::oneshot(name.as_bytes()) as u32 & 0x3f_ffff;
     of_name << 8 | earlier & 0xff
 }
 
-/// Every probability comes true, every draw is the lowest.
+/// Always returns 0: every random event occurs, every draw is the lowest.
 pub(crate) struct LowestDraws;
 
 impl RandomStreams for LowestDraws {
@@ -60,7 +60,7 @@ impl RandomStreams for LowestDraws {
     }
 }
 
-/// One stream, whatever the operation, which goes on from where it is: for tests.
+/// One stream for all operations, for tests.
 #[cfg(test)]
 pub(crate) struct OneStream<U>(std::cell::RefCell<U>);
 

@@ -1,11 +1,11 @@
-//! Numbers in their ranges: what every check of an operation asks.
+//! Range checks for the numbers of operations.
 
 use super::values::{InterpolationMode, Padding, PerChannel, Size, Span};
 
-/// Largest side of a picture, pixels: JPEG's own limit.
+/// The largest side of an image, in pixels: the limit of JPEG.
 pub(crate) const MAX_SIDE: u32 = 65_535;
 
-/// Most that a colour may be multiplied by.
+/// The largest factor of a colour.
 pub(crate) const MAX_FACTOR: f64 = 1000.0;
 
 pub(crate) fn check_side(what: &str, side: u32) -> Result<(), String> {
@@ -27,7 +27,7 @@ pub(crate) fn finite(what: &str, values: &[f32]) -> Result<(), String> {
     }
 }
 
-/// `low` is left out where it is 0 for things that must be above it.
+/// `low` is excluded if it is 0 and the value must be positive.
 pub(crate) fn range(what: &str, span: Span, low: f64, high: f64) -> Result<(), String> {
     let Span(a, b) = span;
     let positive = matches!(what, "scale" | "ratio" | "sigma");
@@ -72,7 +72,7 @@ pub(crate) fn whole_levels(what: &str, PerChannel(v): PerChannel) -> Result<(), 
     }
 }
 
-/// Pillow's `transform` and `rotate` have these.
+/// The filters that Pillow's `transform` and `rotate` support.
 pub(crate) fn pillow_filter(interpolation: InterpolationMode) -> Result<(), String> {
     match interpolation {
         InterpolationMode::Nearest | InterpolationMode::Bilinear | InterpolationMode::Bicubic => {

@@ -7,16 +7,16 @@ use super::op::{Cast, Decode, Layout, Op};
 use super::tensor::{DataType, MemoryLayout};
 use super::values::{BackgroundColor, DecodeMode, OrientationMode, TruncationPolicy};
 
-/// Which operations may change their places.
+/// Which operations the planner may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReorderMode {
-    /// None: every operation by itself, on whole pictures, as written.
+    /// None: each operation runs separately, on whole images, as written.
     Off,
-    /// Where no bit of any batch changes.
+    /// Only moves that change no bit of any batch.
     #[default]
     Exact,
-    /// Also where values change; `featherload plan` says which and why.
+    /// Also moves that change values. `featherload plan` prints which and why.
     Fast,
 }
 
@@ -30,7 +30,7 @@ impl ReorderMode {
     }
 }
 
-/// What is done to one sample, in the order in which it was written.
+/// The operations on each sample, in the written order.
 ///
 /// ```
 /// use featherload::recipe::{CenterCrop, Normalize, Recipe, Resize};
@@ -44,10 +44,10 @@ impl ReorderMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     pub name: String,
-    /// None: `exact`, and JPEG data may be decoded at a smaller scale.
+    /// None: `exact`, and JPEG files may be decoded at a smaller scale.
     pub reorder: Option<ReorderMode>,
     pub ops: Vec<Op>,
-    /// What is done to batches, in the consumer.
+    /// Operations on whole batches. The consumer runs them.
     pub mixing: Option<Mixing>,
 }
 
@@ -62,20 +62,20 @@ impl Recipe {
         }
     }
 
-    /// The same recipe with one more operation, behind the others.
+    /// The same recipe with one more operation at the end.
     pub fn then(mut self, op: impl Into<Op>) -> Self {
         self.ops.push(op.into());
         self
     }
 
-    /// The same recipe with other freedom to move operations.
+    /// The same recipe with another choice of moves.
     pub fn with_reorder(mut self, to: ReorderMode) -> Self {
         self.reorder = Some(to);
         self
     }
 
-    /// The same recipe with batches of another element type; casts on the way
-    /// stay. For `u8` without its `normalize`, which has no meaning for levels.
+    /// The same recipe with batches of another element type. Other casts stay. `u8` also removes
+    /// `normalize`, which makes no levels.
     pub fn with_dtype(mut self, to: DataType) -> Self {
         let last = self.ops.iter().rposition(|op| !matches!(op, Op::Layout(_)));
         if let Some(last) = last.filter(|i| matches!(self.ops[*i], Op::Cast(_))) {
@@ -87,29 +87,28 @@ impl Recipe {
         self.then(Cast { dtype: to })
     }
 
-    /// The same recipe with the axes of a batch in another order.
+    /// The same recipe with another axis order of batches.
     pub fn with_layout(mut self, to: MemoryLayout) -> Self {
         self.ops.retain(|op| !matches!(op, Op::Layout(_)));
         self.then(Layout { layout: to })
     }
 
-    /// The same recipe with another way to decode.
+    /// The same recipe with another decode mode.
     pub fn with_decode(self, to: DecodeMode) -> Self {
         self.change_decode(|decode| decode.mode = Some(to))
     }
 
-    /// The same recipe with another colour behind transparent pictures.
+    /// The same recipe with another background colour for transparent images.
     pub fn with_background(self, to: BackgroundColor) -> Self {
         self.change_decode(|decode| decode.background = to)
     }
 
-    /// The same recipe with pictures read the way up that their EXIF orientation
-    /// says, or as they are stored.
+    /// The same recipe, with or without applying the EXIF orientation.
     pub fn with_orientation(self, to: OrientationMode) -> Self {
         self.change_decode(|decode| decode.orientation = to)
     }
 
-    /// The same recipe with JPEG and PNG that end too early kept, or refused.
+    /// The same recipe, keeping or rejecting truncated JPEG and PNG files.
     pub fn with_truncated(self, to: TruncationPolicy) -> Self {
         self.change_decode(|decode| decode.truncated = to)
     }
@@ -122,13 +121,13 @@ impl Recipe {
         self
     }
 
-    /// The same recipe with other work on batches.
+    /// The same recipe with other operations on batches.
     pub fn with_mixing(mut self, mixing: Mixing) -> Self {
         self.mixing = Some(mixing);
         self
     }
 
-    /// How pictures are decoded, where the recipe does not say too.
+    /// The `decode` operation, or its default if the recipe has none.
     pub(crate) fn decode(&self) -> Decode {
         self.ops
             .iter()
@@ -139,12 +138,45 @@ impl Recipe {
             .unwrap_or_default()
     }
 
-    /// A fingerprint of everything that the recipe says but its name: equal
-    /// recipes give equal batches.
+    /// A fingerprint of the recipe without its name. Equal recipes give equal batches.
     pub fn hash(&self) -> u64 {
-        // Debug prints floats with enough digits to tell any two apart, and
-        // names every field, so distinct recipes give distinct text.
+        twox_hash::XxHash3_128::oneshot(self.hashed_text().as_bytes()) as u64
+    }
+
+    /// The text that is hashed. Debug prints enough digits to distinguish floats, and names every
+    /// field, so different recipes have different texts.
+    ///
+    /// Saved states hold the hash. So the text keeps the first names of two types.
+    fn hashed_text(&self) -> String {
         let text = format!("{:?} {:?} {:?}", self.reorder, self.ops, self.mixing);
-        twox_hash::XxHash3_128::oneshot(text.as_bytes()) as u64
+        text.replace("BackgroundColor(", "Background(")
+            .replace("MixChoice {", "Choice {")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{MixChoice, MixOp, RandomCrop, Size};
+
+    /// Renaming a type, a field or a variant must not change hashes in saved states.
+    #[test]
+    fn the_hashed_text_is_stable() {
+        let recipe = Recipe::new("any")
+            .with_decode(DecodeMode::Full)
+            .then(RandomCrop::new(Size::from(8)))
+            .with_mixing(Mixing::new(2).then(MixOp::OneOf(vec![MixChoice {
+                p: 0.5,
+                op: MixOp::Mixup { alpha: 1.0 },
+            }])));
+        assert_eq!(
+            recipe.hashed_text(),
+            "None [Decode(Decode { color: Rgb, mode: Some(Full), background: Background([255, 255, \
+             255]), orientation: Exif, alpha: Composite, truncated: Refuse }), \
+             RandomCrop(RandomCrop { size: Size { height: 8, width: 8 }, padding: Padding { left: \
+             0, top: 0, right: 0, bottom: 0 }, pad_if_needed: false, fill: PerChannel([0.0, 0.0, \
+             0.0]), padding_mode: Constant })] Some(Mixing { num_classes: 2, ops: [OneOf([Choice \
+             { p: 0.5, op: Mixup { alpha: 1.0 } }])] })"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The sizes that a picture may have at a place of the order, over everything that
-//! may be drawn: what the largest case is reckoned with. Pure.
+//! The bounds of an image's size between two operations, over all possible draws. The largest case
+//! is computed from them. Pure.
 
 use super::step::Step;
 use super::values::Span;
@@ -7,7 +7,7 @@ use super::values::Span;
 /// Height and width.
 pub(crate) type HeightWidth = (u32, u32);
 
-/// From the least to the most of each side, and the most pixels.
+/// The range of each side, and the maximum number of pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeBounds {
     pub(crate) low: HeightWidth,
@@ -15,23 +15,23 @@ pub(crate) struct SizeBounds {
     pub(crate) area: u64,
 }
 
-/// The shapes that a part of random area may have.
+/// The shapes of a crop of random area.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct AspectBounds {
-    /// Width by height, of the part with fractional sides.
+    /// Width divided by height, before rounding.
     pub(crate) ratio: Span,
-    /// A side with fractions is larger than the whole one by this at most, pixels.
+    /// By how many pixels at most the unrounded side exceeds the rounded one.
     pub(crate) fraction: f64,
 }
 
 impl AspectBounds {
-    /// Of sides that are rounded to the nearest.
+    /// For sides that are rounded to the nearest whole number.
     pub(crate) fn rounded(ratio: Span) -> Self {
         let fraction = 0.5;
         Self { ratio, fraction }
     }
 
-    /// Of sides that are cut.
+    /// For sides that are truncated.
     pub(crate) fn cut(ratio: Span) -> Self {
         let fraction = 1.0;
         Self { ratio, fraction }
@@ -39,7 +39,7 @@ impl AspectBounds {
 }
 
 impl SizeBounds {
-    /// One size.
+    /// Exactly one size.
     pub(crate) fn exactly(sides: HeightWidth) -> Self {
         Self::between(sides, sides)
     }
@@ -56,12 +56,12 @@ impl SizeBounds {
         self.low == self.high
     }
 
-    /// By a size that grows with both sides.
+    /// The bounds after a size change that grows with both sides.
     pub(crate) fn map(&self, of: impl Fn(HeightWidth) -> HeightWidth) -> Self {
         Self::between(of(self.low), of(self.high))
     }
 
-    /// What a step leaves that changes the size, where that follows from the step alone.
+    /// The bounds after a step that changes the size. None: the step alone does not determine them.
     pub(crate) fn after_step(&self, step: &Step) -> Option<Self> {
         Some(match *step {
             Step::Crop(rect) => Self::exactly((rect.height, rect.width)),
@@ -78,7 +78,7 @@ impl SizeBounds {
                         w.saturating_add(p.left).saturating_add(p.right),
                     )
                 };
-                // As much as before, and the frame.
+                // The pixels so far plus the frame.
                 let (high, before) = (more(self.high), area(self.high));
                 let frame = area(high) - before.min(area(high));
                 Self {
@@ -91,7 +91,7 @@ impl SizeBounds {
         })
     }
 
-    /// Behind any number of quarter turns.
+    /// The bounds after any number of quarter turns.
     pub(crate) fn after_any_turn(&self) -> Self {
         let (least, most) = (self.low.0.min(self.low.1), self.high.0.max(self.high.1));
         Self {
@@ -101,7 +101,7 @@ impl SizeBounds {
         }
     }
 
-    /// A crop of random area and shape, its sides rounded or cut.
+    /// The bounds after a crop of random area and shape, with rounded or truncated sides.
     pub(crate) fn after_random_crop(&self, scale: Span, ratio: Span) -> Self {
         let all = self.area as f64 * scale.1;
         let h = (all / ratio.0).sqrt().round_ties_even();
@@ -123,7 +123,7 @@ impl SizeBounds {
                 area: area(most).min(rounded),
             }
         } else {
-            // Where no draw fits, it is a part in the middle: all, as a bound.
+            // If no draw fits, the crop is a central part. The whole image is a bound.
             Self {
                 low: (1, 1),
                 ..*self
@@ -132,7 +132,7 @@ impl SizeBounds {
     }
 }
 
-/// Pixels.
+/// Number of pixels.
 pub(crate) fn area((h, w): HeightWidth) -> u64 {
     u64::from(h) * u64::from(w)
 }

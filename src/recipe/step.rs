@@ -1,4 +1,4 @@
-//! What is done to one sample, with every number drawn.
+//! Steps: operations whose random values have been drawn.
 
 use serde::Serialize;
 
@@ -9,12 +9,11 @@ use super::values::{
     ColorSpace, InterpolationMode, Padding, PaddingMode, RotationStyle, Size, WhitePoint,
 };
 
-/// One thing that is done to one picture. Boxes and sizes are those of the
-/// picture as it is to be looked at, at that place of the order.
+/// One change of one image. Boxes and sizes refer to the upright image at this point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// The part that stays.
+    /// Keeps this box.
     Crop(PixelRect),
     Resize {
         size: Size,
@@ -26,13 +25,13 @@ pub enum Step {
         mode: PaddingMode,
         fill: [f32; 3],
     },
-    /// Left becomes right.
+    /// Left to right.
     Mirror,
-    /// Top becomes bottom.
+    /// Top to bottom.
     UpsideDown,
     /// Quarter turns counter-clockwise, 1 to 3.
     Turn(u8),
-    /// About the middle, counter-clockwise; `size` is that of the output.
+    /// Around the centre, counter-clockwise. `size`: size of the output.
     Rotate {
         degrees: f64,
         interpolation: InterpolationMode,
@@ -40,8 +39,8 @@ pub enum Step {
         fill: [f32; 3],
         style: RotationStyle,
     },
-    /// Every pixel from a place near it: noise of this key, blurred by `sigma` pixels,
-    /// times `alpha`; each along the width, along the height.
+    /// Moves every pixel by random displacements: noise from this key, blurred with `sigma` pixels,
+    /// times `alpha`. Both have one value along the width and one along the height.
     Elastic {
         key: u64,
         alpha: [f64; 2],
@@ -52,11 +51,11 @@ pub enum Step {
     Brightness(f32),
     Contrast(f32),
     Saturation(f32),
-    /// By a part of the colour circle, -0.5 to 0.5.
+    /// As a share of the colour circle, -0.5 to 0.5.
     Hue(f32),
     /// Added to each channel.
     Shift([f32; 3]),
-    /// Pillow's `L` in three equal channels: what `decode: {color: grey}` gives.
+    /// Pillow's `L` in three equal channels, as `decode: {color: grey}`.
     Luma,
     /// Three equal channels.
     Grayscale,
@@ -69,7 +68,7 @@ pub enum Step {
     Erase {
         rect: PixelRect,
         with: BoxFill,
-        /// The three channels are one.
+        /// True if all three channels are equal.
         grey: bool,
     },
     /// `(v / unit - mean) / std`, in `f32`.
@@ -78,14 +77,14 @@ pub enum Step {
         mean: [f32; 3],
         std: [f32; 3],
     },
-    /// Levels rounded to the type, and held in it from here on.
+    /// Rounds to the element type. The pixels keep that type from here on.
     Cast(DataType),
     /// One operation of a policy, on 8-bit RGB.
     Augment(AugmentStep),
 }
 
 impl Step {
-    /// The kind of unit that it is of.
+    /// The part of an operation to which this step belongs.
     pub(crate) fn part(&self) -> OperationPart {
         match self {
             Self::Crop(_) => OperationPart::Crop,
@@ -109,7 +108,7 @@ impl Step {
         }
     }
 
-    /// The same step where the first channel is the last.
+    /// The same step for pixels whose channels are reversed.
     pub(crate) fn with_channels_reversed(mut self) -> Self {
         match &mut self {
             Self::Shift(v)
@@ -125,7 +124,7 @@ impl Step {
                 std.reverse();
             }
             Self::Augment(augment) => augment.reverse_channels(),
-            // No number of a channel.
+            // No values per channel.
             Self::Crop(_)
             | Self::Resize { .. }
             | Self::Mirror
@@ -146,7 +145,7 @@ impl Step {
     }
 }
 
-/// An operation on 8-bit RGB as Pillow does it, bit by bit.
+/// An operation on 8-bit RGB. The result equals Pillow's bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
@@ -161,29 +160,29 @@ pub enum AugmentStep {
     Posterize {
         bits: u8,
     },
-    /// `ImageOps.solarize`: levels of this and more are inverted.
+    /// `ImageOps.solarize`: inverts levels of at least `threshold`.
     Solarize {
         threshold: f32,
     },
-    /// `add` to levels below `threshold`, at most 255.
+    /// Adds `add` to levels below `threshold`, at most to 255.
     SolarizeAdd {
         add: u8,
         threshold: u8,
     },
-    /// `ImageEnhance.Brightness` and the like, by a factor.
+    /// `ImageEnhance.Brightness`, `Contrast`, `Color` and `Sharpness`, with a factor.
     Brightness(f32),
     Contrast(f32),
     Color(f32),
     Sharpness(f32),
-    /// Added to the hue, in 256ths of the colour circle, in Pillow's `HSV`.
+    /// Added to the hue in Pillow's `HSV`, in 256ths of the colour circle.
     Hue(u8),
-    /// `Image.transform(AFFINE)`: where each output pixel comes from.
+    /// `Image.transform(AFFINE)`: maps output pixels to input pixels.
     Affine {
         matrix: [f64; 6],
         interpolation: InterpolationMode,
         fill: [u8; 3],
     },
-    /// `Image.transform(PERSPECTIVE)`: where each output pixel comes from.
+    /// `Image.transform(PERSPECTIVE)`: maps output pixels to input pixels.
     Perspective {
         coefficients: [f64; 8],
         interpolation: InterpolationMode,
@@ -195,12 +194,12 @@ pub enum AugmentStep {
         interpolation: InterpolationMode,
         fill: [u8; 3],
     },
-    /// One colour in a box.
+    /// Fills a box with one colour.
     Fill {
         rect: PixelRect,
         color: [u8; 3],
     },
-    /// OpenCV's `GaussianBlur`, with the deviations that the sides give.
+    /// OpenCV's `GaussianBlur` with the deviations that follow from the kernel size.
     GaussianBlur {
         width: u32,
         height: u32,
@@ -215,27 +214,27 @@ pub enum AugmentStep {
         size: Size,
         filter: OpencvFilter,
     },
-    /// The picture is kept, and an empty sum begun.
+    /// Keeps a copy of the image and starts an empty sum.
     Keep,
-    /// The picture is added to the sum with this weight, and is the kept one again.
+    /// Adds the image to the sum with this weight, and restores the kept copy.
     Add {
         weight: f32,
     },
-    /// `(1 - by) * kept + by * sum`, cut to whole levels.
+    /// `(1 - by) * kept + by * sum`, truncated to whole levels.
     Blend {
         by: f32,
     },
 }
 
 impl AugmentStep {
-    /// The same where the first channel is the last.
+    /// The same step for pixels whose channels are reversed.
     fn reverse_channels(&mut self) {
         match self {
             Self::Affine { fill: v, .. }
             | Self::Perspective { fill: v, .. }
             | Self::Rotate { fill: v, .. }
             | Self::Fill { color: v, .. } => v.reverse(),
-            // No number of a channel.
+            // No values per channel.
             Self::AutoContrast
             | Self::Equalize
             | Self::Invert
@@ -257,7 +256,7 @@ impl AugmentStep {
     }
 }
 
-/// OpenCV's ways to resize.
+/// OpenCV's interpolation methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
@@ -269,13 +268,13 @@ pub enum OpencvFilter {
     Lanczos4,
 }
 
-/// What an erased box is filled with.
+/// The content of an erased box.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BoxFill {
     Value([f32; 3]),
-    /// Uniform levels from this key.
+    /// Uniform levels, drawn from this key.
     Levels(u64),
-    /// Normal numbers, mean 0 and deviation 1, from this key.
+    /// Normal numbers with mean 0 and deviation 1, drawn from this key.
     Normal(u64),
 }

@@ -1,4 +1,4 @@
-//! Where operations put their steps: drawn ones, or those of the largest case.
+//! Lists of steps: drawn steps, and those of the largest case.
 
 use super::geometry::PixelRect;
 use super::move_unit::{MoveUnit, OperationPart};
@@ -6,11 +6,11 @@ use super::pixel_state::PixelState;
 use super::size_bounds::{AspectBounds, HeightWidth, SizeBounds};
 use super::step::{AugmentStep, BoxFill, Step};
 
-/// A step, and the operation that it is of.
+/// A step, and the operation that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct OpStep {
     pub(crate) op: usize,
-    /// Which part of the operation does it.
+    /// The part of the operation that makes the step.
     pub(crate) part: OperationPart,
     pub(crate) step: Step,
 }
@@ -25,7 +25,7 @@ impl OpStep {
     }
 }
 
-/// What the planner moves with others.
+/// Something that belongs to a unit of the planner.
 pub(crate) trait InUnit {
     fn unit(&self) -> MoveUnit;
 }
@@ -45,11 +45,11 @@ impl InUnit for LargestStep {
     }
 }
 
-/// Takes steps.
+/// A receiver of steps.
 pub(crate) trait StepSink {
     fn push(&mut self, step: Step);
 
-    /// A step of a policy, if it has one.
+    /// Pushes a policy's step, if there is one.
     fn augment(&mut self, step: Option<AugmentStep>) {
         if let Some(step) = step {
             self.push(Step::Augment(step));
@@ -57,7 +57,7 @@ pub(crate) trait StepSink {
     }
 }
 
-/// The steps that are drawn for a sample.
+/// Collects the steps that are drawn for a sample.
 pub(crate) struct SampleSteps<'a> {
     op: usize,
     part: Option<OperationPart>,
@@ -80,7 +80,7 @@ impl StepSink for SampleSteps<'_> {
     }
 }
 
-/// An operation of one part does all its steps as that part, whatever they are.
+/// If an operation has one part, all its steps belong to that part.
 fn only(parts: &[OperationPart]) -> Option<OperationPart> {
     match parts {
         [part] => Some(*part),
@@ -96,14 +96,14 @@ fn of(op: usize, part: Option<OperationPart>, step: Step) -> OpStep {
     }
 }
 
-/// Whether a step of the largest case is one of every draw.
+/// Whether a step of the largest case occurs in every draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum StepPresence {
     #[default]
     Always,
-    /// It is, or is not: by the picture's size.
+    /// Depends on the size of the image.
     Maybe,
-    /// It need not be drawn: the case without it is looked at too.
+    /// May be absent. The case without it is computed as well.
     Optional,
 }
 
@@ -111,13 +111,13 @@ pub(crate) enum StepPresence {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct StepBounds {
     pub(crate) presence: StepPresence,
-    /// The sizes behind it, where the step does not say them.
+    /// The size bounds after it, where the step does not determine them.
     pub(crate) size_after: Option<SizeBounds>,
-    /// Of a crop of random area.
+    /// For a crop of random area: its shapes.
     pub(crate) shape: Option<AspectBounds>,
-    /// In front of a crop there may be a pad up to this.
+    /// A pad up to this size may come before the crop.
     pub(crate) padded_before: Option<SizeBounds>,
-    /// Of a turn: any number of quarters.
+    /// For a turn: any number of quarters.
     pub(crate) any_quarter: bool,
 }
 
@@ -126,24 +126,24 @@ pub(crate) struct StepBounds {
 pub(crate) struct LargestStep {
     pub(crate) of: OpStep,
     pub(crate) over: StepBounds,
-    /// The sizes behind it. None: those in front of it, wherever the planner puts it.
+    /// The size bounds after it. None: it keeps the size, wherever the planner moves it.
     pub(crate) size_after: Option<SizeBounds>,
 }
 
-/// The steps of the largest case.
+/// Collects the steps of the largest case.
 pub(crate) struct LargestCase<'a> {
     op: usize,
     part: Option<OperationPart>,
-    /// All that is pushed need not be drawn.
+    /// All steps pushed now are optional.
     optional: bool,
-    /// Steps that need not be drawn are taken.
+    /// Whether optional steps are collected.
     takes_optional: bool,
     reach: SizeBounds,
     steps: &'a mut Vec<LargestStep>,
 }
 
 impl<'a> LargestCase<'a> {
-    /// `reach`: of pictures in front of all steps.
+    /// `reach`: the size bounds before all steps.
     pub(crate) fn new(
         reach: SizeBounds,
         takes_optional: bool,
@@ -160,17 +160,17 @@ impl<'a> LargestCase<'a> {
         }
     }
 
-    /// What follows is of that operation.
+    /// Sets the operation of the steps that follow.
     pub(crate) fn begin(&mut self, op: usize, parts: &[OperationPart]) {
         (self.op, self.part) = (op, only(parts));
     }
 
-    /// Sizes behind the last step.
+    /// The size bounds after the last step.
     pub(crate) fn reach(&self) -> SizeBounds {
         self.reach
     }
 
-    /// A step that the draws differ in.
+    /// Adds a step that varies between draws.
     pub(crate) fn add(&mut self, step: Step, mut over: StepBounds) {
         if self.optional {
             over.presence = StepPresence::Optional;
@@ -187,7 +187,7 @@ impl<'a> LargestCase<'a> {
         });
     }
 
-    /// All pixels may be erased, or none: the lowest numbers may leave nothing to erase.
+    /// Pushes an optional erase of all pixels. The lowest numbers may give nothing to erase.
     pub(crate) fn push_erase(&mut self, known: &PixelState, size: HeightWidth) -> HeightWidth {
         let step = Step::Erase {
             rect: PixelRect::whole(size),
@@ -198,7 +198,7 @@ impl<'a> LargestCase<'a> {
         size
     }
 
-    /// All that `push` adds need not be drawn.
+    /// Marks all steps that `push` adds as optional.
     pub(crate) fn optionally<T>(&mut self, push: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.optional, true);
         let result = push(self);

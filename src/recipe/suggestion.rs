@@ -1,7 +1,7 @@
-//! What somebody meant who wrote a text where a recipe wants a number, or `true` or `false`.
+//! Suggestions for text in a recipe where a number, `true` or `false` is expected.
 
-/// What to write for a text that stands where a number, or `true` or `false`, belongs:
-/// behind "found", and empty where nobody can tell.
+/// The fix for a text where a number, `true` or `false` is expected. It follows "found ..." in the
+/// message. Empty if no fix is known.
 pub(crate) fn suggest_fix(expected: &str, text: &str) -> String {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
     if expected == "true or false" {

@@ -11,22 +11,22 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataType {
-    /// 0 to 255: pixels as decoded and resized; not normalised.
+    /// Pixels as decoded and resized, 0 to 255. Not normalised.
     U8,
     /// IEEE 754 binary16.
     F16,
-    /// The upper half of a binary32: its range, with 8 bits of precision. Rounded
-    /// to the nearest, halves to the even side.
+    /// The upper half of a binary32: the same range with 8 bits of precision. Rounded to nearest,
+    /// ties to even.
     Bf16,
     /// IEEE 754 binary32.
     F32,
 }
 
 impl DataType {
-    /// Every type.
+    /// All element types.
     pub const ALL: [Self; 4] = [Self::U8, Self::F16, Self::Bf16, Self::F32];
 
-    /// Bytes of one element.
+    /// Bytes per element.
     pub fn size(self) -> usize {
         match self {
             Self::U8 => 1,
@@ -44,7 +44,7 @@ impl DataType {
         }
     }
 
-    /// Those that hold more than levels, as messages name them.
+    /// The names of all float types, for messages.
     pub(crate) fn floats() -> String {
         let floats = Self::ALL.into_iter().filter(|dtype| *dtype != Self::U8);
         floats.map(Self::name).collect::<Vec<_>>().join(", ")
@@ -89,8 +89,8 @@ impl MemoryLayout {
         }
     }
 
-    /// Length of each axis of one row of so many channels and this height and
-    /// width: the layout without its sample axis.
+    /// The shape of one row with this number of channels, height and width: the layout without its
+    /// sample axis.
     pub fn row_shape(self, channels: usize, height: usize, width: usize) -> [usize; 3] {
         match self {
             Self::Nchw => [channels, height, width],
@@ -123,7 +123,7 @@ impl FromStr for MemoryLayout {
 mod tests {
     use super::*;
 
-    /// One name for messages, files and command lines; a list that has them all.
+    /// Messages, files and command lines use the same names, and `ALL` is complete.
     #[test]
     fn every_type_is_read_by_its_name() {
         for dtype in DataType::ALL {

@@ -1,5 +1,4 @@
-//! The types of parameters. Each reads the full form that it writes, and the
-//! short forms that torchvision's users know.
+//! The types of parameters. Each reads the full form that it writes, and torchvision's short forms.
 
 use std::fmt;
 
@@ -10,14 +9,14 @@ use super::suggestion::suggest_fix;
 
 pub use crate::picture::{BackgroundColor, OrientationMode, TruncationPolicy};
 
-/// How JPEG data are decoded.
+/// How JPEG files are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DecodeMode {
     /// Every pixel of the crop at full size.
     Full,
-    /// At 1/2, 1/4 or 1/8 when an antialiased resize that follows makes it at
-    /// least that many times smaller on both axes. Changes values a little; faster.
+    /// At 1/2, 1/4 or 1/8 scale, if the antialiased resize after it shrinks both axes at least that
+    /// much. Faster. Changes values a little.
     Scaled,
 }
 
@@ -30,35 +29,34 @@ impl DecodeMode {
     }
 }
 
-/// Channels of a decoded picture, and their order.
+/// The channels of a decoded image, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColorOrder {
     #[default]
     Rgb,
-    /// As OpenCV has it.
+    /// As in OpenCV.
     Bgr,
     /// One channel: (19595 R + 38470 G + 7471 B + 32768) / 65536, as Pillow's `L`.
     Grey,
 }
 
-/// How pixels between pixels are found.
+/// How values between pixels are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename = "interpolation", rename_all = "lowercase")]
 pub enum InterpolationMode {
     /// The pixel whose area holds the centre of the output pixel (Pillow's
     /// `NEAREST`, torchvision's `NEAREST_EXACT`).
     Nearest,
-    /// A triangle.
+    /// Linear, with a triangle kernel.
     #[default]
     Bilinear,
     /// Cubic convolution: a = -0.5 with antialias, as Pillow; a = -0.75 without, as
     /// PyTorch and OpenCV.
     Bicubic,
-    /// Three lobes.
+    /// A windowed sinc with three lobes.
     Lanczos,
-    /// The mean over the area that becomes the output pixel (OpenCV's `INTER_AREA`
-    /// when shrinking).
+    /// The mean over the area of the output pixel (OpenCV's `INTER_AREA` when shrinking).
     Area,
 }
 
@@ -78,13 +76,13 @@ impl InterpolationMode {
     }
 }
 
-/// How a length that is no whole number becomes one.
+/// How a fractional length is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LengthRounding {
-    /// Cut.
+    /// Truncated.
     Down,
-    /// To the nearest, halves to even.
+    /// To the nearest whole number, ties to even.
     Nearest,
 }
 
@@ -104,49 +102,49 @@ impl AspectDistribution {
     }
 }
 
-/// What becomes of transparency.
+/// How transparent pixels are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AlphaMode {
     /// Composited on the background.
     #[default]
     Composite,
-    /// Left out: the colours as they are stored.
+    /// Alpha is dropped. Colours stay as stored.
     Drop,
 }
 
-/// Whose arithmetic colour jitter has.
+/// Which library's arithmetic a colour jitter uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JitterStyle {
-    /// torchvision's on tensors.
+    /// torchvision's, on tensors.
     #[default]
     Tensor,
     /// Pillow's `ImageEnhance`, and hue in whole levels.
     Pillow,
 }
 
-/// Whose arithmetic a turn by any angle has.
+/// Which library's arithmetic a rotation uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RotationStyle {
-    /// torchvision's on tensors: about the middle.
+    /// torchvision's, on tensors: around the centre.
     #[default]
     Tensor,
-    /// `warpAffine` of OpenCV 4 about (width / 2, height / 2), half a pixel right of
-    /// and below the middle, to a 32nd of a pixel; on levels in `u8`, bit by bit.
+    /// `warpAffine` of OpenCV 4 around (width / 2, height / 2), half a pixel right of and below the
+    /// centre. Precision: 1/32 pixel. On `u8` levels equal bit by bit.
     Opencv,
 }
 
-/// Where [`ConvertColor`](super::ConvertColor) leads to. Always from sRGB or grey.
+/// The target of [`ConvertColor`](super::ConvertColor). The source is always sRGB or grey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColorSpace {
     /// CIE L*a*b* 1976 of sRGB (IEC 61966-2-1): L 0 to 100, a and b about -128 to 127.
     Lab,
-    /// Hue 0 to 360 (degrees, 360 left out), saturation and value 0 to 1.
+    /// Hue in degrees, [0, 360); saturation and value 0 to 1.
     Hsv,
-    /// JPEG's (BT.601, full range): Y 0 to 255, Cb and Cr 0 to 255 about 128.
+    /// As in JPEG (BT.601, full range): Y 0 to 255; Cb and Cr 0 to 255, centred at 128.
     Ycbcr,
 }
 
@@ -160,7 +158,7 @@ impl ColorSpace {
     }
 }
 
-/// The white of [`ColorSpace::Lab`].
+/// The white point of [`ColorSpace::Lab`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhitePoint {
@@ -171,19 +169,19 @@ pub enum WhitePoint {
     D50,
 }
 
-/// What stands around a picture.
+/// The pixels of a border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PaddingMode {
     #[default]
     Constant,
-    /// The last pixel again.
+    /// Repeats the last pixel.
     Edge,
-    /// The picture mirrored, without the last pixel.
+    /// Mirrors the image, without repeating the last pixel.
     Reflect,
 }
 
-/// Height and width, pixels; in a file also one number for both.
+/// Height and width in pixels. In a file also one number for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
     pub height: u32,
@@ -211,7 +209,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// What a resize makes of a picture.
+/// The target size of a resize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ResizeTo {
     /// A number: the length of the shorter side.
@@ -224,8 +222,8 @@ pub enum ResizeTo {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span(pub f64, pub f64);
 
-/// Pixels to add at each side; in a file also one number, `[left and right, top
-/// and bottom]` or `[left, top, right, bottom]`.
+/// Pixels to add at each side. In a file also one number, `[left and right, top and bottom]` or
+/// `[left, top, right, bottom]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Padding {
     pub left: u32,
@@ -245,15 +243,15 @@ impl From<u32> for Padding {
     }
 }
 
-/// Ranges of the angles, degrees, by which rows lean and columns do; in a file also one
-/// number d (for -d to d, of rows alone) or `[low, high]` (of rows alone).
+/// Ranges of the shear angles of rows and columns, in degrees. In a file also a number d (rows -d
+/// to d) or `[low, high]` (rows only).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shear {
     pub x: Span,
     pub y: Span,
 }
 
-/// None.
+/// No shear.
 impl Default for Shear {
     fn default() -> Self {
         let none = Span(0.0, 0.0);
@@ -261,7 +259,7 @@ impl Default for Shear {
     }
 }
 
-/// One value for every channel, or one for each of three.
+/// One value per channel. In a file also one value for all three.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerChannel(pub [f32; 3]);
 
@@ -284,13 +282,13 @@ impl From<[f32; 3]> for PerChannel {
     }
 }
 
-/// What becomes of an erased box.
+/// The content of an erased box, as a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EraseFill {
     /// One colour.
     Value(PerChannel),
-    /// Each element anew: normal with mean 0 and deviation 1 behind
-    /// `normalize`, uniform levels before it. In a file `random`.
+    /// Drawn for each element: normal with mean 0 and deviation 1 after `normalize`, uniform levels
+    /// before it. In a file `random`.
     Random,
 }
 
@@ -300,12 +298,12 @@ impl Default for EraseFill {
     }
 }
 
-/// Operations of a chain.
+/// The number of operations in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainDepth {
     /// 1 to 8.
     Fixed(u32),
-    /// 1, 2 or 3, for each chain anew. In a file `random`.
+    /// Drawn for each chain: 1, 2 or 3. In a file `random`.
     Random,
 }
 
@@ -356,7 +354,7 @@ impl<'de> Visitor<'de> for ShortVisitor {
     }
 }
 
-/// Reads a short form; `expected` completes "expected ...".
+/// Reads a short form. `expected` completes the message "expected ...".
 fn short<'de, D, T>(
     d: D,
     expected: &'static str,
@@ -379,7 +377,7 @@ where
     })
 }
 
-/// A type that is read by [`short`].
+/// Implements `Deserialize` with [`short`].
 macro_rules! read_short {
     ($name:ident, $expected:expr, $read:expr) => {
         impl<'de> Deserialize<'de> for $name {
@@ -447,7 +445,7 @@ impl Serialize for Span {
 }
 
 impl<'de> Deserialize<'de> for Span {
-    /// `[low, high]`; a number is that number alone.
+    /// `[low, high]`. A single number is both.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Self::read(d, "a number or [low, high]", |n| Self(n, n))
     }
@@ -469,7 +467,7 @@ impl Span {
         })
     }
 
-    /// A number d is -d to d.
+    /// A number d means -d to d.
     pub(crate) fn around_zero<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Self::read(
             d,
@@ -479,14 +477,14 @@ impl Span {
     }
 
     fn about_zero(n: f64) -> Self {
-        // No -0: it would print as one.
+        // Avoids -0, which would print as -0.
         Self(if n == 0.0 { 0.0 } else { -n }, n)
     }
 
-    /// A number b is max(0, 1 - b) to 1 + b.
+    /// A number b means max(0, 1 - b) to 1 + b.
     pub(crate) fn around_one<'de, D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Self::read(d, "a number b (for 1 - b to 1 + b) or [low, high]", |n| {
-            // A negative or undefined b stays visible to the check.
+            // A negative b or NaN is kept, so that the check rejects it.
             if n >= 0.0 {
                 Self((1.0 - n).max(0.0), 1.0 + n)
             } else {
@@ -519,7 +517,7 @@ read_short!(
     }
 );
 
-/// One number for both, or `[of the width, of the height]`.
+/// One number for both axes, or `[along the width, along the height]`.
 pub(crate) fn two<'de, D: Deserializer<'de>>(d: D) -> Result<[f64; 2], D::Error> {
     short(d, "a number or [x, y]", |value| match value {
         Short::Number(n) => Some([*n; 2]),
@@ -581,7 +579,7 @@ impl PerChannel {
 
 impl Serialize for PerChannel {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        // By the shortest digits that give the same f32.
+        // Writes the shortest digits that give the same f32.
         let [a, b, c] = self.0;
         if a.to_bits() == b.to_bits() && b.to_bits() == c.to_bits() {
             a.serialize(s)

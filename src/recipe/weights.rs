@@ -1,10 +1,8 @@
-//! The weights of a separable resize, one table an axis: the only place where
-//! they are computed. The CPU resampler, its reference and the CUDA kernel all
-//! read this table.
+//! The weights of a separable resize, one table per axis. They are computed only here. The CPU
+//! resampler, its reference and the CUDA kernel all read this table.
 //!
-//! Built in the worker (CPU) or in the consumer (to be uploaded). Pure: never
-//! any I/O, pixels or `unsafe` in here, and no allocation once a table has seen
-//! its largest axis.
+//! Built in the worker (CPU) or in the consumer (uploaded to the GPU). Pure: no I/O, no pixels, no
+//! `unsafe`. A table allocates only when an axis is larger than all axes before.
 //!
 //! # Formula
 //!
@@ -21,44 +19,39 @@
 //! weight  = w(i) / sum of w
 //! ```
 //!
-//! The interval may begin and end between pixels: the fraction lives in the
-//! weights. The filter sees pixels outside the interval, up to the edge of the
-//! image; a caller who does not want that passes the crop as the image. One
-//! difference from Pillow: its interval is `f32`, ours `f64`.
+//! The interval may begin and end between pixels: the weights include the fraction. The filter
+//! reads pixels outside the interval, up to the edge of the image. To prevent that, pass the crop
+//! as the image. One difference from Pillow: its interval is `f32`, ours is `f64`.
 //!
-//! Three filters have rules of their own, written at their names:
-//! [`Filter::Nearest`] and [`Filter::Area`], which look at bounds instead of a
-//! kernel and never outside the interval, and [`Filter::SharpCubic`], which
-//! sees the edge's pixel where there is none. Their bounds are
-//! `in0 + n * (in1 - in0) / out_size`, multiplied first: what is a whole number
-//! by arithmetic is one here too.
+//! Three filters have rules of their own. [`ResizeFilter::Nearest`] and [`ResizeFilter::Area`] use
+//! bounds instead of a kernel and never read outside the interval. [`ResizeFilter::SharpCubic`]
+//! repeats the edge pixel outside the image. The bounds are `in0 + n * (in1 - in0) / out_size`. The
+//! product is computed first, so that whole numbers stay exact.
 
 use super::values::InterpolationMode;
 
-/// The shape of the filter, most by a kernel of width 2 x [`support`](Self::support).
+/// The shape of the filter. Most have a kernel of width 2 x [`support`](Self::support).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ResizeFilter {
-    /// One pixel: the one whose area holds the centre of the output pixel, of
-    /// two that meet there the one behind.
+    /// One pixel: the one whose area contains the centre of the output pixel. On the border of two
+    /// pixels, the second.
     Nearest,
-    /// The mean over the part of the picture that becomes the output pixel,
-    /// pixels at its ends counted by what of them lies in it.
+    /// The mean over the area of the output pixel. Pixels at both ends count with the share inside.
     Area,
-    /// Triangle, called bilinear by everybody.
+    /// A triangle. Commonly called bilinear.
     Triangle,
     /// Cubic convolution with a = -0.5 (Catmull-Rom), called bicubic by Pillow.
     Cubic,
-    /// Cubic convolution with a = -0.75, called bicubic by PyTorch and OpenCV.
-    /// Beyond an edge its pixel goes on, where the others leave out what is not
-    /// there.
+    /// Cubic convolution with a = -0.75, called bicubic by PyTorch and OpenCV. It repeats the edge
+    /// pixel outside the image. The other filters omit pixels outside.
     SharpCubic,
     /// Sinc windowed by a sinc, three lobes.
     Lanczos3,
 }
 
 impl ResizeFilter {
-    /// The filter that a recipe's words mean, and whether it widens when shrinking.
+    /// The filter for a recipe's interpolation, and whether it widens when shrinking.
     pub(crate) fn of(interpolation: InterpolationMode, antialias: bool) -> (Self, bool) {
         match (interpolation, antialias) {
             (InterpolationMode::Nearest, _) => (Self::Nearest, false),
@@ -80,8 +73,8 @@ impl ResizeFilter {
         }
     }
 
-    /// True for filters that look at no pixel outside the interval, save for
-    /// the rest of one that lies in it in part.
+    /// True for filters that read no pixel outside the interval, except the rest of a pixel that
+    /// lies partly in it.
     fn stays_inside(self) -> bool {
         matches!(self, Self::Nearest | Self::Area)
     }
@@ -95,7 +88,7 @@ impl ResizeFilter {
     #[inline(always)]
     fn at(self, x: f64) -> f64 {
         match self {
-            // Both have rules of their own.
+            // Both have separate rules.
             Self::Nearest | Self::Area => 0.0,
             Self::Triangle => {
                 let x = x.abs();
@@ -125,7 +118,7 @@ fn cubic(a: f64, x: f64) -> f64 {
     }
 }
 
-// libm, not std: std's sine may differ from one C library to the next.
+// libm, not std: std's sine may differ between C libraries.
 fn sinc(x: f64) -> f64 {
     if x == 0.0 {
         return 1.0;
@@ -134,51 +127,50 @@ fn sinc(x: f64) -> f64 {
     libm::sin(x) / x
 }
 
-/// All that the weights of one axis depend on.
+/// The geometry of one axis of a resize. Its weights depend on nothing else.
 ///
-/// The output may be a part of what the interval becomes, and the input a part
-/// of the picture's pixels: weights are those of the whole resize, to the bit.
+/// The output may be a part of the whole output, and the input a part of the image's pixels. The
+/// weights equal those of the whole resize bit by bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AxisGeometry {
-    /// Pixels of the picture, at hand or not.
+    /// Pixels of the whole image.
     pub in_size: u32,
-    /// Where the interval begins, `0 <= in0 < in1`.
+    /// Start of the interval, `0 <= in0 < in1`.
     pub in0: f64,
-    /// Where it ends, `in1 <= in_size`.
+    /// End of the interval, `in1 <= in_size`.
     pub in1: f64,
-    /// Pixels of the picture that lie in front of the first at hand.
+    /// Pixels of the image before the first one in memory.
     pub origin: u32,
-    /// Output pixels over the interval.
+    /// Output pixels for the whole interval.
     pub full_size: u32,
-    /// The first of them that is wanted.
+    /// The first output pixel that is computed.
     pub first: u32,
-    /// How many are wanted, `first + out_size <= full_size`.
+    /// Number of output pixels that are computed, `first + out_size <= full_size`.
     pub out_size: u32,
     pub filter: ResizeFilter,
-    /// Stretch the filter when shrinking. Off = what other libraries call
-    /// plain bilinear or bicubic, which skips pixels. Nothing to nearest and area.
+    /// Widens the filter when shrinking. False: plain bilinear or bicubic, which skips pixels. No
+    /// effect on nearest and area.
     pub antialias: bool,
 }
 
 impl AxisGeometry {
-    /// True when every output pixel is one input pixel, so that a pass over
-    /// this axis is a copy.
+    /// True if every output pixel is one input pixel, so a pass over this axis is a copy.
     pub fn is_identity(&self) -> bool {
         self.in0 == f64::from(self.in0 as u32) && self.in1 - self.in0 == f64::from(self.full_size)
     }
 
-    /// The first pixel at hand that is copied, where [`AxisGeometry::is_identity`].
+    /// The first pixel that is copied, if [`AxisGeometry::is_identity`].
     pub fn copies_from(&self) -> usize {
         (self.in0 as usize + self.first as usize).saturating_sub(self.origin as usize)
     }
 
-    /// The pixels of the picture that wanted pixels may be made from.
+    /// The pixels of the image that the computed output pixels may read.
     pub fn reads(&self) -> std::ops::Range<u32> {
         let (low, high) = (f64::from(self.first), f64::from(self.first + self.out_size));
         let reach = match self.is_identity() {
             true => 0.0,
             false if self.filter.stays_inside() => 1.0,
-            // A pixel more than the support: sums of halves are rounded.
+            // One pixel more than the support, since sums of halves are rounded.
             false => self.filter.support() * self.stretch() + 1.0,
         };
         let first = (self.in0 + low * self.scale() - reach).floor().max(0.0) as u32;
@@ -196,8 +188,7 @@ impl AxisGeometry {
         }
     }
 
-    /// True where an output pixel of a reduction is made from all the pixels
-    /// that it stands for, not from a few of them.
+    /// True for a reduction whose output pixels use all their input pixels, not only a few.
     pub(crate) fn gathers(&self) -> bool {
         match self.filter {
             ResizeFilter::Nearest => false,
@@ -206,8 +197,8 @@ impl AxisGeometry {
         }
     }
 
-    /// Where output pixel `n` of the whole begins, in pixels of the picture; halves
-    /// lie between. The product comes first: it is exact where the interval is whole.
+    /// The start of output pixel `n` of the whole, in image pixels. The product comes first, so
+    /// that whole intervals stay exact.
     fn bound(&self, n: f64) -> f64 {
         self.in0 + n * (self.in1 - self.in0) / f64::from(self.full_size)
     }
@@ -217,8 +208,7 @@ impl AxisGeometry {
         (self.in1 - self.in0) / f64::from(self.full_size)
     }
 
-    /// The most weights an output pixel can have: what a GPU buffer or a
-    /// memory bound reckons with.
+    /// The maximum number of weights of an output pixel. GPU buffers and memory bounds use it.
     pub fn window(&self) -> usize {
         if self.filter == ResizeFilter::Nearest {
             return 1;
@@ -250,7 +240,7 @@ impl AxisGeometry {
     }
 }
 
-/// The weights of one axis in `f64`, reused from call to call.
+/// The weights of one axis in `f64`. Reused between calls.
 #[derive(Debug, Default, Clone)]
 pub struct WeightTable {
     axis: Option<AxisGeometry>,
@@ -262,8 +252,8 @@ pub struct WeightTable {
 }
 
 impl WeightTable {
-    /// Computes the weights of `axis`, unless they are the ones already here.
-    /// True when they were computed.
+    /// Computes the weights of `axis`, unless the table has them already. Returns true if it
+    /// computed them.
     pub fn prepare(&mut self, axis: AxisGeometry) -> bool {
         if self.axis == Some(axis) {
             return false;
@@ -291,8 +281,8 @@ impl WeightTable {
         true
     }
 
-    /// The largest weight of the whole resize, wanted or not: the precision of a
-    /// [`FixedTable`] goes by that, or a part of it would have other coefficients.
+    /// The largest weight of the whole resize. The precision of a [`FixedTable`] depends on it:
+    /// otherwise a part would have other coefficients than the whole.
     fn largest(&mut self) -> f64 {
         let Some(axis) = self.axis else {
             return 0.0;
@@ -325,7 +315,7 @@ impl WeightTable {
         found
     }
 
-    /// Bytes that are held.
+    /// Allocated bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
             + (self.weights.capacity() + self.spare.capacity()) * size_of::<f64>()
@@ -341,24 +331,23 @@ impl WeightTable {
     }
 }
 
-/// Empties `v`, with room for so many and no more: tables are reckoned with in
-/// advance.
+/// Empties `v` and reserves exactly `len`, since the memory plan includes the tables.
 pub(crate) fn clear_with_capacity<T>(v: &mut Vec<T>, len: usize) {
     v.clear();
     v.reserve_exact(len);
 }
 
-/// Output pixels of a resize up to which all are weighed for the sake of a part.
-/// Longer ones, of pictures as thin as a thread, take [`LARGEST`] for granted.
+/// Up to this number of output pixels, all are weighed to find the largest weight. Longer axes, of
+/// very thin images, use [`LARGEST`].
 const MOST_WEIGHED: u32 = 4096;
-/// No weight of any filter is larger, edges included.
+/// An upper bound of every weight of any filter, edges included.
 const LARGEST: f64 = 1.5;
 
 fn largest(than: f64, weights: &[f64]) -> f64 {
     weights.iter().fold(than, |m, w| m.max(w.abs()))
 }
 
-/// What is the same for all output pixels of an axis.
+/// Values shared by all output pixels of an axis.
 struct AxisKernel {
     scale: f64,
     /// Half the width, input pixels.
@@ -376,22 +365,22 @@ impl AxisKernel {
         }
     }
 
-    /// Where output pixel `o` of the whole lies in the picture.
+    /// The centre of output pixel `o` of the whole, in image pixels.
     fn center(&self, axis: &AxisGeometry, o: f64) -> f64 {
         axis.in0 + (o + 0.5) * self.scale
     }
 }
 
-/// Weights of output pixel `o` of the whole into `row`, which is zero and holds a
-/// window. First pixel of the picture, and how many.
+/// Writes the weights of output pixel `o` of the whole to `row`, which must be zero and hold a
+/// window. Returns the first image pixel and the number of pixels.
 fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (u32, usize) {
     let o = f64::from(o);
     let (start, size) = match axis.filter {
-        // Every kernel is 0 at the other pixels, which need not be at hand.
+        // Every kernel is 0 at the other pixels, which need not be in memory.
         _ if axis.is_identity() => nearest(axis, o, row),
         ResizeFilter::Nearest => nearest(axis, o, row),
         ResizeFilter::Area => area(axis, o, row),
-        // The usual one, without a look at the filter for each weight.
+        // The most common filter, without a match for each weight.
         ResizeFilter::Triangle => by_kernel(axis, kernel, o, row, |x| ResizeFilter::Triangle.at(x)),
         ResizeFilter::SharpCubic => with_edges(axis, kernel, o, row),
         filter => by_kernel(axis, kernel, o, row, |x| filter.at(x)),
@@ -406,8 +395,7 @@ fn weigh(axis: &AxisGeometry, kernel: &AxisKernel, o: u32, row: &mut [f64]) -> (
     (start, size)
 }
 
-/// Weights of output pixel `o` of the whole, not yet of sum 1, into `row`, which
-/// is zero and holds a window. First pixel of the picture, and how many.
+/// Like [`weigh`], without normalisation to a sum of 1.
 fn by_kernel(
     axis: &AxisGeometry,
     kernel: &AxisKernel,
@@ -419,7 +407,7 @@ fn by_kernel(
         support, squeeze, ..
     } = *kernel;
     let center = kernel.center(axis, o);
-    // Casts truncate, and clamp below 0, as Pillow does by hand.
+    // Casts truncate and clamp below 0. Pillow does both explicitly.
     let start = (center - support + 0.5) as u32;
     let end = ((center + support + 0.5) as u32).min(axis.in_size);
     let size = (end.saturating_sub(start) as usize).min(row.len());
@@ -429,8 +417,7 @@ fn by_kernel(
     (start, size)
 }
 
-/// As [`by_kernel`], but what would fall on pixels beyond an edge falls on the
-/// edge's.
+/// Like [`by_kernel`], but the weights of pixels outside the image are added to the edge pixel.
 fn with_edges(axis: &AxisGeometry, kernel: &AxisKernel, o: f64, row: &mut [f64]) -> (u32, usize) {
     let AxisKernel {
         support, squeeze, ..
@@ -448,13 +435,13 @@ fn with_edges(axis: &AxisGeometry, kernel: &AxisKernel, o: f64, row: &mut [f64])
     (start as u32, size as usize)
 }
 
-/// See [`Filter::Nearest`].
+/// See [`ResizeFilter::Nearest`].
 fn nearest(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     row[0] = 1.0;
     ((axis.bound(o + 0.5) as u32).min(axis.in_size - 1), 1)
 }
 
-/// See [`Filter::Area`].
+/// See [`ResizeFilter::Area`].
 fn area(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
     let (low, high) = (axis.bound(o), axis.bound(o + 1.0));
     let start = (low as u32).min(axis.in_size - 1);
@@ -469,11 +456,10 @@ fn area(axis: &AxisGeometry, o: f64, row: &mut [f64]) -> (u32, usize) {
 
 /// A [`WeightTable`] in fixed point, for `u8` pixels.
 ///
-/// Coefficients are `i16` in units of 2^-[`precision`](Self::precision), with
-/// the largest precision (at most 22) at which all fit. Those of one output
-/// pixel sum to exactly 2^precision, so a flat area keeps its level. Zeros at
-/// both ends of a row are cut off, in such a manner that neither the starts nor
-/// the ends ever decrease from one output pixel to the next.
+/// Coefficients are `i16` in units of 2^-[`precision`](Self::precision). The precision is the
+/// largest (at most 22) at which all coefficients fit. Those of one output pixel sum to exactly
+/// 2^precision, so a flat area keeps its level. Zeros at both ends of a row are removed, but starts
+/// and ends never decrease from one output pixel to the next.
 #[derive(Debug, Default, Clone)]
 pub struct FixedTable {
     precision: u32,
@@ -484,20 +470,20 @@ pub struct FixedTable {
     raw: Vec<i16>,
 }
 
-/// Never wraps: what does not fit was refused (`needs::check_steep`).
+/// Never wraps: larger values were rejected before (`check_steep`).
 fn fixed(k: i32) -> i16 {
     k.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
 }
 
 impl FixedTable {
-    /// So that 255 x (sum of absolute coefficients) stays within `i32`.
+    /// Keeps 255 x (sum of absolute coefficients) within `i32`.
     const MAX_PRECISION: u32 = 22;
 
     /// Quantises `table`.
     pub fn fill(&mut self, table: &mut WeightTable) {
         let window = table.window;
         let largest = table.largest();
-        // What the rounding errors of a row can add to its largest coefficient.
+        // The maximum that the rounding errors of a row add to its largest coefficient.
         let limit = f64::from(i16::MAX) - (window as f64 / 2.0 + 1.0).min(4096.0);
         let mut precision = Self::MAX_PRECISION;
         while precision > 0 && largest * f64::from(1u32 << precision) > limit {
@@ -539,7 +525,7 @@ impl FixedTable {
             self.starts.push(start + first.min(end));
             self.sizes.push(start + end); // the end, for now
         }
-        // Ends never decrease, starts never decrease: widen where they would.
+        // Starts and ends must not decrease: widen rows where they would.
         for i in 1..self.sizes.len() {
             self.sizes[i] = self.sizes[i].max(self.sizes[i - 1]);
         }
@@ -568,7 +554,7 @@ impl FixedTable {
         }
     }
 
-    /// Bytes that are held.
+    /// Allocated bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.starts.capacity() + self.sizes.capacity()) * size_of::<u32>()
             + (self.coeffs.capacity() + self.raw.capacity()) * size_of::<i16>()
@@ -579,7 +565,7 @@ impl FixedTable {
         self.precision
     }
 
-    /// Slots per output pixel: the largest size, rounded up to an even number.
+    /// Slots per output pixel: the maximum number of weights, rounded up to an even number.
     pub fn taps(&self) -> usize {
         self.taps
     }
@@ -589,13 +575,12 @@ impl FixedTable {
         &self.starts
     }
 
-    /// `taps` slots for each output pixel; those past its size are zero.
+    /// `taps` slots for each output pixel. Slots past its size are zero.
     pub fn coeffs(&self) -> &[i16] {
         &self.coeffs
     }
 
-    /// First input pixel, number of input pixels, and all `taps` slots of
-    /// output pixel `o`.
+    /// First input pixel, number of input pixels, and all `taps` slots of output pixel `o`.
     pub fn row(&self, o: usize) -> (usize, usize, &[i16]) {
         (
             self.starts[o] as usize,
@@ -604,7 +589,7 @@ impl FixedTable {
         )
     }
 
-    /// The input pixels that are read at all.
+    /// The range of input pixels that are read.
     pub fn span(&self) -> std::ops::Range<usize> {
         match (self.starts.first(), self.starts.last(), self.sizes.last()) {
             (Some(&first), Some(&last), Some(&size)) => first as usize..(last + size) as usize,
@@ -652,7 +637,7 @@ mod tests {
         assert_eq!(t.window, 5);
         let (start, w) = t.row(1);
         assert_eq!((start, w), (1, &[0.125, 0.375, 0.375, 0.125][..]));
-        // At the edge what falls outside is left out and the rest made whole.
+        // At the edge, pixels outside are omitted and the rest is normalised.
         let (start, w) = t.row(0);
         assert_eq!((start, w), (0, &[3.0 / 7.0, 3.0 / 7.0, 1.0 / 7.0][..]));
     }
@@ -673,8 +658,7 @@ mod tests {
         assert_eq!(t.row(0), (2, &[0.75, 0.25][..]));
     }
 
-    /// A part of the output from a part of the input has the weights of the
-    /// whole, to the bit.
+    /// A part of the output, from a part of the input, has the weights of the whole bit by bit.
     #[test]
     fn a_part_has_the_weights_of_the_whole() {
         for filter in FILTERS {
@@ -729,9 +713,9 @@ mod tests {
         };
         assert_eq!(picks(3, 0.0, 3.0, 7), [0, 0, 1, 1, 1, 2, 2]);
         assert_eq!(picks(10, 0.0, 10.0, 3), [1, 5, 8]);
-        // Centres on the border of two pixels: the one behind.
+        // Centres on the border of two pixels: the second.
         assert_eq!(picks(8, 0.0, 8.0, 4), [1, 3, 5, 7]);
-        // 2/3 is no number of f64, 1.5 * 2/3 is 1 all the same.
+        // 2/3 is not exact in f64, but 1.5 * 2/3 is 1.
         assert_eq!(picks(2, 0.0, 2.0, 3), [0, 1, 1]);
         assert_eq!(picks(10, 2.75, 3.25, 2), [2, 3]);
     }
@@ -741,7 +725,7 @@ mod tests {
         let t = table(axis(5, 0.0, 5.0, 2, ResizeFilter::Area));
         assert_eq!(t.row(0), (0, &[0.4, 0.4, 0.2][..]));
         assert_eq!(t.row(1), (2, &[0.2, 0.4, 0.4][..]));
-        // Larger: mixed only where a border runs through the output pixel.
+        // Enlarging: mixed only where a border crosses the output pixel.
         let t = table(axis(2, 0.0, 2.0, 3, ResizeFilter::Area));
         assert_eq!(t.row(0), (0, &[1.0][..]));
         assert_eq!(t.row(1).0, 0);
@@ -788,8 +772,8 @@ mod tests {
         );
     }
 
-    /// Each weight against the formula by itself, and a part never asks for
-    /// pixels beyond `reads`, nor `reads` for many more than are used.
+    /// Compares each weight with the formula. A part reads no pixels beyond `reads`, and `reads`
+    /// has few unused pixels.
     #[test]
     fn reads_holds_what_is_read_and_little_more() {
         for filter in FILTERS {
@@ -845,7 +829,7 @@ mod tests {
                     let mut t = table(a);
                     fixed.fill(&mut t);
                     let one = 1i64 << fixed.precision();
-                    // Error of rounding, and of making the sum whole.
+                    // Rounding error, including that of the normalisation.
                     let near = 1.0 + t.window as f64 / 2.0;
                     assert_eq!(fixed.taps() % 2, 0);
                     for o in 0..out as usize {

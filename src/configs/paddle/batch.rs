@@ -1,4 +1,4 @@
-//! PaddleClas' `batch_transform_ops` as what a recipe does to batches.
+//! PaddleClas' `batch_transform_ops` as a recipe's operations on batches.
 
 use crate::configs::paddle::note::{NoteList, SkippedOperation};
 use crate::configs::paddle::op_list::{name_and_params, operations_of};
@@ -14,15 +14,15 @@ const NAMES: [&str; 5] = [
     "MixupCutmixHybrid",
 ];
 
-/// What holds for the whole list.
+/// Settings for the whole list.
 pub(crate) struct BatchOpRules {
     /// `Arch.class_num`.
     pub(crate) class_num: Option<u32>,
     pub(crate) skip_unknown: bool,
 }
 
-/// What is done to batches, with the lines of the list and of each operation. None
-/// where there is nothing to do.
+/// The operations on batches, with the lines of the list and of each operation. None if the list
+/// has no operation to run.
 pub(crate) fn translate(
     list: &TreeNode,
     rules: &BatchOpRules,
@@ -83,9 +83,9 @@ fn unknown(key: &MapKey) -> TextMistake {
     ))
 }
 
-/// Any but OpSampler.
+/// Any operation except OpSampler.
 fn one(params: &mut ConfigParams<'_>, own_classes: &mut Option<u32>) -> ConfigResult<MixOp> {
-    // PaddleClas puts it in itself.
+    // PaddleClas adds it by itself.
     params.ignore(&["class_num"]);
     Ok(match params.name {
         "CutmixOperator" => MixOp::Cutmix {
@@ -113,7 +113,7 @@ fn hybrid(params: &mut ConfigParams<'_>, own_classes: &mut Option<u32>) -> Confi
     if params.node("cutmix_minmax").is_some() {
         return Err(params.mistake_at(
             "cutmix_minmax",
-            "cutmix_minmax is not served, and other boxes are drawn without it: train with \
+            "cutmix_minmax is not supported, and other boxes are drawn without it: train with \
              cutmix_alpha alone, and remove it",
         ));
     }
@@ -150,8 +150,8 @@ fn alpha(params: &mut ConfigParams<'_>, name: &'static str, default: f64) -> Con
     }
 }
 
-/// At most one of several, in the order of the text. What is left out leaves its
-/// probability to nothing; none where nothing else is there.
+/// At most one of several operations, in the order of the text. A skipped operation leaves its
+/// probability to "no operation". None if all are skipped.
 fn sampler(
     key: &MapKey,
     node: &TreeNode,
@@ -187,7 +187,7 @@ fn sampler(
             return Err(params.mistake_at("prob", format_args!("prob is {p}: use 0 to 1")));
         }
         if key.name == "MixupCutmixHybrid" {
-            return Err(params.mistake_at("", "is not served in OpSampler: move it out"));
+            return Err(params.mistake_at("", "is not supported in OpSampler: move it out"));
         }
         let op = one(&mut params, &mut None)?;
         params.reject_unread()?;

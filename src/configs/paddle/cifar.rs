@@ -1,6 +1,6 @@
-//! A data set of CIFAR's batches: which samples of which archive.
+//! A data set of CIFAR batches: which samples of which archive.
 //!
-//! Reads no batch and asks the file system nothing.
+//! Reads no batch and does not access the file system.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::note::NoteList;
 use super::params::{ConfigParams, ConfigResult};
 use crate::data::index::{CifarClasses, CifarOptions, ListLabels, ListOptions};
 
-/// Lists of operations that give a sample several pictures.
+/// Lists of operations that produce several images per sample.
 const SEVERAL: [&str; 3] = [
     "transform_ops_weak",
     "transform_ops_strong",
@@ -25,7 +25,7 @@ pub(crate) fn read<'a>(
         return Err(params.mistake_at(
             name,
             format_args!(
-                "{name} gives each sample several pictures, and a sample gives one row: run one \
+                "{name} gives each sample several images, and a sample gives one row: run one \
                  loader for each list, written as transform_ops"
             ),
         ));
@@ -34,7 +34,7 @@ pub(crate) fn read<'a>(
         return Err(params.mistake_at("transform_ops", "'transform_ops' is missing"));
     };
     params.ignore(&["download"]);
-    // Of Cifar10 a picture is an array of floats when nothing is written.
+    // Cifar10 yields arrays of floats by default.
     match (params.text("backend")?, classes) {
         (Some("pil"), _) | (None, CifarClasses::Hundred) => {}
         _ => {
@@ -77,7 +77,7 @@ pub(crate) fn read<'a>(
                 seed: 0,
             },
         )),
-        // Of another source that is given instead.
+        // Used if another source is given instead.
         options: ListOptions {
             labels: ListLabels::Second,
             ..ListOptions::default()

@@ -1,5 +1,5 @@
-//! A `dataset` of a config: which list of which form, and how its pictures are
-//! opened. Reads no list and asks the file system nothing.
+//! The `dataset` of a config: the list, its format, and how images are opened. Reads no list and
+//! does not access the file system.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::data::index::{CifarClasses, ListDelimiter, ListLabels, ListOptions};
 use crate::recipe::file::{TextMistake, TreeNode, advice};
 
-const SERVED: [&str; 11] = [
+const SUPPORTED: [&str; 11] = [
     "ImageNetDataset",
     "MultiLabelDataset",
     "MultiScaleDataset",
@@ -24,7 +24,7 @@ const SERVED: [&str; 11] = [
     "Cifar100",
 ];
 
-/// Operations that give channels first.
+/// Operations that put channels first.
 const TRANSPOSE: [&str; 2] = ["ToCHWImage", "ToTensor"];
 
 pub(crate) fn read<'a>(
@@ -33,9 +33,9 @@ pub(crate) fn read<'a>(
 ) -> ConfigResult<DatasetConfig<'a>> {
     let mut params = ConfigParams::of("dataset", node.at, node)?;
     let name = params.text("name")?.unwrap_or("ImageNetDataset");
-    if !SERVED.contains(&name) {
-        let advice = advice(name, &SERVED);
-        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
+    if !SUPPORTED.contains(&name) {
+        let advice = advice(name, &SUPPORTED);
+        return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     let classes = match name {
         "Cifar10" => Some(CifarClasses::Ten),
@@ -89,7 +89,7 @@ pub(crate) fn read<'a>(
             delimiter,
             root,
             allow_outside: false,
-            // What stands behind it is ignored.
+            // Further columns are ignored.
             labels: ListLabels::Second,
             relabel,
             boxes: None,
@@ -108,7 +108,7 @@ pub(crate) fn read<'a>(
     Ok(dataset)
 }
 
-/// Whether PaddleClas' data set transposes its pictures itself, after all operations.
+/// Whether PaddleClas' data set transposes its images after all operations.
 fn transposes(name: &str, backend: Option<&str>) -> bool {
     match name {
         "AdaFaceDataset" => false,
@@ -117,7 +117,7 @@ fn transposes(name: &str, backend: Option<&str>) -> bool {
     }
 }
 
-/// Refuses what transposes before the data set does, which always does.
+/// Rejects an operation that transposes, for a data set that always transposes.
 fn transposes_once(dataset: &str, transform_ops: &TreeNode) -> ConfigResult<()> {
     for item in transform_ops.items() {
         if let Some(name) = TRANSPOSE.iter().find(|name| item.get(name).is_some()) {
@@ -130,7 +130,7 @@ fn transposes_once(dataset: &str, transform_ops: &TreeNode) -> ConfigResult<()> 
     Ok(())
 }
 
-/// What one kind of data set has for itself.
+/// Settings that only one kind of data set has.
 fn special<'a>(
     name: &str,
     backend: Option<&str>,
@@ -138,7 +138,7 @@ fn special<'a>(
     params: &mut ConfigParams<'a>,
     notes: &mut NoteList,
 ) -> ConfigResult<()> {
-    // PaddleClas compares with cv2, which it also takes where nothing is written.
+    // PaddleClas compares with cv2, which is also its default.
     let is_pillow = backend.is_some_and(|backend| backend != "cv2");
     match name {
         "MultiLabelDataset" => {
@@ -188,17 +188,17 @@ fn special<'a>(
             dataset.options.labels = ListLabels::Auto;
             notes.general(
                 "Market1501 has no list, since identities are in file names: give a list of its \
-                 pictures as the source (`list`)",
+                 images as the source (`list`)",
             );
         }
         "CustomLabelDataset" => {
-            // A line is a path, blanks and all.
+            // A line is a path, with its blanks.
             dataset.options.labels = ListLabels::None;
             if params.node("delimiter").is_some() {
                 return Err(params.mistake_at(
                     "delimiter",
-                    "delimiter cuts off the text after a path, which is not served here: write a \
-                     list of paths alone",
+                    "delimiter cuts off the text after a path, which is not supported here: write \
+                     a list of paths alone",
                 ));
             }
             if let Some(node) = params.node("label_key") {
@@ -215,7 +215,7 @@ fn special<'a>(
     Ok(())
 }
 
-/// How a data set calls its parts.
+/// The names of the keys in a data set.
 struct DatasetKeys {
     list: &'static str,
     root: &'static str,

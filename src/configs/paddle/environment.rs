@@ -1,16 +1,16 @@
-//! What PaddlePaddle's launcher says in variables: this process's place among
-//! those that train together. Read in the process that makes the loader, once.
+//! The variables of PaddlePaddle's launcher: the rank of this process. Read once, in the process
+//! that makes the loader.
 
 use crate::error::{Error, Result};
 use crate::order::Rank;
 
-/// The variables, all of which the launcher sets.
+/// The launcher sets all of these variables.
 const TRAINER: &str = "PADDLE_TRAINER_ID";
 const TRAINERS: &str = "PADDLE_TRAINERS_NUM";
 const SELECTED: &str = "FLAGS_selected_gpus";
 
-/// Values of the launcher's variables; none where one is not set. The default has
-/// none, for callers who know rank and world without them.
+/// Values of the launcher's variables. None: not set. By default none is set, for callers that set
+/// rank and world themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LauncherEnvironment {
     pub trainer: Option<String>,
@@ -19,7 +19,7 @@ pub struct LauncherEnvironment {
 }
 
 impl LauncherEnvironment {
-    /// This process's.
+    /// The values in this process.
     pub fn of_process() -> Self {
         let read = |name| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
         Self {
@@ -29,11 +29,11 @@ impl LauncherEnvironment {
         }
     }
 
-    /// Rank and world: of the launcher if it set all three, else 0 of 1. The text
-    /// is a note for people.
+    /// Rank and world: the launcher's if all three variables are set, else 0 of 1. The text is a
+    /// note for the user.
     ///
     /// # Errors
-    /// Numbers that are none, or a rank outside its world: no fault of a config's.
+    /// If a value is not a number, or the rank is not below the world size.
     pub(crate) fn rank(&self) -> Result<(Rank, Option<String>)> {
         let (Some(trainer), Some(trainers), Some(_)) =
             (&self.trainer, &self.trainers, &self.selected_gpus)

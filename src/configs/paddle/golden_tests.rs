@@ -1,6 +1,6 @@
-//! Operations of configs against the pixels that PaddleClas' own code makes of the
-//! same files: tests/goldens/paddleclas.tar, which scripts/op_goldens/paddleclas.py has
-//! written and explains. From the config's text to the rows of a batch.
+//! Compares operations of configs with the pixels that PaddleClas' own code makes of the same
+//! files: from the config's text to the rows of a batch. `scripts/op_goldens/paddleclas.py` has
+//! written and explains `tests/goldens/paddleclas.tar`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ fn made(case: &Case, scratch: &Path) -> Vec<f32> {
     let ops: String = (case.ops.lines())
         .map(|line| format!("        {line}\n"))
         .collect();
-    // Levels as they are: neither scaled nor shifted.
+    // Plain levels: neither scaled nor shifted.
     let config = format!(
         "DataLoader:
   Train:
@@ -97,7 +97,7 @@ fn operations_have_the_pixels_of_paddleclas() {
         let apart = (made.iter().zip(&expected))
             .map(|(a, b)| (a - b).abs())
             .fold(0.0, f32::max);
-        // What levels lose on their way through parts of 255.
+        // The precision that levels lose when they are divided by 255.
         if apart > case.tolerance + 1e-4 {
             wrong.push(format!("{} of {}: {apart} apart", case.ops, case.input));
         }

@@ -1,16 +1,16 @@
-//! A PaddleClas config as featherload's own parts: a recipe, a source, an order of
-//! epochs, and notes on what was read otherwise than it was written.
+//! Translates a PaddleClas config to a recipe, a source, an order of samples, and notes about
+//! differences.
 //!
-//! In the consumer or the CLI, before anything is started; the only I/O is the
-//! reading of the config. The meaning is that of PaddleClas' CPU path. Nothing of a
-//! config is ever evaluated. Never here: what an operation does, or a list's lines.
+//! Runs in the consumer or the CLI, before anything is started. The only I/O is reading the config.
+//! The meaning follows PaddleClas' CPU path. Nothing in a config is evaluated as code. Never in
+//! here: what an operation does, or the format of lists.
 //!
-//! - `training`: one tree of a config, read whole; `options`: how;
-//! - `tree`: which part of the config; `list`: operations in their order; `params`: the
-//!   parameters of one name, and `number`: arithmetic in text;
-//! - `ops`, `batch`, `dataset`, `cifar`, `sampler`: what those parts mean; `dataset_form`: what
-//!   follows from a data set of any class;
-//! - `environment`: what the launcher says; `note`: what people are told.
+//! - `training`: one tree of a config and its loader; `options`: options for reading it;
+//! - `tree`: finds a tree of a config; `op_list`: lists of operations;
+//! - `params`: the parameters of one name; `number`: arithmetic in text;
+//! - `ops`, `batch`, `dataset`, `cifar`, `sampler`: the parts of a tree;
+//! - `dataset_config`: the settings that a data set leads to;
+//! - `environment`: the launcher's variables; `note`: notes for the user.
 
 mod batch;
 mod cifar;

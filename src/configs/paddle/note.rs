@@ -1,14 +1,14 @@
-//! What was read otherwise than it was written, and what was left out: one line
-//! each, for people. `featherload plan` prints them.
+//! Notes for the user: settings with another meaning here, and skipped operations. `featherload
+//! plan` prints one line for each.
 
 use std::fmt;
 
 use crate::recipe::file::{MapKey, TextPosition};
 
-/// Something about a config that its reader should know.
+/// A note on a config for its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigNote {
-    /// Line of the config, from 1; none where the note is about none of them.
+    /// Line of the config, from 1. None: the note is not about a line.
     pub line: Option<u64>,
     pub text: String,
 }
@@ -22,7 +22,7 @@ impl fmt::Display for ConfigNote {
     }
 }
 
-/// Notes as they come up.
+/// The notes collected so far.
 #[derive(Debug, Default)]
 pub(crate) struct NoteList(pub(crate) Vec<ConfigNote>);
 

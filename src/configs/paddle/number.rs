@@ -1,19 +1,18 @@
-//! Numbers that a config writes as text: `1.0/255.0`.
+//! Numbers that a config writes as text, such as `1.0/255.0`.
 //!
-//! `+ - * /`, signs and parentheses over decimal numbers, and nothing else: no
-//! names, no calls, no powers. PaddleClas hands such texts to Python's `eval`; here
-//! a text can do nothing but be a number or be refused.
+//! Supports `+ - * /`, signs and parentheses with decimal numbers. No names, no calls, no powers.
+//! PaddleClas passes such texts to Python's `eval`. Here a text either is a number or is rejected.
 
-/// The longest text that is read.
+/// The maximum length of a text, in bytes.
 const LONGEST: usize = 128;
-/// Parentheses in parentheses.
+/// The maximum nesting of parentheses.
 const DEEPEST: usize = 16;
 
-/// What a text comes to.
+/// The value of an arithmetic text.
 ///
 /// # Errors
-/// Says what is wrong, as a part of a sentence: the text is no arithmetic, is too
-/// long or nested too deeply, or its value is not finite.
+/// If the text is not arithmetic, is too long or nested too deeply, or is not finite. The message
+/// is a part of a sentence.
 pub(crate) fn arithmetic(text: &str) -> Result<f64, String> {
     if text.len() > LONGEST {
         return Err(format!(
@@ -39,7 +38,7 @@ struct ArithmeticParser<'a> {
 }
 
 impl ArithmeticParser<'_> {
-    /// The next byte that is no blank.
+    /// The next byte that is not a blank.
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at) == Some(&b' ') {
             self.at += 1;

@@ -1,6 +1,6 @@
-//! A list of operations: one name and its parameters an element.
+//! A list of operations: each element is one name with its parameters.
 //!
-//! In the consumer or the CLI. Never in here: what a name means.
+//! Runs in the consumer or the CLI. Never in here: the meaning of a name.
 
 use crate::configs::paddle::params::ConfigResult;
 use crate::recipe::file::{MapKey, NodeValue, TextMistake, TreeNode};
@@ -22,7 +22,7 @@ pub(crate) fn name_and_params(item: &TreeNode) -> ConfigResult<(&MapKey, &TreeNo
         NodeValue::Map(entries) => match entries.as_slice() {
             [(key, node)] => Ok((key, node)),
             [_, (second, _), ..] => Err(second.at.mistake(format!(
-                "'{}' is beside another name: indent it deeper if it is a parameter",
+                "'{}' is next to another name: indent it deeper if it is a parameter",
                 second.name
             ))),
             [] => Err(item.at.mistake("the name of an operation is missing")),

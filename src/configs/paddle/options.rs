@@ -1,20 +1,20 @@
-//! What a caller says of the reading of a config.
+//! Options for reading a config.
 
 use super::environment::LauncherEnvironment;
 
-/// How a config is read.
+/// Options for reading a config.
 #[derive(Debug, Clone)]
 pub struct ConfigOptions {
-    /// Leaves out operations that are not served, instead of refusing the config.
+    /// Skips unsupported operations instead of rejecting the config.
     pub skip_unknown_ops: bool,
-    /// Where rank and world come from.
+    /// The launcher's variables, for rank and world.
     pub environment: LauncherEnvironment,
-    /// Most workers that a config may ask for.
+    /// The maximum number of workers that a config may request.
     pub usable_cpus: usize,
 }
 
 impl ConfigOptions {
-    /// With the environment and the CPUs of this process; nothing is left out.
+    /// Options with the environment and the CPUs of this process. Nothing is skipped.
     pub fn of_process() -> Self {
         Self {
             skip_unknown_ops: false,

@@ -1,5 +1,5 @@
-//! The parameters of one name: typed, each asked for once; null is none. What
-//! nobody asked for is a mistake with its line and the name that was meant.
+//! The typed parameters of one name. Null counts as absent. A parameter that was never read is a
+//! mistake: the message has its line and suggests the nearest name.
 
 use crate::configs::paddle::number::arithmetic;
 use crate::recipe::file::{MapKey, NodeValue, TextMistake, TextPosition, TreeNode, no_parameter};
@@ -7,20 +7,20 @@ use crate::recipe::{PerChannel, Size, Span};
 
 pub(crate) type ConfigResult<T> = Result<T, TextMistake>;
 
-/// The largest side of a size; recipes ask again, for less.
+/// The largest side of a size. Recipes check a smaller limit.
 const MOST: f64 = u32::MAX as f64;
 
 pub(crate) struct ConfigParams<'a> {
-    /// What they are parameters of.
+    /// The name that the parameters belong to.
     pub(crate) name: &'a str,
-    /// Where that is written.
+    /// The position of that name.
     pub(crate) at: TextPosition,
     entries: &'a [(MapKey, TreeNode)],
-    asked: Vec<&'a str>,
+    read_names: Vec<&'a str>,
 }
 
 impl<'a> ConfigParams<'a> {
-    /// `node`: a map, or nothing.
+    /// `node` must be a map or null.
     pub(crate) fn of(name: &'a str, at: TextPosition, node: &'a TreeNode) -> ConfigResult<Self> {
         let entries: &[(MapKey, TreeNode)] = match &node.value {
             NodeValue::Map(entries) => entries,
@@ -34,41 +34,41 @@ impl<'a> ConfigParams<'a> {
             name,
             at,
             entries,
-            asked: Vec::new(),
+            read_names: Vec::new(),
         })
     }
 
-    /// A parameter as it is written; none where it is absent or null.
+    /// The value of a parameter. None if it is absent or null.
     pub(crate) fn node(&mut self, name: &'static str) -> Option<&'a TreeNode> {
-        self.asked.push(name);
+        self.read_names.push(name);
         let (_, node) = self.entries.iter().find(|(key, _)| key.name == name)?;
         (node.value != NodeValue::Null).then_some(node)
     }
 
-    /// Reads what has a meaning to others, and none here.
+    /// Marks parameters as read that have no meaning here.
     pub(crate) fn ignore(&mut self, names: &[&'static str]) {
-        self.asked.extend(names);
+        self.read_names.extend(names);
     }
 
-    /// Reads what is left, whatever it is, as meaning nothing. Gives the names.
+    /// Marks all unread parameters as read, and returns their names.
     pub(crate) fn ignore_unread(&mut self) -> Vec<&'a str> {
         let names: Vec<&str> = self.unread_keys().map(|key| key.name.as_str()).collect();
-        self.asked.extend(&names);
+        self.read_names.extend(&names);
         names
     }
 
-    /// The mistake that `text` is, at a parameter.
+    /// A mistake at a parameter.
     pub(crate) fn mistake_at(&self, name: &str, text: impl std::fmt::Display) -> TextMistake {
         self.position_of(name)
             .mistake(format!("{}: {text}", self.name))
     }
 
-    /// The mistake of an operation that cannot stand here; `text` follows its name.
+    /// A mistake about the place of an operation. `text` follows its name.
     pub(crate) fn misplaced(&self, text: impl std::fmt::Display) -> TextMistake {
         self.at.mistake(format!("{} {text}", self.name))
     }
 
-    /// The mistake of a parameter that is not written.
+    /// The mistake that a required parameter is absent.
     pub(crate) fn missing(&self, name: &str) -> TextMistake {
         self.mistake_at(
             name,
@@ -76,7 +76,7 @@ impl<'a> ConfigParams<'a> {
         )
     }
 
-    /// Where a parameter is written, if it is.
+    /// The position of a parameter, or of the operation if it is absent.
     pub(crate) fn position_of(&self, name: &str) -> TextPosition {
         let written = self.entries.iter().find(|(key, _)| key.name == name);
         written.map_or(self.at, |(key, _)| key.at)
@@ -91,7 +91,7 @@ impl<'a> ConfigParams<'a> {
         Ok(self.number(name)?.unwrap_or(default))
     }
 
-    /// A number in 0 to 1, and what is above 1 is 1: drawn numbers lie below it.
+    /// A probability. Values above 1 become 1, since drawn numbers are below 1.
     pub(crate) fn probability(&mut self, name: &'static str, default: f64) -> ConfigResult<f64> {
         let p = self.number_or(name, default)?;
         if p < 0.0 {
@@ -113,7 +113,7 @@ impl<'a> ConfigParams<'a> {
         }
     }
 
-    /// None where it is 0 or less.
+    /// None if it is 0 or less.
     pub(crate) fn whole_above_zero(&mut self, name: &'static str) -> ConfigResult<Option<u32>> {
         match self.number(name)? {
             Some(v) if v > 0.0 => self.whole(name),
@@ -141,7 +141,7 @@ impl<'a> ConfigParams<'a> {
         }
     }
 
-    /// One of several words, as what it means.
+    /// One of several words, translated to its value.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         name: &'static str,
@@ -154,26 +154,26 @@ impl<'a> ConfigParams<'a> {
             return Ok(Some(*meaning));
         }
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let served = match words.as_slice() {
+        let supported = match words.as_slice() {
             [words @ .., last] if !words.is_empty() => format!("{} or {last}", words.join(", ")),
             words => words.concat(),
         };
-        Err(self.mistake_at(name, format_args!("{name} is '{text}': use {served}")))
+        Err(self.mistake_at(name, format_args!("{name} is '{text}': use {supported}")))
     }
 
-    /// Whether one of these is written, null or not.
+    /// Whether one of these is present, even as null.
     pub(crate) fn given(&self, names: &[&str]) -> bool {
         let mut keys = self.entries.iter().map(|(key, _)| key.name.as_str());
         keys.any(|key| names.contains(&key))
     }
 
-    /// Whether it is written as a list.
+    /// Whether the value is a list.
     pub(crate) fn is_list(&self, name: &str) -> bool {
         let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
         of_name.any(|(_, node)| matches!(node.value, NodeValue::List(_)))
     }
 
-    /// Whether it is written as Python's `None`, which is a text in YAML; it is read then.
+    /// Whether the value is Python's `None`, which YAML reads as text. If so, it counts as read.
     pub(crate) fn is_python_none(&mut self, name: &'static str) -> bool {
         let mut of_name = self.entries.iter().filter(|(key, _)| key.name == name);
         let is_none =
@@ -184,7 +184,7 @@ impl<'a> ConfigParams<'a> {
         is_none
     }
 
-    /// Numbers: a list of them, or one.
+    /// A list of numbers. A single number is a list of one.
     pub(crate) fn numbers(&mut self, name: &'static str) -> ConfigResult<Option<Vec<f64>>> {
         let Some(node) = self.node(name) else {
             return Ok(None);
@@ -198,7 +198,7 @@ impl<'a> ConfigParams<'a> {
         }
     }
 
-    /// One number for all channels, or three.
+    /// One number for all channels, or three numbers.
     pub(crate) fn colour(&mut self, name: &'static str) -> ConfigResult<Option<[f64; 3]>> {
         Ok(match self.numbers(name)?.as_deref() {
             None => None,
@@ -213,7 +213,7 @@ impl<'a> ConfigParams<'a> {
         })
     }
 
-    /// Lowest and highest.
+    /// `[lowest, highest]`.
     pub(crate) fn span(&mut self, name: &'static str) -> ConfigResult<Option<Span>> {
         Ok(match self.numbers(name)?.as_deref() {
             None => None,
@@ -224,13 +224,13 @@ impl<'a> ConfigParams<'a> {
         })
     }
 
-    /// One side, or width and height.
+    /// One side, or `[width, height]`.
     pub(crate) fn width_first(&mut self, name: &'static str) -> ConfigResult<Option<Size>> {
         let pair = self.pair(name)?;
         Ok(pair.map(|(width, height)| Size { height, width }))
     }
 
-    /// One side, or height and width.
+    /// One side, or `[height, width]`.
     pub(crate) fn height_first(&mut self, name: &'static str) -> ConfigResult<Option<Size>> {
         let pair = self.pair(name)?;
         Ok(pair.map(|(height, width)| Size { height, width }))
@@ -257,20 +257,20 @@ impl<'a> ConfigParams<'a> {
         }
     }
 
-    /// Refuses what nobody asked for.
+    /// Rejects parameters that were not read.
     pub(crate) fn reject_unread(self) -> ConfigResult<()> {
-        let left = |key: &&(MapKey, TreeNode)| !self.asked.contains(&key.0.name.as_str());
+        let left = |key: &&(MapKey, TreeNode)| !self.read_names.contains(&key.0.name.as_str());
         let Some((key, _)) = self.entries.iter().find(left) else {
             return Ok(());
         };
         let (name, of) = (&key.name, self.name);
-        Err(key.at.mistake(no_parameter(of, name, &self.asked)))
+        Err(key.at.mistake(no_parameter(of, name, &self.read_names)))
     }
 
-    /// The entries that nobody asked for, of a map whose other names mean nothing.
+    /// The keys that were not read.
     pub(crate) fn unread_keys(&self) -> impl Iterator<Item = &'a MapKey> {
         let keys = self.entries.iter().map(|(key, _)| key);
-        keys.filter(|key| !self.asked.contains(&key.name.as_str()))
+        keys.filter(|key| !self.read_names.contains(&key.name.as_str()))
     }
 
     fn number_of(&self, name: &str, node: &TreeNode) -> ConfigResult<f64> {
@@ -305,7 +305,7 @@ fn pixels(v: f64) -> Option<u32> {
     (v.fract() == 0.0 && (0.0..=MOST).contains(&v)).then_some(v as u32)
 }
 
-/// As a recipe has them.
+/// Converts a colour to a recipe's type.
 pub(crate) fn channels(v: [f64; 3]) -> PerChannel {
     PerChannel(v.map(|v| v as f32))
 }

@@ -1,12 +1,12 @@
-//! A `sampler` and a `loader` of a config: the order of an epoch, the rows of its
-//! batches, and how many workers fill them.
+//! The `sampler` and the `loader` of a config: the order of an epoch, the size of batches, and the
+//! number of workers.
 
 use crate::configs::paddle::note::NoteList;
 use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::order::{EpochLength, EpochTail, IdentityProb, IdentityRatio, MultiScale, Sampler};
 use crate::recipe::file::{NodeValue, TreeNode, advice};
 
-/// What follows from a `sampler`.
+/// The settings that a `sampler` leads to.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SamplerConfig {
     pub(crate) sampler: Sampler,
@@ -30,7 +30,7 @@ impl SamplerConfig {
     }
 }
 
-const SERVED: [&str; 8] = [
+const SUPPORTED: [&str; 8] = [
     "DistributedBatchSampler",
     "BatchSampler",
     "PKSampler",
@@ -48,9 +48,9 @@ pub(crate) fn read(
 ) -> ConfigResult<SamplerConfig> {
     let mut params = ConfigParams::of("sampler", node.at, node)?;
     let name = params.text("name")?.unwrap_or("DistributedBatchSampler");
-    if !SERVED.contains(&name) {
-        let advice = advice(name, &SERVED);
-        return Err(params.mistake_at("name", format_args!("'{name}' is not served: {advice}")));
+    if !SUPPORTED.contains(&name) {
+        let advice = advice(name, &SUPPORTED);
+        return Err(params.mistake_at("name", format_args!("'{name}' is not supported: {advice}")));
     }
     if multi_scale != (name == "MultiScaleSampler") {
         return Err(params.mistake_at(
@@ -103,8 +103,8 @@ fn plain(params: &mut ConfigParams<'_>) -> ConfigResult<SamplerConfig> {
     ))
 }
 
-/// DeiT's: each sample several times in a row over all ranks, so that each has its own
-/// augmentation of it, and an epoch no longer than without.
+/// DeiT's repeated augmentation: each sample several times in a row, spread over all ranks. An
+/// epoch is as long as without repeats.
 fn repeated(params: &mut ConfigParams<'_>, is_ra: bool) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let tail = dropped(params.flag("drop_last", false)?);
@@ -119,7 +119,7 @@ fn repeated(params: &mut ConfigParams<'_>, is_ra: bool) -> ConfigResult<SamplerC
     if repeats == 0 {
         return Err(params.mistake_at("num_repeats", "num_repeats is 0: use at least 1"));
     }
-    // RASampler has no such parameter; RepeatedAugSampler is what it became.
+    // RASampler has no such parameter. RepeatedAugSampler replaced it.
     let round = match is_ra {
         true => 256,
         false => params.whole_or("selected_round", 256)?,
@@ -127,7 +127,7 @@ fn repeated(params: &mut ConfigParams<'_>, is_ra: bool) -> ConfigResult<SamplerC
     if round == 0 {
         return Err(params.mistake_at("selected_round", "selected_round is 0: use at least 1"));
     }
-    // Ranks are the launcher's.
+    // The launcher sets the ranks.
     params.ignore(&["num_replicas", "rank"]);
     Ok(SamplerConfig {
         length: EpochLength::MultipleOf(u64::from(round)),
@@ -138,7 +138,7 @@ fn repeated(params: &mut ConfigParams<'_>, is_ra: bool) -> ConfigResult<SamplerC
 fn pk(params: &mut ConfigParams<'_>) -> ConfigResult<SamplerConfig> {
     let batch = batch_size(params)?;
     let per_id = per_identity(params, "sample_per_id")?;
-    // Its batches are full either way, and always drawn.
+    // Its batches are always full and always drawn.
     params.ignore(&["shuffle", "drop_last", "total_epochs"]);
     let ratios = ratios(params)?;
     let methods = [
@@ -153,14 +153,14 @@ fn pk(params: &mut ConfigParams<'_>) -> ConfigResult<SamplerConfig> {
     })
 }
 
-/// Pictures of an identity in a batch.
+/// The number of images of one identity in a batch.
 fn per_identity(params: &mut ConfigParams<'_>, name: &'static str) -> ConfigResult<u32> {
     let count = params.whole(name)?.filter(|count| *count > 0);
     count.ok_or_else(|| params.mistake_at(name, format_args!("'{name}' must be 1 or more")))
 }
 
-/// Ranges of identities, and how much likelier each is. PaddleClas goes by both
-/// together or by none.
+/// Ranges of identities, and how much more likely each is. PaddleClas uses them only if both are
+/// set.
 fn ratios(params: &mut ConfigParams<'_>) -> ConfigResult<Vec<IdentityRatio>> {
     let (list, ratio) = (params.numbers("id_list")?, params.numbers("ratio")?);
     let (Some(list), Some(ratio)) = (list, ratio) else {
@@ -216,7 +216,7 @@ fn random_identity(
     let batch = batch_size(params)?;
     let per_id = per_identity(params, "num_instances")?;
     params.ignore(&["shuffle", "drop_last"]);
-    // With it PaddleClas draws identities by how many of their groups are left.
+    // With `max_iters`, PaddleClas draws identities by the number of their groups left.
     let (prob, law, length) = match params.whole("max_iters")? {
         None => (IdentityProb::IdAvg, "id_avg_prob", EpochLength::Samples),
         Some(0) => return Err(params.mistake_at("max_iters", "max_iters is 0: use at least 1")),
@@ -230,7 +230,7 @@ fn random_identity(
         params.at,
         format!(
             "DistributedRandomIdentitySampler: each batch draws its own identities (PKSampler \
-             with {law}). PaddleClas gives each identity's pictures once an epoch"
+             with {law}). PaddleClas gives each identity's images once an epoch"
         ),
     );
     Ok(SamplerConfig {
@@ -249,7 +249,7 @@ fn naive_identity(
     notes.at(
         params.at,
         "NaiveIdentityBatchSampler: each batch draws its own identities (PKSampler with \
-         id_avg_prob). PaddleClas gives each identity's pictures once an epoch. Epochs have the \
+         id_avg_prob). PaddleClas gives each identity's images once an epoch. Epochs have the \
          same length, on every rank",
     );
     Ok(SamplerConfig {
@@ -284,7 +284,7 @@ fn scales(params: &mut ConfigParams<'_>, notes: &mut NoteList) -> ConfigResult<S
     };
     let mut divided_by = params.whole_or("divided_factor", 32)?;
     let is_training = params.flag("is_training", true)?;
-    // In evaluation it does not shuffle, whatever is written, nor round the size.
+    // In evaluation it never shuffles, and does not round the size.
     let shuffle = params.flag("shuffle", true)? && is_training;
     let drop_last = params.flag("drop_last", false)?;
     params.ignore(&["seed"]);
@@ -331,7 +331,7 @@ fn side(node: &TreeNode) -> Option<u32> {
     }
 }
 
-/// Workers of a `loader`: as many as it says, but no more than `usable` CPUs.
+/// The number of workers of a `loader`, at most `usable` CPUs.
 pub(crate) fn workers(
     node: Option<&TreeNode>,
     usable: usize,

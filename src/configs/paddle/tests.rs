@@ -88,7 +88,7 @@ fn a_config_becomes_what_a_loader_takes() {
     );
     assert_eq!((t.epochs, t.seed, t.class_num), (Some(120), 7, Some(10)));
     assert_eq!((t.rank, t.multi_scale.as_ref()), (Rank::default(), None));
-    // 4 are written, 2 CPUs are there.
+    // The config has 4, but there are 2 CPUs.
     assert_eq!(t.workers, 2);
     assert!(notes(&t).contains("num_workers is 4"));
     assert!(notes(&t).contains("`on_error`"));
@@ -149,7 +149,7 @@ fn ranks_come_from_the_launcher() {
     assert_eq!(t.rank, Rank::new(1, 2));
     options.environment.trainers = Some("1".into());
     let e = TrainingConfig::from_text(CONFIG, "m.yaml", "train", &options).unwrap_err();
-    // No line of the config is at fault.
+    // The config is not at fault, so no line is named.
     let e = e.to_string();
     assert!(
         e.contains("PADDLE_TRAINER_ID=1") && !e.contains("m.yaml"),
@@ -185,7 +185,7 @@ fn data_sets() {
     let t = of("name: ImageNetDataset\n      relabel: True");
     assert!(t.list_options.relabel);
     assert!(notes(&t).contains("line 12: relabel: labels are numbered in ascending order"));
-    // These hand on pictures: nothing is left to decode.
+    // These yield decoded images, so no decoding is left.
     let opened = |dataset: &str| {
         let decode = "        - DecodeImage:\n            to_rgb: True\n";
         read(&changed(dataset, "").replace(decode, ""), "train")
@@ -194,7 +194,7 @@ fn data_sets() {
     assert!(cars("").list.is_some() && cars("").list_options.boxes.is_none());
     let boxed = cars("\n      bbox_crop: True").list_options.boxes;
     assert_eq!(boxed.as_deref(), Some(Path::new("./label/")));
-    // Without a list until somebody gives one.
+    // No list unless the caller gives one.
     let market = opened("name: Market1501");
     assert!(market.source().unwrap_err().to_string().contains("`list`"));
     for (dataset, words) in [
@@ -261,7 +261,7 @@ fn data_sets_of_cifar_name_samples_of_an_archive() {
         (Some(&want), Some(Path::new("cifar-100-python")))
     );
     assert!(matches!(t.source(), Ok(crate::loader::Source::Cifar(..))));
-    // Pillow's pictures, which nothing decodes.
+    // Pillow images, which need no decoding.
     assert!(matches!(t.recipe.ops[0], Op::Decode(_)));
     let chw =
         cifar("Cifar100", all).replacen("    sampler:", "        - ToCHWImage:\n    sampler:", 1);
@@ -272,7 +272,7 @@ fn data_sets_of_cifar_name_samples_of_an_archive() {
     );
 }
 
-/// PaddleClas transposes after all operations, but of pictures by Pillow.
+/// PaddleClas transposes after all operations, except for Pillow images.
 #[test]
 fn what_a_data_set_transposes_is_not_transposed_before() {
     let with = |dataset: &str, op: &str| {
@@ -326,7 +326,7 @@ fn veri_wild_hands_on_pictures_unless_its_backend_is_cv2() {
             panic!("{:?}", t.recipe.ops)
         };
         assert_eq!(decode.orientation, OrientationMode::Stored);
-        // By Pillow of its pictures.
+        // Pillow for Pillow images.
         let Some(Op::Resize(resize)) = t.recipe.ops.get(1) else {
             panic!("{:?}", t.recipe.ops)
         };
@@ -339,7 +339,7 @@ fn veri_wild_hands_on_pictures_unless_its_backend_is_cv2() {
     }
 }
 
-/// PaddleClas counts the stages of all epochs.
+/// PaddleClas computes the stages from all epochs.
 #[test]
 fn stages_need_the_number_of_epochs() {
     let text = CONFIG.replace(
@@ -491,7 +491,7 @@ fn samplers_with_epochs_of_their_own_length() {
     assert_eq!(t.sampler, identity(2, IdentityProb::SampleAvg));
     let ratio = |first, last, ratio| IdentityRatio { first, last, ratio };
     assert_eq!(t.identity_ratios, [ratio(5, 8, 4), ratio(20, 20, 2)]);
-    // One without the other means nothing to PaddleClas.
+    // PaddleClas ignores one without the other.
     for half in [
         "id_list: [5, 8]",
         "ratio: [4, 4]",
@@ -637,7 +637,7 @@ fn batch_operations() {
     let text = mixed("        - Unheard: {a: 1}");
     let t = TrainingConfig::from_text(&text, "m.yaml", "train", &skip).unwrap();
     assert_eq!((t.recipe.mixing, t.skipped[0].line), (None, 13));
-    // Its probability goes to nothing; with nothing else the whole is left out.
+    // Its probability becomes "no operation". Without other operations, the whole is skipped.
     let text = mixed(
         "        - OpSampler:\n            Unheard: {prob: 0.5}\n            MixupOperator: {prob: \
          0.5}\n        - OpSampler:\n            Unheard: {prob: 1}",
@@ -652,7 +652,7 @@ fn batch_operations() {
     assert_eq!(lines, [14, 17]);
     let inner = "        - OpSampler:\n            OpSampler: {prob: 1}";
     assert!(error(&mixed(inner), "train").contains("another OpSampler"));
-    // What only the recipe as a whole shows has its line too.
+    // Mistakes found in the compiled recipe have their line too.
     let twice = mixed("        - MixupOperator:\n        - CutmixOperator:");
     let e = read(&twice, "train").check().unwrap_err().to_string();
     assert!(e.contains("mine.yaml:14:") && e.contains("cutmix"), "{e}");
@@ -685,7 +685,7 @@ fn a_recipe_that_cannot_work_is_refused_at_the_line_of_its_operation() {
     assert!(e.starts_with("mine.yaml:18: "), "{e}");
 }
 
-/// CONFIG over a list of paths, whose labels are quarter turns.
+/// CONFIG with a list of paths, whose labels are quarter turns.
 fn turned(key: &str, op: &str) -> String {
     let dataset = format!("name: CustomLabelDataset\n      {key}");
     changed(&dataset, "")
@@ -719,7 +719,7 @@ fn labels_of_a_custom_label_dataset_are_drawn() {
         assert_eq!(t.list_options.labels, ListLabels::None);
         assert_eq!(turns(&t), [true]);
     }
-    // Without a key nothing is a label, as for data sets that have their own.
+    // Without a key no drawn value is a label, as for data sets with their own labels.
     assert_eq!(
         turns(&read(&turned("label_key: null", op), "train")),
         [false]
@@ -745,7 +745,7 @@ fn labels_of_a_custom_label_dataset_are_drawn() {
         (
             "label_key: nonsense",
             op,
-            ["mine.yaml:12:", "'nonsense' is not served"],
+            ["mine.yaml:12:", "'nonsense' is not supported"],
         ),
         ("delimiter: ','", op, ["mine.yaml:12:", "paths alone"]),
         (

@@ -1,6 +1,6 @@
-//! One tree of a config, read whole, and the loader that it describes.
+//! One tree of a config, and the loader that it describes.
 //!
-//! In the consumer or the CLI. Never in here: what one name of a config means.
+//! Runs in the consumer or the CLI. Never in here: the meaning of a single name in a config.
 
 use std::path::{Path, PathBuf};
 
@@ -15,45 +15,45 @@ use crate::order::{EpochLength, EpochTail, IdentityRatio, MultiScale, Rank, Samp
 use crate::recipe::file::{self, NodeValue, TreeNode};
 use crate::recipe::{Recipe, RecipeFormat, ReorderMode, SampleProgram};
 
-/// One tree of a config: what it says of a loader.
+/// The settings of one tree of a config for a loader.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TrainingConfig {
     pub recipe: Recipe,
     pub sampler: Sampler,
-    /// Rows of a batch; of the first size where there are several.
+    /// Rows per batch. With several sizes, of the first size.
     pub batch: u32,
     pub tail: EpochTail,
     pub multi_scale: Option<MultiScale>,
     /// PKSampler's `id_list` and `ratio`.
     pub identity_ratios: Vec<IdentityRatio>,
     pub epoch_length: EpochLength,
-    /// This process's place among those that train together.
+    /// The rank of this process.
     pub rank: Rank,
     pub seed: u64,
     pub workers: usize,
-    /// `Global.epochs`: for a caller who wants as many; nothing here goes by it.
+    /// `Global.epochs`, for the caller. Nothing here uses it.
     pub epochs: Option<u64>,
     /// `Arch.class_num`.
     pub class_num: Option<u32>,
     pub notes: Vec<ConfigNote>,
     pub skipped: Vec<SkippedOperation>,
-    /// The list of the data set, if its form has one.
+    /// The list of the data set, if this kind has one.
     pub list: Option<PathBuf>,
-    /// How that list is read; paths are relative to the working directory.
+    /// Options for reading the list. Paths are relative to the working directory.
     pub list_options: ListOptions,
-    /// Of a data set of CIFAR's batches: which of its samples are read.
+    /// For CIFAR batches: which samples are read.
     pub cifar: Option<CifarOptions>,
-    /// The folder of those batches, where it is written.
+    /// The folder of the CIFAR batches, if the config has it.
     pub cifar_folder: Option<PathBuf>,
     origin: PathBuf,
-    /// Of each operation, from 1.
+    /// Line of each operation, from 1.
     lines: Vec<u64>,
 }
 
 impl TrainingConfig {
-    /// Whether a file is a config: YAML with `DataLoader` and without `featherload`.
-    /// False also for what cannot be read: whoever reads it as something else says why.
+    /// Whether a file is a config: YAML with `DataLoader` and without `featherload`. Also false if
+    /// it cannot be read.
     pub fn is_config(path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         matches!(RecipeFormat::of(path), Ok(RecipeFormat::Yaml))
@@ -62,18 +62,18 @@ impl TrainingConfig {
                 .is_ok_and(|root| tree::is_config(&root))
     }
 
-    /// Reads the tree `mode` (`train`, `eval`, `eval.query`; case means nothing) of
-    /// the config at `path`.
+    /// Reads the tree `mode` (`train`, `eval`, `eval.query`; case-insensitive) of the config at
+    /// `path`.
     ///
     /// # Errors
-    /// One line that names the file, the line, what is wrong and what would be right;
-    /// or the variable of the environment that has no rank in it.
+    /// One line with the file, the line, what is wrong and the fix. Or the environment variable
+    /// without a valid rank.
     pub fn read(path: impl AsRef<Path>, mode: &str, options: &ConfigOptions) -> Result<Self> {
         let path = path.as_ref();
         Self::from_text(&file::read_text(path)?, path, mode, options)
     }
 
-    /// Reads a text; `origin` is what errors call it, and without its extension the
+    /// Reads a config from text. `origin` is its name in errors. Without its extension it is the
     /// name of the recipe.
     ///
     /// # Errors
@@ -96,10 +96,10 @@ impl TrainingConfig {
         Ok(training)
     }
 
-    /// Whether the recipe can work.
+    /// Checks the recipe.
     ///
     /// # Errors
-    /// One line with the config's name, and the line of the operation.
+    /// One line with the config's name and the line of the operation.
     pub fn check(&self) -> Result<()> {
         SampleProgram::check(&self.recipe).map_err(|fault| {
             match fault.op.and_then(|op| self.lines.get(op)) {
@@ -112,7 +112,7 @@ impl TrainingConfig {
     /// The data set of the config.
     ///
     /// # Errors
-    /// When its form has no list: another source must be given.
+    /// If this kind of data set has no list. The caller must give another source.
     pub fn source(&self) -> Result<Source> {
         match (&self.list, &self.cifar, &self.cifar_folder) {
             (Some(list), ..) => Ok(Source::List(list.clone(), self.list_options.clone())),
@@ -132,8 +132,8 @@ impl TrainingConfig {
         }
     }
 
-    /// The loader that the config describes, over `source`: its own, or another.
-    /// A failed sample gives its row to the next; epochs are open.
+    /// A loader with these settings over `source`. The next sample takes the row of a failed one.
+    /// The number of epochs is unlimited.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -247,8 +247,8 @@ fn translate(
     });
     let (cifar_folder, cifar) = dataset.cifar.unzip();
     notes.general(
-        "the row of a picture that fails goes to the next one. PaddleClas takes any (`on_error` \
-         changes it)",
+        "a failed image's row goes to the next image. PaddleClas takes any (`on_error` changes \
+         it)",
     );
     let stem = origin.file_stem().unwrap_or_default();
     Ok(TrainingConfig {
@@ -280,7 +280,7 @@ fn translate(
     })
 }
 
-/// A section at the top; other names in it are for others.
+/// A top-level section. It may have other keys.
 fn section<'a>(root: &'a TreeNode, name: &'a str) -> ConfigResult<Option<ConfigParams<'a>>> {
     let node = root.get(name);
     node.map(|node| ConfigParams::of(name, node.at, node))

@@ -1,15 +1,15 @@
-//! Which part of a config: `DataLoader` makes a text one, and below it stand the
-//! trees, `Train`, `Eval`, or `Query` and `Gallery` in `Eval`.
+//! Finds a tree of a config. A config has `DataLoader`. Below it are the trees `Train` and `Eval`,
+//! or `Query` and `Gallery` in `Eval`.
 
 use crate::configs::paddle::params::ConfigResult;
 use crate::recipe::file::{NodeValue, TextMistake, TreeNode};
 
-/// Whether a text is a config of PaddleClas rather than a recipe.
+/// Whether a text is a PaddleClas config rather than a recipe.
 pub(crate) fn is_config(root: &TreeNode) -> bool {
     root.get("DataLoader").is_some() && root.get("featherload").is_none()
 }
 
-/// The tree that `mode` names, such as `train` or `eval.query`; case means nothing.
+/// The tree named by `mode`, such as `train` or `eval.query` (case-insensitive).
 pub(crate) fn find<'a>(root: &'a TreeNode, mode: &str) -> ConfigResult<&'a TreeNode> {
     let Some(loader) = root.get("DataLoader") else {
         return Err(root.at.mistake("'DataLoader' is missing"));
@@ -28,7 +28,7 @@ pub(crate) fn find<'a>(root: &'a TreeNode, mode: &str) -> ConfigResult<&'a TreeN
     Ok(node)
 }
 
-/// The maps in a map.
+/// The children of a map that are maps.
 fn children(node: &TreeNode) -> impl Iterator<Item = (&str, &TreeNode)> {
     let entries: &[_] = match &node.value {
         NodeValue::Map(entries) => entries,

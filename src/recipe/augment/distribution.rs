@@ -1,13 +1,13 @@
-//! Numbers that are not uniform, from uniform ones.
+//! Random numbers of non-uniform distributions, computed from uniform ones.
 //!
-//! `libm` for every transcendental function, so that a stream gives the same
-//! numbers on every machine; square roots are exact everywhere.
+//! All transcendental functions come from `libm`, so every machine computes the same numbers.
+//! Square roots are exact everywhere.
 
 use std::f64::consts::TAU;
 
 use crate::recipe::geometry::UniformSource;
 
-/// -1 or 1.
+/// -1 or 1 with equal probability.
 pub(crate) fn sign(random: &mut impl UniformSource) -> f64 {
     if random.next_f64() < 0.5 { -1.0 } else { 1.0 }
 }
@@ -21,12 +21,12 @@ pub(crate) fn gauss(random: &mut impl UniformSource) -> f64 {
     libm::cos(angle) * radius
 }
 
-/// Rejections in a row that do not happen: each has a probability below 0.05.
+/// The maximum number of rejections. Each has a probability below 0.05.
 const TRIES: usize = 64;
 
-/// The logarithm of a number of the gamma distribution of this shape above 0, scale
-/// of one. Marsaglia and Tsang, "A simple method for generating gamma variables" (2000);
-/// below 1 their G(a) = G(a + 1) U^(1/a), which in logarithms does not underflow.
+/// The logarithm of a gamma-distributed number with this shape (above 0) and scale 1. Marsaglia and
+/// Tsang, "A simple method for generating gamma variables" (2000). For shapes below 1 it uses their
+/// G(a) = G(a + 1) U^(1/a), whose logarithm does not underflow.
 fn ln_gamma_variate(shape: f64, random: &mut impl UniformSource) -> f64 {
     let boosted = if shape < 1.0 { shape + 1.0 } else { shape };
     let d = boosted - 1.0 / 3.0;
@@ -51,9 +51,9 @@ fn ln_gamma_variate(shape: f64, random: &mut impl UniformSource) -> f64 {
     ln
 }
 
-/// Numbers of the symmetric Dirichlet distribution: none is negative, and their sum
-/// is 1. Gamma numbers over their sum (Devroye, "Non-uniform random variate
-/// generation", 1986, XI.4).
+/// Draws from the symmetric Dirichlet distribution: `count` numbers of at least 0 that sum to 1.
+/// Gamma numbers divided by their sum (Devroye, "Non-uniform random variate generation", 1986,
+/// XI.4).
 pub(crate) fn dirichlet<const N: usize>(
     alpha: f64,
     count: usize,
@@ -64,7 +64,7 @@ pub(crate) fn dirichlet<const N: usize>(
     for x in v.iter_mut().take(count) {
         *x = ln_gamma_variate(alpha, random);
     }
-    // Over the largest first: its own becomes 1, however small they all are.
+    // Relative to the largest, which becomes 1, however small all are.
     let most = v.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let v = v.map(|x| {
         if x == f64::NEG_INFINITY {
@@ -77,7 +77,7 @@ pub(crate) fn dirichlet<const N: usize>(
     v.map(|x| if sum > 0.0 { x / sum } else { 0.0 })
 }
 
-/// The symmetric beta distribution: one of two Dirichlet numbers.
+/// Draws from the symmetric beta distribution: one of two Dirichlet numbers.
 pub(crate) fn beta(alpha: f64, random: &mut impl UniformSource) -> f64 {
     let [x, _] = dirichlet::<2>(alpha, 2, random);
     x

@@ -1,15 +1,15 @@
-//! What augmentation policies share: their operations, strengths and random numbers,
-//! for Pillow's arithmetic (`pixels`) on 8-bit RGB.
+//! Code shared by augmentation policies: operations, strengths and random numbers, for Pillow's
+//! arithmetic (`pixels`) on 8-bit RGB.
 //!
-//! Pure, and the same in every process and on every machine: no I/O, no pixels,
-//! and of transcendental functions `libm`'s alone. Every operation of a policy
-//! takes the same draws in the same order, whether it uses them or not. Never in here:
-//! the policies themselves, which are in `recipe/ops`, a file each.
+//! Pure, the same in every process and on every machine: no I/O, no pixels, and only `libm` for
+//! transcendental functions. Every operation of a policy makes the same draws in the same order,
+//! even if it does not use them. Never in here: the policies, which are in `recipe/ops`, one file
+//! each.
 //!
-//! - [`kind`]: the operations of all policies, and the step that each becomes;
+//! - [`policy_op`]: the operations of all policies, and the step of each;
 //! - [`distribution`]: normal, beta and Dirichlet numbers;
-//! - [`paddle`]: the functions and strengths that PaddleClas' policies share;
-//! - [`torchvision`]: those of torchvision's.
+//! - [`paddle`]: functions and strengths shared by PaddleClas' policies;
+//! - [`torchvision`]: those of torchvision.
 
 pub(crate) mod distribution;
 pub(crate) mod paddle;

@@ -1,12 +1,11 @@
-//! What PaddleClas' AutoAugment, RandAugment and RandAugmentV4 share: their
-//! operations, strengths and signs (`ppcls/data/preprocess/ops/autoaugment.py`,
-//! `randaugment.py`).
+//! Operations, strengths and signs shared by PaddleClas' AutoAugment, RandAugment and RandAugmentV4
+//! (`ppcls/data/preprocess/ops/autoaugment.py`, `randaugment.py`).
 
 use super::policy_op::{PolicyOp, WarpOptions};
 use crate::recipe::step::AugmentStep;
 use crate::recipe::values::InterpolationMode;
 
-/// Those of `RandAugment` and `RandAugmentV3`.
+/// The operations of `RandAugment` and `RandAugmentV3`.
 pub(crate) const KINDS: [PolicyOp; 14] = [
     PolicyOp::ShearX,
     PolicyOp::ShearY,
@@ -24,10 +23,10 @@ pub(crate) const KINDS: [PolicyOp; 14] = [
     PolicyOp::Invert,
 ];
 
-/// Grey, whatever the corners of the other operations are.
+/// Grey corners of rotations, whatever the fill of the other operations.
 const GREY: [u8; 3] = [128; 3];
 
-/// numpy's `linspace(from, to, 10)`, to the bit.
+/// numpy's `linspace(from, to, 10)`, equal bit by bit.
 fn linspace(from: f64, to: f64, at: u32) -> f64 {
     match at {
         0..=8 => from + (to - from) / 9.0 * f64::from(at),
@@ -35,7 +34,7 @@ fn linspace(from: f64, to: f64, at: u32) -> f64 {
     }
 }
 
-/// `SubPolicy`'s strength number `at`, 0 to 9.
+/// Strength number `at` (0 to 9) of `SubPolicy`.
 pub(crate) fn strength(kind: PolicyOp, at: u32) -> f64 {
     match kind {
         PolicyOp::ShearX | PolicyOp::ShearY => linspace(0.0, 0.3, at),
@@ -46,13 +45,13 @@ pub(crate) fn strength(kind: PolicyOp, at: u32) -> f64 {
         }
         PolicyOp::Posterize => linspace(8.0, 4.0, at).round_ties_even(),
         PolicyOp::Solarize => linspace(256.0, 0.0, at),
-        // Half a side of the box.
+        // Half the side of the box.
         PolicyOp::Cutout => linspace(0.0, 20.0, at).round_ties_even(),
         _ => 0.0,
     }
 }
 
-/// `RandAugment`'s, 0 to 10.
+/// The strength in `RandAugment`, for magnitudes of 0 to 10.
 pub(crate) fn scaled(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
@@ -68,7 +67,7 @@ pub(crate) fn scaled(kind: PolicyOp, magnitude: f64) -> f64 {
     }
 }
 
-/// `RandAugmentV2`'s: pixels, degrees, bits, levels and factors as they are.
+/// The strength in `RandAugmentV2`, in pixels, degrees, bits, levels or factors.
 pub(crate) fn scaled_v2(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
@@ -78,14 +77,14 @@ pub(crate) fn scaled_v2(kind: PolicyOp, magnitude: f64) -> f64 {
         }
         PolicyOp::Solarize => (256.0 * level).trunc(),
         PolicyOp::SolarizeAdd => (110.0 * level).trunc(),
-        // Half a side of the box.
+        // Half the side of the box.
         PolicyOp::Cutout => (40.0 * level).trunc(),
         kind => scaled(kind, magnitude),
     }
 }
 
-/// `RandAugmentV2`'s step: all is nearest; what moves goes either way, and corners of
-/// rotations are grey.
+/// The step in `RandAugmentV2`: nearest everywhere. Moves go in either direction. Rotations have
+/// grey corners.
 pub(crate) fn step_v2(
     kind: PolicyOp,
     strength: f64,
@@ -108,7 +107,7 @@ pub(crate) fn step_v2(
     )
 }
 
-/// `RandAugmentV3`'s: stronger is stronger for posterize and solarize too.
+/// The strength in `RandAugmentV3`, where posterize and solarize also become stronger.
 pub(crate) fn scaled_v3(kind: PolicyOp, magnitude: f64) -> f64 {
     let level = magnitude / 10.0;
     match kind {
@@ -118,7 +117,7 @@ pub(crate) fn scaled_v3(kind: PolicyOp, magnitude: f64) -> f64 {
     }
 }
 
-/// The amount of a strength, of which `sign` is drawn for some.
+/// The amount for a strength. For some operations `sign` is used.
 pub(crate) fn amount(kind: PolicyOp, strength: f64, sign: f64, size: (u32, u32)) -> f64 {
     match kind {
         PolicyOp::ShearX | PolicyOp::ShearY | PolicyOp::Rotate => strength * sign,
@@ -130,8 +129,8 @@ pub(crate) fn amount(kind: PolicyOp, strength: f64, sign: f64, size: (u32, u32))
     }
 }
 
-/// `SubPolicy`'s step: shears are bicubic, translations nearest; a rotation is
-/// always counter-clockwise, and its corners are grey.
+/// The step in `SubPolicy`: bicubic shears, nearest translations. Rotations are always
+/// counter-clockwise and have grey corners.
 pub(crate) fn step(
     kind: PolicyOp,
     strength: f64,

@@ -1,26 +1,25 @@
-//! The operations that policies draw from, whatever their table calls them, and
-//! the step of each for an amount.
+//! The operations that policies draw from, and the step of each for an amount.
 //!
-//! Pure; knows no policy.
+//! Pure. Knows no policy.
 
 use crate::recipe::geometry::UniformSource;
 use crate::recipe::step::AugmentStep;
 use crate::recipe::steps::StepSink;
 use crate::recipe::values::{InterpolationMode, PerChannel};
 
-/// What one amount means is said at each.
+/// An operation of a policy. The meaning of its amount is documented at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PolicyOp {
-    /// Nothing is done.
+    /// Does nothing.
     Identity,
     AutoContrast,
     Equalize,
     Invert,
-    /// Bits that are kept.
+    /// The number of bits that stay.
     Posterize,
     /// The lowest level that is inverted.
     Solarize,
-    /// What is added to levels below 128.
+    /// Added to levels below 128.
     SolarizeAdd,
     /// Factors.
     Brightness,
@@ -29,17 +28,17 @@ pub(crate) enum PolicyOp {
     Sharpness,
     /// Degrees counter-clockwise.
     Rotate,
-    /// Pixels along one side by pixel of the other.
+    /// Pixels along one side per pixel of the other.
     ShearX,
     ShearY,
     /// Pixels.
     TranslateX,
     TranslateY,
-    /// No amount: it is a box.
+    /// A box, without an amount.
     Cutout,
 }
 
-/// How moved pixels are found, and the colour where there are none.
+/// Interpolation and fill colour of operations that move pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct WarpOptions {
     pub(crate) interpolation: InterpolationMode,
@@ -55,13 +54,13 @@ impl WarpOptions {
     }
 }
 
-/// Whole levels, which `range` has checked.
+/// Whole levels. `range` has checked them.
 pub(crate) fn levels(color: PerChannel) -> [u8; 3] {
     color.0.map(|v| v as u8)
 }
 
 impl PolicyOp {
-    /// None for what does nothing, and for a box.
+    /// The step. None for `Identity`, and for a box.
     pub(crate) fn step(self, amount: f64, look: WarpOptions) -> Option<AugmentStep> {
         let WarpOptions {
             interpolation,
@@ -101,7 +100,7 @@ impl PolicyOp {
         })
     }
 
-    /// The side that a translation is along, pixels.
+    /// The side along which a translation moves, in pixels.
     pub(crate) fn side(self, (height, width): (u32, u32)) -> f64 {
         f64::from(if self == Self::TranslateX {
             width
@@ -111,20 +110,20 @@ impl PolicyOp {
     }
 }
 
-/// One of them, all equally likely.
+/// Draws one operation, all with the same probability.
 pub(crate) fn draw_policy_op(kinds: &[PolicyOp], random: &mut impl UniformSource) -> PolicyOp {
     let last = kinds.len().saturating_sub(1) as u32;
     let at = random.next_up_to(last) as usize;
     kinds.get(at).copied().unwrap_or(PolicyOp::Identity)
 }
 
-/// Whether something of probability `p` is done.
+/// Draws whether something of probability `p` happens.
 pub(crate) fn draw_chance(p: f64, random: &mut impl UniformSource) -> bool {
     random.next_f64() < p || p >= 1.0
 }
 
-/// Pushes the steps that take the most memory of so many operations: nothing takes more
-/// than two that read one picture and write another.
+/// Pushes the steps that need the most memory for this number of operations. Two steps that read
+/// one buffer and write another need the most.
 pub(crate) fn push_largest_warps(times: u32, steps: &mut dyn StepSink) {
     let look = WarpOptions {
         interpolation: InterpolationMode::Bicubic,

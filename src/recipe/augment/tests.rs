@@ -1,9 +1,9 @@
-//! Every strength against what PaddleClas asks Pillow for
-//! (`tests/goldens/policies.tar`, made by `scripts/op_goldens/policies.py`), and
-//! what is drawn against the stated law of each policy, over 20,000 positions.
+//! Compares every strength with the arguments that PaddleClas passes to Pillow
+//! (`tests/goldens/policies.tar`, made by `scripts/op_goldens/policies.py`), and the draws with the
+//! documented distribution of each policy, over 20,000 positions.
 //!
-//! The numbers are the same in every run, so a bound holds always or never; each
-//! is one that fewer than one seed in a thousand would break.
+//! The random numbers are the same in every run, so a bound holds always or never. Fewer than one
+//! seed in a thousand would break a bound.
 
 mod laws;
 mod numbers;

@@ -1,9 +1,8 @@
-//! torchvision's operations, strengths and amounts, of `RandAugment` and
-//! `TrivialAugmentWide`.
+//! Operations, strengths and amounts of torchvision's `RandAugment` and `TrivialAugmentWide`.
 
 use super::policy_op::PolicyOp;
 
-/// torchvision's operations, of `RandAugment` and `TrivialAugmentWide`.
+/// The operations of `RandAugment` and `TrivialAugmentWide`.
 pub(crate) const TORCHVISION: [PolicyOp; 14] = [
     PolicyOp::Identity,
     PolicyOp::ShearX,
@@ -21,10 +20,10 @@ pub(crate) const TORCHVISION: [PolicyOp; 14] = [
     PolicyOp::Equalize,
 ];
 
-/// The number of torchvision's last strength.
+/// The number of the last strength.
 pub(crate) const STRONGEST: u32 = 30;
 
-/// `torch.linspace(from, to, 31)` in `f32`, from both ends as torch has it.
+/// `torch.linspace(from, to, 31)` in `f32`. Like torch, it counts from both ends.
 pub(crate) fn linspace(from: f32, to: f32, at: u32) -> f64 {
     let step = (to - from) / STRONGEST as f32;
     f64::from(if at < STRONGEST.div_ceil(2) {
@@ -34,7 +33,7 @@ pub(crate) fn linspace(from: f32, to: f32, at: u32) -> f64 {
     })
 }
 
-/// The amount of a strength of torchvision's, as its `_apply_op` hands it on.
+/// The amount for a strength, as torchvision's `_apply_op` uses it.
 pub(crate) fn torchvision_amount(kind: PolicyOp, strength: f64, sign: f64) -> f64 {
     match kind {
         PolicyOp::ShearX | PolicyOp::ShearY | PolicyOp::Rotate => strength * sign,

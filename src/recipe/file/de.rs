@@ -1,5 +1,5 @@
-//! From the tree to values: a serde deserializer whose mistakes know where they
-//! are and what was meant.
+//! From the tree to values: a serde deserializer whose mistakes have a position and a suggested
+//! fix.
 
 use serde::Deserialize;
 use serde::de::value::{MapDeserializer, StrDeserializer};
@@ -13,7 +13,7 @@ use super::mistake::TextMistake;
 use super::node::{MapKey, NodeValue, TreeNode};
 use super::position::TextPosition;
 
-/// Reads a value out of a tree.
+/// Reads a value from a tree.
 pub(crate) fn read<'de, T: Deserialize<'de>>(node: &'de TreeNode) -> Result<T, TextMistake> {
     T::deserialize(node)
 }
@@ -55,7 +55,7 @@ impl<'de> Deserializer<'de> for &'de TreeNode {
         visitor.visit_newtype_struct(self)
     }
 
-    /// A name with nothing behind it has no parameters: all defaults.
+    /// A name without a value has no parameters: all defaults.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -106,7 +106,7 @@ impl<'de> Deserializer<'de> for &'de TreeNode {
                              it is a parameter of {first}, or begin a new item with '-'"
                         ),
                     };
-                    let text = format!("'{beside}' stands beside '{first}': {fix}");
+                    let text = format!("'{beside}' is next to '{first}': {fix}");
                     return Err(second.at.mistake(text));
                 }
                 [] => {
@@ -117,7 +117,7 @@ impl<'de> Deserializer<'de> for &'de TreeNode {
             _ => {
                 let expected = match known {
                     [] => "a name".to_owned(),
-                    // A long list helps nobody.
+                    // A long list is not helpful.
                     [first, .., last] if known.len() > 8 => {
                         format!("an operation's name ({first} ... {last})")
                     }
@@ -166,7 +166,7 @@ impl<'de> SeqAccess<'de> for ListItems<'de> {
 
 struct MapEntries<'de> {
     rest: std::slice::Iter<'de, MapEntry>,
-    /// Its name was handed out, its value not yet.
+    /// The entry whose name was read and whose value was not read yet.
     current: Option<&'de MapEntry>,
 }
 
@@ -201,14 +201,14 @@ impl<'de> MapAccess<'de> for MapEntries<'de> {
         seed: T,
     ) -> Result<T::Value, TextMistake> {
         let Some((key, value)) = self.current else {
-            return Err(TextMistake::custom("a value was asked for before its name"));
+            return Err(TextMistake::custom("a value was read before its name"));
         };
         seed.deserialize(value)
             .map_err(|e| e.or_at(key.at).or_label(&key.name))
     }
 }
 
-/// One of an enum's variants: its name, alone or with parameters.
+/// A variant of an enum: its name, alone or with parameters.
 struct EnumChoice<'de> {
     name: &'de str,
     at: TextPosition,

@@ -1,9 +1,9 @@
-//! Names that other libraries give to operations, and what a recipe has in their place: for
-//! the message that refuses them.
+//! The names of operations in other libraries, and what to use instead in a recipe. For the message
+//! that rejects them.
 //!
-//! Only names that do not resemble the right one: those are found by their letters.
+//! Only names that do not resemble the right one. Similar names are found by their letters.
 
-/// Names without `_` and in lower case, and what is said of them behind the name.
+/// Names in lower case without `_`, and the text that follows the name in the message.
 const NAMES: &[(&[&str], &str)] = &[
     (
         &[
@@ -38,7 +38,7 @@ const NAMES: &[(&[&str], &str)] = &[
     (&["crop"], "is unknown: use center_crop or random_crop"),
     (
         &["fivecrop", "tencrop"],
-        "is not served, since a sample gives one row: use center_crop",
+        "is not supported, since a sample gives one row: use center_crop",
     ),
     (
         &["flip", "hflip", "fliplr"],
@@ -62,7 +62,7 @@ const NAMES: &[(&[&str], &str)] = &[
     ),
     (
         &["lambda"],
-        "is not served, since a recipe holds no code: apply it to the batches",
+        "is not supported, since a recipe holds no code: apply it to the batches",
     ),
     (
         &["mixup", "cutmix", "fmix", "mixupcutmix", "labelsmoothing"],
@@ -78,7 +78,7 @@ const NAMES: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What other libraries call a type of elements.
+/// The names of element types in other libraries.
 const DTYPES: &[(&[&str], &str)] = &[
     (&["uint8", "byte", "torch.uint8"], "u8"),
     (&["float16", "half", "torch.float16", "fp16"], "f16"),
@@ -86,7 +86,7 @@ const DTYPES: &[(&[&str], &str)] = &[
     (&["float32", "float", "torch.float32", "fp32"], "f32"),
 ];
 
-/// What is said of an operation of this name, behind the name.
+/// The text that follows the name of this operation in the message.
 pub(super) fn operation_advice(name: &str) -> Option<&'static str> {
     let name = name.replace('_', "").to_lowercase();
     let (_, what) = NAMES
@@ -95,7 +95,7 @@ pub(super) fn operation_advice(name: &str) -> Option<&'static str> {
     Some(what)
 }
 
-/// The value of a recipe that has another name elsewhere.
+/// The recipe's value for a name from another library.
 pub(super) fn value_advice(name: &str, known: &[&str]) -> Option<&'static str> {
     let (_, ours) = DTYPES.iter().find(|(names, _)| names.contains(&name))?;
     known.contains(ours).then_some(ours)

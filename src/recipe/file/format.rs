@@ -16,10 +16,10 @@ pub enum RecipeFormat {
 }
 
 impl RecipeFormat {
-    /// By the extension of a file's name.
+    /// Selects the language by the extension of a file name.
     ///
     /// # Errors
-    /// For other extensions and none; the text lists those that are known.
+    /// For any other extension, or none. The text lists the supported ones.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         match path.extension().and_then(|e| e.to_str()) {
@@ -33,7 +33,7 @@ impl RecipeFormat {
         }
     }
 
-    /// The tree of a text.
+    /// Parses a text to a tree.
     pub(crate) fn tree(self, text: &str) -> std::result::Result<TreeNode, TextMistake> {
         match self {
             Self::Yaml => yaml::read(text),

@@ -1,8 +1,7 @@
-//! One mistake in a text, said in one line: where, what, and what would be right.
+//! A mistake in a text, reported in one line: position, what is wrong, and the fix.
 //!
-//! Also the error type of the deserializer: what serde's derived code knows (a
-//! field, a variant, a type) is kept apart from where it happened, which the
-//! deserializer adds on the way out.
+//! Also the error type of the deserializer. serde's derived code knows the field, variant or type,
+//! but not the position. The deserializer adds the position when it returns.
 
 use std::fmt;
 
@@ -13,14 +12,14 @@ use super::position::TextPosition;
 use crate::error::printable_within;
 use crate::recipe::suggestion::suggest_fix;
 
-/// Bytes of a message: a text may have names of any length.
+/// The maximum length of a message in bytes, since names in a text may be long.
 const LONGEST: usize = 600;
 
 #[derive(Debug)]
 pub(crate) struct TextMistake {
     at: Option<TextPosition>,
     what: MistakeKind,
-    /// The nearest enclosing name: of a parameter or of an operation.
+    /// The innermost enclosing parameter or operation.
     label: Option<String>,
 }
 
@@ -31,9 +30,9 @@ enum MistakeKind {
         known: &'static [&'static str],
     },
     UnknownVariant {
-        /// What the variants are, such as `op`: known to whoever reads the enum.
+        /// The name of the enum, such as `op`. The deserializer of the enum adds it.
         kind: String,
-        /// In a list, where no parameter's name says what was looked for.
+        /// True for an element of a list, where no parameter's name describes it.
         item: bool,
         name: String,
         known: &'static [&'static str],
@@ -72,8 +71,8 @@ impl TextMistake {
         self
     }
 
-    /// The same, for a value: what is missing in it has no place there, but at
-    /// the name that the value belongs to.
+    /// The same mistake at a value. A missing field gets no position here, but at the name of the
+    /// value.
     pub(super) fn or_in(self, value: TextPosition) -> Self {
         if matches!(self.what, MistakeKind::Missing(_)) {
             self
@@ -82,13 +81,13 @@ impl TextMistake {
         }
     }
 
-    /// The same mistake in what has this name, unless a nearer one is known.
+    /// Adds the name of the enclosing value, unless there is an inner one.
     pub(super) fn or_label(mut self, label: &str) -> Self {
         self.label.get_or_insert_with(|| label.to_owned());
         self
     }
 
-    /// The same mistake in an enum of this Rust name.
+    /// Adds the name of the enum.
     pub(super) fn in_enum(mut self, rust_name: &str) -> Self {
         if let MistakeKind::UnknownVariant { kind, .. } = &mut self.what
             && kind.is_empty()
@@ -98,7 +97,7 @@ impl TextMistake {
         self
     }
 
-    /// The same mistake in the element of a list.
+    /// Marks the mistake as one in an element of a list.
     pub(super) fn in_list(mut self) -> Self {
         if let MistakeKind::UnknownVariant { item, .. } = &mut self.what {
             *item = self.label.is_none();
@@ -113,7 +112,7 @@ impl TextMistake {
 }
 
 impl fmt::Display for TextMistake {
-    /// One line, whatever the text contained.
+    /// One line, whatever characters the text contains.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let label = self.label.as_deref();
         let text = match &self.what {
@@ -215,7 +214,7 @@ impl serde::de::Error for TextMistake {
     }
 }
 
-/// Serde's names of types, for people.
+/// Serde's names of types, in plain words.
 fn in_words(expected: &str) -> String {
     match expected {
         "u8" => "a whole number from 0 to 255".into(),
@@ -231,7 +230,7 @@ fn in_words(expected: &str) -> String {
     }
 }
 
-/// A parameter that `of` does not have.
+/// The message that `of` has no such parameter.
 pub(crate) fn no_parameter(of: &str, name: &str, known: &[&str]) -> String {
     match known {
         [] => format!("{of} has no parameter '{name}': it takes none"),
@@ -239,7 +238,7 @@ pub(crate) fn no_parameter(of: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Of an operation: the one that was meant, or where all are listed.
+/// A suggestion for an operation: the nearest name, or where all are listed.
 fn advice_on_op(name: &str, known: &[&str]) -> String {
     let bare = name.replace('_', "").to_lowercase();
     let holds_it = |known: &&&str| bare.len() > 3 && known.replace('_', "").contains(&bare);
@@ -255,7 +254,7 @@ fn advice_on_op(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The one that was meant, or all there are.
+/// A suggestion: the nearest name, or all names.
 pub(crate) fn advice(name: &str, known: &[&str]) -> String {
     match foreign_names::value_advice(name, known).or_else(|| nearest(name, known)) {
         Some(near) => format!("did you mean '{near}'?"),
@@ -263,12 +262,12 @@ pub(crate) fn advice(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// The name that differs least, in no more than a third of its letters. Case
-/// and underscores do not count, so torchvision's `CenterCrop` finds its own.
+/// The most similar name, if at most a third of the letters differ. Ignores case and underscores,
+/// so torchvision's `CenterCrop` matches `center_crop`.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let bare = |s: &str| s.replace(['_', '-', ' '], "").to_lowercase();
     let name = bare(name);
-    // The distance takes time and memory for the product of both lengths.
+    // The distance needs time and memory in proportion to the product of both lengths.
     if name.len() > 64 {
         return None;
     }

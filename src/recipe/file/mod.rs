@@ -1,13 +1,13 @@
-//! Recipes as files: YAML, TOML and JSON, read with located mistakes, and written.
+//! Recipe files in YAML, TOML and JSON: reading, with the position of each mistake, and writing.
 //!
-//! The only part of `recipe` that does I/O, and only in [`Recipe::from_file`](crate::Recipe::from_file) and
-//! [`Recipe::load`](crate::Recipe::load), in the consumer or the CLI: workers get a recipe that is
-//! already checked. Never here: what operations mean.
+//! The only part of `recipe` that does I/O, and only in
+//! [`Recipe::from_file`](crate::Recipe::from_file) and [`Recipe::load`](crate::Recipe::load), in
+//! the consumer or the CLI. Workers get a recipe that is already checked. Never in here: the
+//! meaning of operations.
 //!
-//! A text becomes a tree of values that know their lines, whatever the language;
-//! the derived form of the operations reads itself out of the tree. So there is
-//! one list of names, and every mistake is one line: file, line, what is wrong,
-//! and what would be right.
+//! Every language is parsed to the same tree of values with their lines. The derived code of the
+//! operations reads the tree. So there is one list of names, and every mistake is reported in one
+//! line: file, line, what is wrong, and the fix.
 //!
 //! ```
 //! use featherload::Recipe;
@@ -48,11 +48,11 @@
 //! # Ok::<(), featherload::Error>(())
 //! ```
 //!
-//! - `text`: recipes out of texts and files, and the other way round;
+//! - `text`: reads and writes recipes as texts and files;
 //! - `format`: the languages;
-//! - `node`: the tree; `position`: places in a text; `mistake`: what can be wrong, in one
-//!   line; `elsewhere`: names that other libraries give to operations;
-//! - `yaml` (JSON too; `scalar`: words and numbers in it), `toml`: from text to the tree;
+//! - `node`: the tree; `position`: positions in a text; `mistake`: mistakes, in one line;
+//! - `foreign_names`: the names of operations in other libraries;
+//! - `yaml` (also JSON), `toml`: from text to the tree; `scalar`: words and numbers in YAML;
 //! - `de`: from the tree to values; `write`: from the tree to text.
 
 pub(crate) mod de;

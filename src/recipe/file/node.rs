@@ -1,5 +1,4 @@
-//! The tree that a text is before anybody asks what it means: values, and where
-//! each was written. The same for YAML, JSON and TOML.
+//! The tree that a text is parsed to: values and their positions. The same for YAML, JSON and TOML.
 
 use std::collections::HashSet;
 
@@ -16,13 +15,13 @@ pub(crate) struct TreeNode {
 pub(crate) enum NodeValue {
     Null,
     Bool(bool),
-    /// Wider numbers are floats.
+    /// Larger numbers are floats.
     Int(i128),
-    /// Not a number and infinities too: what they mean is for others to say.
+    /// Includes NaN and infinities. The reader of the value checks them.
     Float(f64),
     Str(String),
     List(Vec<TreeNode>),
-    /// In the order of the text; no name twice.
+    /// In the order of the text. No name occurs twice.
     Map(Vec<(MapKey, TreeNode)>),
 }
 
@@ -32,14 +31,13 @@ pub(crate) struct MapKey {
     pub(crate) name: String,
 }
 
-/// Nesting beyond this is no configuration. It also bounds the recursion of
-/// everything that walks a tree.
+/// The maximum nesting depth. It also limits the recursion of code that walks a tree.
 pub(super) const MAX_DEPTH: usize = 64;
-/// Values in one tree, with those that aliases repeat.
+/// The maximum number of values in a tree, including those that aliases repeat.
 pub(super) const MAX_NODES: usize = 100_000;
 
 impl TreeNode {
-    /// The value behind a name. None when there is none, or no map.
+    /// The value of a key. None if there is no such key, or the node is not a map.
     pub(crate) fn get(&self, name: &str) -> Option<&TreeNode> {
         match &self.value {
             NodeValue::Map(entries) => entries.iter().find(|(k, _)| k.name == name).map(|(_, v)| v),
@@ -47,7 +45,7 @@ impl TreeNode {
         }
     }
 
-    /// The elements; none where it is no list.
+    /// The elements of a list. Empty if the node is not a list.
     pub(crate) fn items(&self) -> &[TreeNode] {
         match &self.value {
             NodeValue::List(items) => items,
@@ -55,7 +53,7 @@ impl TreeNode {
         }
     }
 
-    /// The value as a message says it behind "found".
+    /// The value as messages name it after "found".
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             NodeValue::Null => "nothing".into(),
@@ -72,7 +70,7 @@ impl TreeNode {
     }
 }
 
-/// Refuses a name that stands twice, at its second place.
+/// Rejects a key that occurs twice, at its second position.
 pub(super) fn refuse_duplicates(entries: &[(MapKey, TreeNode)]) -> Result<(), TextMistake> {
     let mut seen = HashSet::with_capacity(entries.len());
     for (key, _) in entries {

@@ -1,11 +1,11 @@
-//! Where something stands in a text.
+//! Positions in a text.
 
-/// Where something begins in a text.
+/// The position where something begins in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextPosition {
     /// From 1.
     pub(crate) line: usize,
-    /// From 1, in characters; in TOML in bytes.
+    /// From 1, in characters. In TOML in bytes.
     pub(crate) column: usize,
 }
 

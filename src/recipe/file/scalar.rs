@@ -1,5 +1,5 @@
-//! What YAML's scalars and tags mean, by the core schema of YAML 1.2: `yes`, `no`,
-//! `on` and `off` are text, `1e-3` is a number, what stands in quotes is text.
+//! The meaning of YAML's scalars and tags in the core schema of YAML 1.2: `yes`, `no`, `on` and
+//! `off` are text, `1e-3` is a number, quoted scalars are text.
 
 use granit_parser::{ScalarStyle, Tag};
 
@@ -7,7 +7,7 @@ use super::mistake::TextMistake;
 use super::node::NodeValue;
 use super::position::TextPosition;
 
-/// Refuses tags that would make another thing of a list (`seq`) or map.
+/// Rejects a tag that does not match a list (`seq`) or a map.
 pub(super) fn check_tag(tag: Option<&Tag>, own: &str, at: TextPosition) -> Result<(), TextMistake> {
     match tag {
         Some(tag) if tag.core_suffix() != Some(own) && tag.original() != "!" => {
@@ -50,7 +50,7 @@ pub(super) fn scalar(
     }
 }
 
-/// What text without quotes means.
+/// The value of text without quotes.
 fn plain(text: &str) -> NodeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return NodeValue::Null,
@@ -79,7 +79,7 @@ fn number(text: &str) -> Option<NodeValue> {
             infinite
         }));
     }
-    // Rust's parser also knows words such as `inf` and `infinity`.
+    // Rust's parser also accepts words such as `inf` and `infinity`.
     let digit = |c: char| c.is_ascii_digit();
     let starts = bare.starts_with(digit)
         || bare

@@ -1,4 +1,4 @@
-//! Recipes out of texts and files, and the other way round.
+//! Reads and writes recipes as texts and files.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -24,14 +24,14 @@ use crate::recipe::suggestion::suggest_fix;
 const VERSION: u32 = 1;
 /// The largest recipe file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// The largest row that a file may ask for, bytes: 18,000 x 18,000 pixels in `f32`.
+/// The maximum bytes of a row that a file may request: 18,000 x 18,000 pixels in `f32`.
 const MAX_ROW_BYTES: u64 = 4 << 30;
 
-/// A recipe file as it is read. Further sections are further fields.
+/// The structure of a recipe file for reading. New sections become fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RecipeFile {
-    /// Looked at before the rest: another version may have other fields.
+    /// Checked before the rest, since another version may have other fields.
     #[serde(rename = "featherload")]
     _version: u32,
     name: Option<String>,
@@ -40,7 +40,7 @@ struct RecipeFile {
     mixing: Option<Mixing>,
 }
 
-/// And as it is written.
+/// The structure of a recipe file for writing.
 #[derive(Serialize)]
 struct WrittenFile<'a> {
     featherload: u32,
@@ -52,42 +52,41 @@ struct WrittenFile<'a> {
     mixing: Option<&'a Mixing>,
 }
 
-/// A recipe with the places of its operations.
+/// A recipe with the lines of its operations.
 #[derive(Debug)]
 pub(super) struct LocatedRecipe {
     pub(super) recipe: Recipe,
-    /// Of each operation, of `mixing` and of its operations, from 1.
+    /// Lines of the operations, of `mixing`, and of its operations, from 1.
     pub(super) lines: Vec<u64>,
-    /// Of the list of operations.
+    /// Line of the list of operations.
     ops: u64,
 }
 
 impl Recipe {
-    /// Reads a recipe out of a file, whose extension says the language.
+    /// Reads a recipe from a file. Its extension selects the language.
     ///
     /// # Errors
-    /// One line that names the file, the line, what is wrong and what would be
-    /// right.
+    /// One line with the file, the line, what is wrong and the fix.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let format = RecipeFormat::of(path)?;
         let text = read_text(path)?;
         let LocatedRecipe { recipe, lines, ops } = parse_checked(&text, format, path)?;
-        // A text that a program wrote may have none.
+        // Texts written by programs may be empty, so only files are rejected.
         if recipe.ops.is_empty() {
             return Err(Error::dataset_line(
                 path,
                 ops,
                 "ops is an empty list: write operations, or use the recipe 'full' for whole \
-                 pictures",
+                 images",
             ));
         }
         check_rows(&recipe, &lines, path)?;
         Ok(recipe)
     }
 
-    /// Reads a recipe out of a text. `origin` is what errors call the text, and,
-    /// without its extension, the name of a recipe that has none.
+    /// Reads a recipe from text. `origin` is the name of the text in errors. Without its extension
+    /// it is the name of a recipe that has none.
     ///
     /// # Errors
     /// As [`from_file`](Self::from_file).
@@ -95,10 +94,10 @@ impl Recipe {
         parse_checked(text, format, origin.as_ref()).map(|located| located.recipe)
     }
 
-    /// The recipe as a text that reads back to an equal one.
+    /// Writes the recipe as text. Reading it returns an equal recipe.
     ///
     /// # Errors
-    /// JSON cannot say numbers that are not finite.
+    /// If a number is not finite and the format is JSON.
     pub fn to_text(&self, format: RecipeFormat) -> Result<String> {
         let file = WrittenFile {
             featherload: VERSION,
@@ -116,11 +115,10 @@ impl Recipe {
         }
     }
 
-    /// The recipe that `text` names: a preset's name, or the path of a file.
+    /// The recipe named by `text`: the name of a preset, or the path of a file.
     ///
     /// # Errors
-    /// When it is neither; the text lists the presets. Otherwise as
-    /// [`from_file`](Self::from_file).
+    /// If it is neither. The text lists the presets. Otherwise as [`from_file`](Self::from_file).
     pub fn load(text: &str) -> Result<Self> {
         if Self::PRESETS.contains(&text) {
             return Self::preset(text);
@@ -145,7 +143,7 @@ impl Recipe {
     }
 }
 
-/// A recipe whose operations can work.
+/// Parses a recipe and checks its operations.
 fn parse_checked(text: &str, format: RecipeFormat, origin: &Path) -> Result<LocatedRecipe> {
     let located = parse(text, format, origin)?;
     SampleProgram::check(&located.recipe).map_err(|fault| {
@@ -157,7 +155,7 @@ fn parse_checked(text: &str, format: RecipeFormat, origin: &Path) -> Result<Loca
     Ok(located)
 }
 
-/// Refuses a size that nobody means: one sample would not fit a machine's memory.
+/// Rejects a size so large that one sample does not fit into a machine's memory.
 fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     let program = SampleProgram::compile(recipe)?;
     let RowExtent::Fixed { height, width } = program.extent else {
@@ -170,8 +168,8 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     };
     let (name, dtype) = (recipe.ops[op].name(), program.output_format.dtype.name());
     let text = format!(
-        "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and at most {} are \
-         served: use a smaller size",
+        "{name}: one sample of {width} x {height} pixels in {dtype} takes {}, and the limit \
+         is {}: use a smaller size",
         error::size_rounded_up(bytes),
         error::size_rounded_down(MAX_ROW_BYTES)
     );
@@ -181,7 +179,7 @@ fn check_rows(recipe: &Recipe, lines: &[u64], path: &Path) -> Result<()> {
     })
 }
 
-/// The text of a file that is no longer than a recipe may be.
+/// Reads a file up to the maximum length of a recipe.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let unreadable = |e: std::io::Error| {
         let what = match e.kind() {
@@ -190,7 +188,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
         };
         Error::dataset(path, what)
     };
-    // A pipe would be waited for.
+    // Reading a pipe could block.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err(Error::dataset(
             path,
@@ -210,7 +208,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     })
 }
 
-/// The tree of a text of this origin.
+/// Parses a text to a tree. `origin`: its name in errors.
 ///
 /// # Errors
 /// One line with the origin and the line.
@@ -222,7 +220,7 @@ pub(crate) fn parse_tree(text: &str, format: RecipeFormat, origin: &Path) -> Res
         .map_err(|e| Error::dataset_line(origin, e.line() as u64, e.to_string()))
 }
 
-/// Everything but whether the operations can work.
+/// Parses a recipe without checking its operations.
 pub(super) fn parse(text: &str, format: RecipeFormat, origin: &Path) -> Result<LocatedRecipe> {
     check_length(text.as_bytes(), origin)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -8,9 +8,9 @@ use super::mistake::TextMistake;
 use super::node::{MAX_DEPTH, MAX_NODES, MapKey, NodeValue, TreeNode};
 use super::position::TextPosition;
 
-/// A value as text, which [`read`] makes its tree of. TOML is the one of the three that
-/// serde writes with the shortest digits of each `f32`, and with words for what is not
-/// finite.
+/// Writes a value as TOML, which [`read`] parses to its tree. Of the three languages, only TOML has
+/// words for numbers that are not finite, and its serializer writes the shortest digits of each
+/// `f32`.
 pub(crate) fn to_toml(value: &impl Serialize) -> Result<String, toml::ser::Error> {
     toml::to_string(value)
 }
@@ -18,7 +18,7 @@ pub(crate) fn to_toml(value: &impl Serialize) -> Result<String, toml::ser::Error
 pub(crate) fn read(text: &str) -> Result<TreeNode, TextMistake> {
     let lines = LineStarts::of(text);
     let table = DeTable::parse(text).map_err(|e| {
-        // Without a place: the text ended too early.
+        // Without a span, the text ended too early.
         let at = lines.position(e.span().map_or(text.len(), |span| span.start));
         at.mistake(format!("not TOML: {} (column {})", e.message(), at.column))
     })?;
@@ -30,7 +30,7 @@ pub(crate) fn read(text: &str) -> Result<TreeNode, TextMistake> {
     })
 }
 
-/// Offsets at which lines begin.
+/// The offsets at which lines begin.
 struct LineStarts(Vec<usize>);
 
 impl LineStarts {
@@ -60,7 +60,7 @@ fn map(
         let name = key.into_inner().into_owned();
         entries.push((MapKey { at, name }, node(value, lines, depth, nodes)?));
     }
-    // The table is sorted by name.
+    // The parser's table is sorted by name: restore the order of the text.
     entries.sort_by_key(|(key, _)| (key.at.line, key.at.column));
     Ok(NodeValue::Map(entries))
 }
@@ -90,7 +90,7 @@ fn node(
             Ok(v) => NodeValue::Float(v),
             Err(_) => return Err(at.mistake(format!("{v} is not a number"))),
         },
-        // No recipe has dates.
+        // Recipes have no dates.
         DeValue::Datetime(v) => NodeValue::Str(v.to_string()),
         DeValue::Array(items) => NodeValue::List(
             items

@@ -1,4 +1,4 @@
-//! From the tree to text, as a person would write it: one operation a line.
+//! From the tree to text, formatted for people: one operation per line.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 type OutputEntry = (MapKey, TreeNode);
 
-/// Writes a map: lists of maps an element a line, everything else behind its name.
+/// Writes a map. Lists of maps get one line per element, other values follow their name.
 pub(super) fn write(entries: &[OutputEntry], format: RecipeFormat) -> Result<String> {
     let mut text = String::new();
     let json = format == RecipeFormat::Json;
@@ -68,7 +68,7 @@ pub(super) fn write(entries: &[OutputEntry], format: RecipeFormat) -> Result<Str
     Ok(text)
 }
 
-/// One operation: its name alone where it has no parameters.
+/// Writes an operation: only its name if it has no parameters.
 fn element(node: &TreeNode, format: RecipeFormat, text: &mut String) -> Result<()> {
     if let NodeValue::Map(entries) = &node.value
         && let [(key, parameters)] = &entries[..]
@@ -85,7 +85,7 @@ fn element(node: &TreeNode, format: RecipeFormat, text: &mut String) -> Result<(
     write_inline(node, format, text)
 }
 
-/// A value in one line.
+/// Writes a value on one line.
 pub(crate) fn write_inline(node: &TreeNode, format: RecipeFormat, text: &mut String) -> Result<()> {
     match &node.value {
         NodeValue::Null => text.push_str("null"),
@@ -124,7 +124,7 @@ pub(crate) fn write_inline(node: &TreeNode, format: RecipeFormat, text: &mut Str
     Ok(())
 }
 
-/// By the fewest digits that give the same number.
+/// Writes the fewest digits that parse to the same number.
 fn float(v: f64, format: RecipeFormat, text: &mut String) -> Result<()> {
     if v.is_finite() {
         let _ = write!(text, "{v:?}");
@@ -145,7 +145,7 @@ fn float(v: f64, format: RecipeFormat, text: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// A name in front of a value.
+/// A name before a value.
 fn word(name: &str, format: RecipeFormat) -> String {
     if format != RecipeFormat::Json && is_plain(name) {
         name.to_owned()
@@ -154,7 +154,7 @@ fn word(name: &str, format: RecipeFormat) -> String {
     }
 }
 
-/// A value that is text.
+/// A text value.
 fn string(text: &str, format: RecipeFormat) -> String {
     if format == RecipeFormat::Yaml && is_plain(text) {
         text.to_owned()
@@ -163,7 +163,7 @@ fn string(text: &str, format: RecipeFormat) -> String {
     }
 }
 
-/// Text that needs no quotes, in YAML nor as a name in TOML.
+/// Whether a text needs no quotes, in YAML and as a name in TOML.
 fn is_plain(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -171,7 +171,7 @@ fn is_plain(text: &str) -> bool {
         && !["null", "true", "false"].contains(&text.to_lowercase().as_str())
 }
 
-/// In double quotes, by the escapes that all three languages have.
+/// A text in double quotes, with escapes that all three languages support.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -180,7 +180,7 @@ fn quoted(text: &str) -> String {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            // What YAML does not print, or takes for a line break.
+            // Not printable in YAML, or read as a line break.
             c if c.is_control()
                 || matches!(
                     c,

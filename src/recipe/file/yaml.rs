@@ -1,8 +1,8 @@
-//! From YAML 1.2 to the tree, and JSON, which is YAML.
+//! Parses YAML 1.2 and JSON (a subset of YAML) to the tree.
 //!
-//! The parser gives events with places; here they become values. Aliases and
-//! merges (`<<`) are resolved, within limits: a text of a few lines can otherwise
-//! name more values than any memory holds.
+//! The parser emits events with positions. This code builds values from them. It resolves aliases
+//! and merges (`<<`) within limits: otherwise a text of a few lines could expand to more values
+//! than fit in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::node::{MAX_DEPTH, MAX_NODES, MapKey, NodeValue, TreeNode, refuse_dupl
 use super::position::TextPosition;
 use super::scalar::{check_tag, scalar};
 
-/// Reads the one document of a text.
+/// Reads a text that holds one document.
 pub(crate) fn read(text: &str) -> Result<TreeNode, TextMistake> {
     let options = granit_parser::options! { emit_comments: false };
     let mut builder = TreeBuilder::default();
@@ -35,15 +35,15 @@ pub(crate) fn read(text: &str) -> Result<TreeNode, TextMistake> {
     }))
 }
 
-/// Reads JSON: what is no JSON is refused, although it may be YAML.
+/// Reads JSON. Rejects YAML that is not JSON.
 pub(crate) fn read_json(text: &str) -> Result<TreeNode, TextMistake> {
     if let Err(e) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         let at = TextPosition {
             line: e.line().max(1),
             column: e.column().max(1),
         };
-        let said = e.to_string();
-        let what = said.split(" at line ").next().unwrap_or(&said);
+        let message = e.to_string();
+        let what = message.split(" at line ").next().unwrap_or(&message);
         return Err(at.mistake(format!("not JSON: {what} (column {})", at.column)));
     }
     read(text)
@@ -56,14 +56,14 @@ fn position(marker: &Marker) -> TextPosition {
     }
 }
 
-/// A list or map that has not ended yet.
+/// A list or map that is still being parsed.
 struct OpenContainer {
     at: TextPosition,
-    /// 0: none.
+    /// 0: no anchor.
     anchor: usize,
-    /// Levels of the deepest element.
+    /// Depth of the deepest element.
     depth: usize,
-    /// Values so far, itself too.
+    /// Number of values so far, including itself.
     nodes: usize,
     content: ContainerContent,
 }
@@ -72,14 +72,14 @@ enum ContainerContent {
     List(Vec<TreeNode>),
     Map {
         entries: Vec<(MapKey, TreeNode)>,
-        /// The maps behind `<<`.
+        /// The maps merged with `<<`.
         merged: Vec<(MapKey, TreeNode)>,
         has_merge: bool,
         next: NextValue,
     },
 }
 
-/// What the next value of a map is.
+/// The role of the next value of a map.
 enum NextValue {
     Key,
     Of(MapKey),
@@ -99,7 +99,7 @@ struct TreeBuilder {
     anchors: HashMap<usize, SizedNode>,
     root: Option<TreeNode>,
     documents: usize,
-    /// Values in all, with those in aliases.
+    /// Number of all values, including those in aliases.
     nodes: usize,
 }
 
@@ -126,7 +126,7 @@ impl TreeBuilder {
                     return Ok(());
                 }
                 let node = TreeNode {
-                    // A value that is not there has no place: that of its key.
+                    // An absent value has no position: use that of its key.
                     at: if empty { self.key_position(at) } else { at },
                     value: scalar(&text, style, tag.as_deref(), at)?,
                 };
@@ -157,7 +157,7 @@ impl TreeBuilder {
                     );
                 };
                 let (depth, nodes) = (measured.depth, measured.nodes);
-                // Before it is copied.
+                // Before the copy is made.
                 make_room(&mut self.nodes, self.open.len() + depth, nodes, at)?;
                 let node = measured.node.clone();
                 self.finish(node, depth, nodes, 0)
@@ -200,7 +200,7 @@ impl TreeBuilder {
             } => {
                 refuse_duplicates(&entries)?;
                 if !merged.is_empty() {
-                    // What is written wins, then the map that is named first.
+                    // Written keys win, then the map that is named first.
                     let mut names: HashSet<String> =
                         entries.iter().map(|(k, _)| k.name.clone()).collect();
                     entries.extend(
@@ -216,7 +216,7 @@ impl TreeBuilder {
         self.finish(node, open.depth + 1, open.nodes, open.anchor)
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn finish(
         &mut self,
         node: TreeNode,
@@ -225,7 +225,7 @@ impl TreeBuilder {
         anchor: usize,
     ) -> Result<(), TextMistake> {
         if anchor != 0 {
-            // The copy is counted as well.
+            // The copy counts as well.
             make_room(&mut self.nodes, 0, nodes, node.at)?;
             let node = node.clone();
             self.anchors
@@ -247,14 +247,14 @@ impl TreeBuilder {
             } => match std::mem::replace(next, NextValue::Key) {
                 NextValue::Of(key) => entries.push((key, node)),
                 NextValue::Merge => merge(node, merged)?,
-                // Keys never come here.
+                // Keys never reach this.
                 NextValue::Key => {}
             },
         }
         Ok(())
     }
 
-    /// Takes `<<` in the place of a key. False in any other place.
+    /// Starts a merge if `<<` is a key here. Returns false otherwise.
     fn begin_merge(&mut self, at: TextPosition) -> Result<bool, TextMistake> {
         if let Some(OpenContainer {
             content:
@@ -276,7 +276,7 @@ impl TreeBuilder {
         Ok(false)
     }
 
-    /// Takes a scalar in the place of a key. False in any other place.
+    /// Reads a scalar as a key if a key is expected. Returns false otherwise.
     fn take_key(&mut self, text: &str, at: TextPosition) -> Result<bool, TextMistake> {
         if let Some(OpenContainer {
             content:
@@ -326,12 +326,12 @@ impl TreeBuilder {
     }
 }
 
-/// Long text counts as several values: aliases repeat it as well.
+/// The weight of a text. Long texts count as several values, since aliases repeat them.
 fn weight(text: &str) -> usize {
     text.len() / 64
 }
 
-/// Counts `nodes` more values that reach down to level `depth`, or refuses them.
+/// Counts `nodes` more values down to level `depth`, or rejects them.
 fn make_room(
     counted: &mut usize,
     depth: usize,
@@ -350,11 +350,11 @@ fn make_room(
     Ok(())
 }
 
-/// Adds the entries of the map, or of the list of maps, behind `<<`.
+/// Adds the entries of a map, or of a list of maps, that follows `<<`.
 fn merge(node: TreeNode, merged: &mut Vec<(MapKey, TreeNode)>) -> Result<(), TextMistake> {
     let wrong = |node: &TreeNode| {
         let found = node.describe();
-        TextMistake::expected(node.at, "a map, or a list of maps, behind '<<'", &found)
+        TextMistake::expected(node.at, "a map, or a list of maps, after '<<'", &found)
     };
     match node.value {
         NodeValue::Map(entries) => merged.extend(entries),

@@ -1,26 +1,25 @@
-//! The checks of what is done to batches: every number in its range, and rows
-//! that can be mixed.
+//! The checks of operations on batches: every number is in its range, and the rows can be mixed.
 
 use super::super::ranges::{count, number, probability};
 use super::super::row_extent::RowExtent;
 use super::super::tensor::DataType;
 use super::{MixChoice, MixOp, Mixing};
 
-/// Most numbers of a label: `f32` counts no further.
+/// The maximum number of classes: `f32` has no larger whole numbers without gaps.
 const MAX_CLASSES: u32 = 1 << 24;
 
-/// Beyond it beta(alpha, alpha) is one half, for all that a picture can show.
+/// With a larger alpha, beta(alpha, alpha) is one half, up to a difference that no image shows.
 const MAX_ALPHA: f64 = 1e6;
 
-/// How far probabilities may sum beyond 1: a sum of decimal fractions is not exact.
+/// The tolerance for a sum of probabilities, since decimal fractions are not exact.
 const SUM_SLACK: f64 = 1e-9;
 
-/// What is wrong, and where: an operation's place, none for what is beside them.
+/// A mistake: the index of the operation (None: outside the operations), and the message.
 type MixingFault = (Option<usize>, String);
 
 impl Mixing {
-    /// Checks the numbers, and whether such batches can be mixed. `labels`: the
-    /// operation that gives labels, and how many there are.
+    /// Checks the numbers, and that batches of this size and type can be mixed. `labels`: the
+    /// operation that sets labels, and the number of label values.
     pub(in crate::recipe) fn check(
         &self,
         extent: RowExtent,

@@ -1,6 +1,6 @@
-//! AugMix as PaddleClas' (`ppcls/data/preprocess/ops/operators.py`, `functional.py`):
-//! chains of operations on the picture, summed with Dirichlet weights, and that
-//! sum mixed with the picture by a beta number. Bilinear, corners black.
+//! AugMix as in PaddleClas (`ppcls/data/preprocess/ops/operators.py`, `functional.py`). It adds
+//! chains of operations on the image with Dirichlet weights, and mixes the sum with the image by a
+//! beta-distributed weight. Bilinear, with black corners.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +21,20 @@ use crate::recipe::values::{ChainDepth, InterpolationMode};
 described! {
     example: "aug_mix: {width: 3, depth: random}";
 
-    /// AugMix: `width` chains of `depth` operations, mixed with the picture (Hendrycks
-    /// et al. 2020), as PaddleClas'.
+    /// AugMix: `width` chains of `depth` operations, mixed with the image (Hendrycks et al. 2020),
+    /// as in PaddleClas.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct AugMix {
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
-        /// Of the Dirichlet and beta distributions of the weights, 0.01 to 100.
+        /// The parameter of the Dirichlet and beta distributions of the weights, 0.01 to 100.
         pub alpha: f64 = 0.1,
-        /// 1 to 8.
+        /// The number of chains, 1 to 8.
         pub width: u32 = 3,
-        /// Operations of a chain, 1 to 8, or `random`: 1 to 3.
+        /// Operations per chain: 1 to 8, or `random` for 1 to 3.
         pub depth: ChainDepth = ChainDepth::Fixed(1),
-        /// 0.1 to 10; levels are uniform from 0.1 to it.
+        /// The maximum level, 0.1 to 10. Levels are uniform from 0.1 to it.
         pub severity: f64 = 1.0,
     }
 }
@@ -101,13 +101,13 @@ impl Operation for AugMix {
     }
 }
 
-/// Most chains, and most operations of one.
+/// The maximum number of chains, and of operations in a chain.
 pub(crate) const MOST: u32 = 8;
 
-/// Most operations of a chain whose depth is drawn.
+/// The maximum number of operations in a chain of random depth.
 const DRAWN: u32 = 3;
 
-/// Most operations of a chain.
+/// The maximum number of operations in a chain.
 pub(crate) fn deepest(depth: ChainDepth) -> u32 {
     match depth {
         ChainDepth::Fixed(depth) => depth,
@@ -132,7 +132,7 @@ pub(crate) const LOOK: WarpOptions = WarpOptions {
     fill: [0; 3],
 };
 
-/// The amount of a level, at most 10: `int_parameter` and `float_parameter`.
+/// The amount for a level of at most 10: `int_parameter` and `float_parameter`.
 pub(crate) fn amount(kind: PolicyOp, level: f64, sign: f64, size: (u32, u32)) -> f64 {
     let whole = |most: f64| (level * most / 10.0).trunc();
     match kind {

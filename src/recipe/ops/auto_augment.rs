@@ -1,4 +1,4 @@
-//! AutoAugment's policy for ImageNet as PaddleClas' `ImageNetPolicy` writes it
+//! AutoAugment's policy for ImageNet as in PaddleClas' `ImageNetPolicy`
 //! (`ppcls/data/preprocess/ops/autoaugment.py`, after DeepVoltaire/AutoAugment).
 
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ use PolicyOp::{
     AutoContrast, Color, Contrast, Equalize, Invert, Posterize, Rotate, Sharpness, ShearX, Solarize,
 };
 
-/// An operation with its probability and the number of its strength.
+/// Probability, operation, and number of its strength.
 type PolicyEntry = (f64, PolicyOp, u32);
 
 pub(crate) const PAIRS: [(PolicyEntry, PolicyEntry); 25] = [
@@ -102,5 +102,5 @@ pub(crate) const PAIRS: [(PolicyEntry, PolicyEntry); 25] = [
     ((0.8, Equalize, 8), (0.6, Equalize, 3)),
 ];
 
-/// The corners of a shear.
+/// The fill colour of a shear's corners.
 pub(crate) const FILL: [u8; 3] = [128; 3];

@@ -1,4 +1,4 @@
-//! A crop of random area and shape by PaddleClas' law, resized.
+//! A crop of random area and shape with PaddleClas' distribution, resized.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,15 +19,15 @@ use crate::recipe::weights::ResizeFilter;
 described! {
     example: "bounded_resized_crop: {size: 224, scale: [0.08, 1.0]}";
 
-    /// A crop of random area and aspect ratio, resized to `size`, by PaddleClas' law
-    /// (`RandCropImage`): the aspect ratio is drawn first, and the area from what such
-    /// a box can have at most, so that one draw is always enough.
+    /// A crop of random area and aspect ratio, resized to `size`, with PaddleClas' distribution
+    /// (`RandCropImage`). The aspect ratio is drawn first, then the area within what a box of that
+    /// ratio can have. So one draw is always enough.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct BoundedResizedCrop {
-        /// Height and width of what it makes, pixels; one number for both.
+        /// Height and width of the result in pixels; one number for both.
         pub size: Size,
-        /// Range of the crop's area as a part of the image's.
+        /// Range of the crop's area as a share of the image's.
         #[serde(default = "RandomResizedCrop::default_scale")]
         pub scale: Span,
         /// Range of the crop's width divided by its height.
@@ -36,20 +36,20 @@ described! {
         /// How the aspect ratio is drawn from its range.
         #[serde(default = "AspectDistribution::uniform")]
         pub aspect: AspectDistribution,
-        /// How pixels between pixels are found.
+        /// How values between pixels are computed.
         #[serde(default)]
         pub interpolation: InterpolationMode,
-        /// What takes the place of `interpolation` for half of the samples.
+        /// An interpolation that replaces `interpolation` for half of the samples.
         #[serde(default, skip_serializing_if = "is_default")]
         pub interpolation_or: Option<InterpolationMode>,
-        /// A smaller picture is made of all pixels, as Pillow does.
+        /// Shrinking uses all pixels, as in Pillow.
         #[serde(default = "yes")]
         pub antialias: bool,
     }
 }
 
 impl BoundedResizedCrop {
-    /// Bilinear without antialias, as OpenCV; scale 0.08 to 1, ratio 3/4 to 4/3.
+    /// Bilinear without antialias, as in OpenCV. Scale 0.08 to 1, ratio 3/4 to 4/3.
     pub fn new(size: impl Into<Size>) -> Self {
         Self {
             size: size.into(),
@@ -62,7 +62,7 @@ impl BoundedResizedCrop {
         }
     }
 
-    /// Of two interpolations the one that reads more pixels.
+    /// Of both interpolations, the one that reads more pixels.
     fn widest(&self) -> InterpolationMode {
         let reach = |i: InterpolationMode| ResizeFilter::of(i, self.antialias).0.support();
         match self.interpolation_or {
@@ -88,7 +88,7 @@ impl Operation for BoundedResizedCrop {
         let (scale, ratio) = ((self.scale.0, self.scale.1), (self.ratio.0, self.ratio.1));
         let rect = bounded_box(width, height, scale, ratio, self.aspect, on.random);
         on.steps.push(Step::Crop(rect));
-        // Drawn last, and only where it matters: the box is that of one interpolation.
+        // Drawn last, and only if there are two: the box does not depend on it.
         let interpolation = match self.interpolation_or {
             Some(other) if on.random.next_up_to(1) == 1 => other,
             _ => self.interpolation,

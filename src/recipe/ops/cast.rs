@@ -11,8 +11,8 @@ use crate::recipe::tensor::DataType;
 described! {
     example: "cast: {dtype: f16}";
 
-    /// The element type from here on, and of the batch if it is the last cast.
-    /// Levels stay 0 to 255 on the way; a batch of floats is divided by 255 at its end.
+    /// The element type from here on. The last cast sets the type of the batch. Levels stay 0 to
+    /// 255 after a cast; a batch of floats is divided by 255 at the end.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Cast {

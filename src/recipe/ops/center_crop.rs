@@ -1,4 +1,4 @@
-//! The middle of a picture.
+//! A crop at the centre.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,25 +17,24 @@ use crate::recipe::values::{LengthRounding, Padding, PaddingMode, PerChannel, Si
 described! {
     example: "center_crop: {size: 224}";
 
-    /// The middle of a picture: `size` pixels. A smaller picture gets a border of 0, as
-    /// in torchvision. Or, with `ratio` instead, a square with that part of the shorter
-    /// side, to be resized after it: 0.875 for 224 of 256, as PaddleClas'
-    /// `CropImageAtRatio`.
+    /// The centre of an image: `size` pixels. A smaller image gets a border of 0, as in
+    /// torchvision. With `ratio` instead: a square with that share of the shorter side, to be
+    /// resized afterwards, such as 0.875 for 224 of 256 (PaddleClas' `CropImageAtRatio`).
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct CenterCrop {
-        /// Height and width of the part.
+        /// Height and width of the crop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub size: Option<Size>,
-        /// Above 0, at most 1. The side is cut to a whole number, and at least 1.
+        /// Above 0, at most 1. The side is truncated to a whole number of at least 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ratio: Option<f64>,
-        /// Of half of an odd margin: `nearest` as torchvision, `down` as PaddleClas.
+        /// How half of an odd margin is rounded: `nearest` as in torchvision, `down` as in
+        /// PaddleClas.
         #[serde(default = "nearest", skip_serializing_if = "is_nearest")]
         pub rounding: LengthRounding,
-        /// Pads a picture that is smaller than `size` with 0, all around by half of what is
-        /// missing; the odd pixel is at the right or at the bottom. False: such a picture is
-        /// a failed sample.
+        /// Pads an image that is smaller than `size` with 0, by the same number on both sides. An
+        /// odd pixel goes to the right or the bottom. False: such an image is a failed sample.
         #[serde(default = "yes", skip_serializing_if = "is_true")]
         pub pad_if_needed: bool,
     }
@@ -51,7 +50,7 @@ impl CenterCrop {
         }
     }
 
-    /// A square with this part of the shorter side.
+    /// A square with this share of the shorter side.
     pub fn at_ratio(ratio: f64) -> Self {
         Self {
             size: None,
@@ -63,22 +62,22 @@ impl CenterCrop {
 }
 
 impl CenterCrop {
-    /// Height and width of the part; of a picture that is too small too.
+    /// Height and width of the result, also for an image that is too small.
     pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         match (self.size, self.ratio) {
             (Some(size), _) => (size.height, size.width),
             (None, Some(ratio)) => {
                 let shorter = height.min(width);
-                // The cast cuts.
+                // The cast truncates.
                 let side = ((ratio * f64::from(shorter)) as u32).clamp(1, shorter.max(1));
                 (side, side)
             }
-            // Refused by `check`.
+            // Rejected by `check`.
             (None, None) => (height, width),
         }
     }
 
-    /// The part that stays: along a side that is too short all of it.
+    /// The box that stays. If a side is too short, all of it.
     pub(crate) fn part(&self, (height, width): HeightWidth) -> PixelRect {
         let (h, w) = self.output((height, width));
         let middle = |all: u32, some: u32| match self.rounding {
@@ -95,7 +94,7 @@ impl CenterCrop {
         }
     }
 
-    /// What is added around the part that stays; none where it is large enough.
+    /// The padding around that box. None if it is large enough.
     fn padding(&self, part: PixelRect, (h, w): HeightWidth) -> Option<Padding> {
         let (y, x) = (h.checked_sub(part.height)?, w.checked_sub(part.width)?);
         ((y, x) != (0, 0)).then_some(Padding {
@@ -146,7 +145,7 @@ impl Operation for CenterCrop {
         }
     }
 
-    /// What surely fits is a crop alone, which decoding and devices do.
+    /// If the crop always fits, only a crop is left, which the decoder and devices support.
     fn simplified(&self, known: &PixelState) -> Option<Self> {
         let fits = self.size.is_some_and(|size| known.always_fits(size));
         (self.pads() && fits).then_some(Self {
@@ -155,8 +154,8 @@ impl Operation for CenterCrop {
         })
     }
 
-    /// Crops before it pads: along each side one of both is nothing, so the order changes
-    /// no pixel, and the border is never larger than what is made.
+    /// Crops first, then pads. Each side needs only one of both, so the order changes no pixel, and
+    /// the border is never larger than the result.
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let to = self.output(on.size);
         if !self.pad_if_needed {

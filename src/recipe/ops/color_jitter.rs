@@ -14,9 +14,8 @@ use crate::recipe::values::{JitterStyle, Span};
 described! {
     example: "color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1}";
 
-    /// With probability `p`: brightness, contrast, saturation and hue, each by a
-    /// factor uniform in its range, in random order (or in this one). A number b
-    /// is the range max(0, 1 - b) to 1 + b, for hue -b to b.
+    /// With probability `p`: changes brightness, contrast, saturation and hue, each by a factor
+    /// uniform in its range. A number b means the range max(0, 1 - b) to 1 + b; for hue -b to b.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ColorJitter {
@@ -29,14 +28,14 @@ described! {
         /// Range of the factor of saturation.
         #[serde(deserialize_with = "Span::around_one")]
         pub saturation: Span = Span(1.0, 1.0),
-        /// As a part of the colour circle, -0.5 to 0.5.
+        /// Range of the hue shift as a share of the colour circle, -0.5 to 0.5.
         #[serde(deserialize_with = "Span::around_zero")]
         pub hue: Span = Span(0.0, 0.0),
         /// The probability, 0 to 1.
         pub p: f64 = 1.0,
-        /// The four changes are made in a drawn order.
+        /// The four changes are made in random order.
         pub random_order: bool = true,
-        /// Whose arithmetic it has.
+        /// The library whose arithmetic is used: `tensor` (torchvision) or `pillow`.
         pub style: JitterStyle = JitterStyle::Tensor,
     }
 }
@@ -62,8 +61,7 @@ impl Operation for ColorJitter {
     fn parts(&self) -> &'static [OperationPart] {
         match self.style {
             JitterStyle::Tensor => Self::PARTS,
-            // As a policy's: several steps in a drawn order, of which one sees the whole
-            // picture.
+            // Like a policy: several steps in random order, one of which needs the whole image.
             JitterStyle::Pillow => &[OperationPart::Augment],
         }
     }
@@ -115,11 +113,10 @@ impl Operation for ColorJitter {
     fn move_rights(&self) -> MoveRights {
         MoveRights {
             change_after_crop: self.changes_contrast().then_some(
-                "contrast is measured from the mean of the picture, which is not that of the crop",
+                "contrast uses the mean of the image, which is not the mean of the crop",
             ),
-            change_after_resize: "jitter clips at 0 and 255 and rounds, so that of a mean is not the \
-                            mean of jittered \
-                            pixels",
+            change_after_resize: "jitter clips at 0 and 255 and rounds, so jittering a mean is not \
+                                  the mean of jittered pixels",
             ..MoveRights::default()
         }
     }
@@ -129,7 +126,7 @@ impl Operation for ColorJitter {
             return DeviceSupport::default();
         }
         DeviceSupport {
-            // Brightness, saturation, hue, and contrast where it is changed.
+            // Brightness, saturation and hue, and contrast if it is changed.
             colors: Some(3 + usize::from(self.changes_contrast())),
             takes_mean: self.changes_contrast(),
             ..DeviceSupport::default()
@@ -143,14 +140,14 @@ impl ColorJitter {
     }
 }
 
-/// `ImageEnhance`'s and the hue's step of a colour jitter: brightness, contrast,
-/// saturation, hue.
+/// The Pillow step of a jitter: `ImageEnhance`'s brightness (0), contrast (1) and saturation (2),
+/// and hue (3).
 pub(crate) fn pillow(which: usize, factor: f64) -> AugmentStep {
     match which {
         0 => AugmentStep::Brightness(factor as f32),
         1 => AugmentStep::Contrast(factor as f32),
         2 => AugmentStep::Color(factor as f32),
-        // Pillow's hue is a byte: cut towards zero, and once around.
+        // Pillow's hue is a byte: truncated towards zero, modulo 256.
         _ => AugmentStep::Hue(((factor * 255.0) as i32).rem_euclid(256) as u8),
     }
 }

@@ -13,13 +13,13 @@ use crate::recipe::values::{ColorSpace, WhitePoint};
 described! {
     example: "convert_color: {to: lab}";
 
-    /// To another colour space, in `f32`. Ranges are those of [`ColorSpace`].
+    /// Converts to another colour space, in `f32`. Ranges are those of [`ColorSpace`].
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct ConvertColor {
         /// The colour space.
         pub to: ColorSpace,
-        /// Of `lab`.
+        /// The white point of `lab`.
         #[serde(default)]
         pub white_point: WhitePoint,
     }
@@ -41,7 +41,7 @@ impl Operation for ConvertColor {
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         known.check_rgb_levels("does not give rgb levels")?;
         if known.channels == 1 {
-            return Err("needs three channels, and the pictures are grey".into());
+            return Err("needs three channels, and the images are grey".into());
         }
         known.is_rgb = false;
         known.bgr = false;
@@ -59,9 +59,8 @@ impl Operation for ConvertColor {
 
     fn move_rights(&self) -> MoveRights {
         MoveRights {
-            change_after_resize: "the conversion of a mean is not the mean of conversions (it is not \
-                            linear), and the \
-                            resize rounds to whole levels",
+            change_after_resize: "the conversion is not linear, so converting a mean is not the mean \
+                                  of conversions, and the resize rounds to whole levels",
             ..MoveRights::default()
         }
     }

@@ -1,4 +1,4 @@
-//! Everything around a random box becomes one colour.
+//! Fills everything outside a random box with one colour.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,19 +15,18 @@ use crate::recipe::values::{PerChannel, Span};
 described! {
     example: "crop_with_padding: {p: 0.5, value: 128}";
 
-    /// With probability `p` the pixels of a random box stay, and everything around it
-    /// becomes `value`; the size stays (PaddleClas' `CropWithPadding`). The box is
-    /// `random_resized_crop`'s.
+    /// With probability `p`, keeps the pixels of a random box and sets all others to `value`. The
+    /// size stays (PaddleClas' `CropWithPadding`). The box is that of `random_resized_crop`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct CropWithPadding {
         /// The probability, 0 to 1.
         pub p: f64 = 1.0,
-        /// Range of the box's area as a part of the image's.
+        /// Range of the box's area as a share of the image's.
         pub scale: Span = Span(0.08, 1.0),
         /// Range of the box's width divided by its height.
         pub ratio: Span = Span(3.0 / 4.0, 4.0 / 3.0),
-        /// The colour around the box, levels.
+        /// The colour around the box, in levels.
         pub value: PerChannel = PerChannel::default(),
     }
 }

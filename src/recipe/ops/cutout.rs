@@ -18,10 +18,10 @@ use crate::recipe::values::PerChannel;
 described! {
     example: "cutout: {holes: 1, length: 112}";
 
-    /// With probability `p`, `holes` squares of `length` pixels at random places become
-    /// `value`; their centres lie in the picture, their corners may not (DeVries and
-    /// Taylor 2017). The centre of an even length is the pixel after the middle. 1 to
-    /// 64 holes. After `normalize` the values are those numbers themselves.
+    /// With probability `p`, sets `holes` squares of `length` pixels at random places to `value`
+    /// (DeVries and Taylor 2017). Their centres lie in the image; their corners may lie outside.
+    /// The centre of an even length is the pixel after the middle. After `normalize`, `value` is a
+    /// normalised value.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Cutout {
@@ -29,10 +29,10 @@ described! {
         pub p: f64 = 1.0,
         /// Squares, 1 to 64.
         pub holes: u32 = 1,
-        /// The side of a square, pixels.
+        /// The side of a square in pixels.
         pub length: u32 = 112,
-        /// Levels; none: a colour of whole numbers from 0 to 255 that is drawn for each hole,
-        /// in a file `random`.
+        /// The colour in levels. `random`: a colour of whole numbers from 0 to 255, drawn for each
+        /// hole.
         #[serde(with = "drawn")]
         pub value: Option<PerChannel> = Some(PerChannel::default()),
     }
@@ -96,7 +96,7 @@ impl Operation for Cutout {
     }
 }
 
-/// One square: in bytes, or in what `normalize` left.
+/// The step for one square, in bytes or after `normalize`.
 fn hole(known: &PixelState, rect: PixelRect, color: PerChannel) -> Step {
     match known.values {
         ValueKind::Normalized => Step::Erase {
@@ -111,7 +111,7 @@ fn hole(known: &PixelState, rect: PixelRect, color: PerChannel) -> Step {
     }
 }
 
-/// `length` pixels of which `middle` is one, cut to those of the picture.
+/// The range of `length` pixels around `middle`, clipped to the image.
 fn side(middle: u32, length: u32, all: u32) -> (u32, u32) {
     let half = length / 2;
     let end = middle.saturating_add(length - half).min(all);
@@ -120,8 +120,7 @@ fn side(middle: u32, length: u32, all: u32) -> (u32, u32) {
 
 const MOST_HOLES: u32 = 64;
 
-/// A colour, or that it is drawn: what is left out is the default, which is black,
-/// so that none needs a word.
+/// A colour, or `random`. None means `random` here, since an absent value is black.
 mod drawn {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

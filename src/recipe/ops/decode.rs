@@ -1,4 +1,4 @@
-//! The decoding, which always stands first.
+//! Decoding, always the first operation.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,27 +14,28 @@ use crate::recipe::values::{
 described! {
     example: "decode: {color: rgb, background: white}";
 
-    /// To 8 bits a channel: EXIF orientation is applied or not, grey, CMYK, palettes
-    /// and 16 bits are converted, alpha is composited on `background` or left out.
-    /// Always the first operation; a recipe that does not write it gets the default.
+    /// Decodes to 8 bits per channel. Converts grey, CMYK, palettes and 16 bits. Applies the EXIF
+    /// orientation or not; composites alpha on `background` or drops it. Always the first
+    /// operation. A recipe without it gets the default.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Decode {
         /// Channels and their order: `rgb`, `bgr`, or `grey` (one channel, Pillow's
         /// `L`).
         pub color: ColorOrder,
-        /// None: `scaled`, or `full` where the recipe says `reorder: exact` or `off`.
+        /// Default: `scaled`, or `full` with `reorder: exact` or `off`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub mode: Option<DecodeMode>,
-        /// What shows through where a picture is transparent.
+        /// The colour behind transparent pixels.
         pub background: BackgroundColor,
-        /// `exif`, or `stored`: as torchvision's `ImageFolder` and Pillow's `open`.
+        /// `exif` applies the EXIF orientation. `stored` does not, as torchvision's `ImageFolder`
+        /// and Pillow's `open`.
         #[serde(skip_serializing_if = "is_default")]
         pub orientation: OrientationMode,
-        /// `composite` on the background, or `drop`, as OpenCV.
+        /// `composite` on the background, or `drop` as in OpenCV.
         #[serde(skip_serializing_if = "is_default")]
         pub alpha: AlphaMode,
-        /// `refuse` JPEG and PNG that end too early, or `keep` what is there of them, as Pillow's
+        /// `refuse` truncated JPEG and PNG files, or `keep` what can be decoded, as with Pillow's
         /// `LOAD_TRUNCATED_IMAGES`.
         #[serde(skip_serializing_if = "is_default")]
         pub truncated: TruncationPolicy,

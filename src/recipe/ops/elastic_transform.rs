@@ -1,4 +1,4 @@
-//! Every pixel from a random place near it.
+//! Moves every pixel by a random displacement.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,20 +13,20 @@ use crate::recipe::values::{InterpolationMode, PerChannel, two};
 described! {
     example: "elastic_transform: {alpha: 50, sigma: 5}";
 
-    /// Every pixel comes from a place near it, as if seen through water: noise from -1 to
-    /// 1, blurred, moves it by half of `alpha` pixels at most; the size stays.
+    /// Moves every pixel by a random displacement, as if seen through water: blurred noise from -1
+    /// to 1, times half of `alpha` pixels. The size stays.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ElasticTransform {
-        /// How far pixels move: one number, or `[along the width, along the height]`.
+        /// The strength in pixels: one number, or `[along the width, along the height]`.
         #[serde(deserialize_with = "two")]
         pub alpha: [f64; 2] = [50.0; 2],
-        /// Deviation of the blur, pixels, at most 64; 0 of both: none.
+        /// Deviation of the blur in pixels, at most 64; 0 for both: no blur.
         #[serde(deserialize_with = "two")]
         pub sigma: [f64; 2] = [5.0; 2],
         /// `nearest` or `bilinear`.
         pub interpolation: InterpolationMode = InterpolationMode::Bilinear,
-        /// The colour where there is no picture.
+        /// The colour outside the image.
         pub fill: PerChannel = PerChannel::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! A blur of random strength.
+//! A Gaussian blur of random strength.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +12,14 @@ use crate::recipe::values::{Size, Span};
 described! {
     example: "gaussian_blur: {kernel_size: 23, sigma: [0.1, 2.0]}";
 
-    /// A Gaussian of `kernel_size` (odd; height, width) with a deviation uniform in
-    /// `sigma`, pixels; edges are reflected, as in torchvision.
+    /// A Gaussian blur with a kernel of `kernel_size` (odd; height, width) and a deviation uniform
+    /// in `sigma`, in pixels. Edges are reflected, as in torchvision.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct GaussianBlur {
         /// Height and width of the kernel, odd, at most 255.
         pub kernel_size: Size,
-        /// Range of the deviation, pixels.
+        /// Range of the deviation in pixels.
         #[serde(default = "GaussianBlur::default_sigma")]
         pub sigma: Span,
     }

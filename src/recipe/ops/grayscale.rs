@@ -1,4 +1,4 @@
-//! To grey.
+//! Conversion to grey.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::recipe::operation_docs::described;
 described! {
     example: "grayscale: {num_output_channels: 3}";
 
-    /// To grey: 0.2989 R + 0.587 G + 0.114 B, in one channel or three equal ones.
+    /// Converts to grey: 0.2989 R + 0.587 G + 0.114 B, in one channel or three equal ones.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct Grayscale {

@@ -1,4 +1,4 @@
-//! Cells of a grid become zero (Singh and Lee 2017), by PaddleClas' law.
+//! Sets cells of a grid to zero (Singh and Lee 2017), as in PaddleClas.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,32 +16,31 @@ use crate::recipe::tensor::MemoryLayout;
 described! {
     example: "hide_and_seek: {grids: [0, 16, 32, 44, 56], p: 0.5}";
 
-    /// Draws one of `grids`, and each cell of that many pixels becomes zero with
-    /// probability `p` (Singh and Lee 2017): level 0, or behind `normalize` the value 0.
-    /// As PaddleClas' `HideAndSeek`, which counts cells of a picture's width down its
-    /// height, so of pictures that are not square some are never hidden. With `layout:
-    /// nhwc` it takes an array of height x width x 3 for one of 3 x height x width, as
-    /// PaddleClas does there: the first 3 columns are hidden, or nothing is.
+    /// Draws one of `grids` as the side of cells, and sets each cell to zero with probability `p`
+    /// (Singh and Lee 2017): level 0, or the value 0 after `normalize`. As PaddleClas'
+    /// `HideAndSeek`, which counts cells of the width along the height, so some cells of non-square
+    /// images are never hidden. With `layout: nhwc` it treats height x width x 3 as 3 x height x
+    /// width, as PaddleClas does there: it hides the first 3 columns or nothing.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct HideAndSeek {
-        /// Sides of cells, each as likely; 0 hides nothing. 1 to 16 of them, of 8 pixels
-        /// or more.
+        /// Sides of cells, all with the same probability; 0 hides nothing. 1 to 16 values of 8
+        /// pixels or more.
         pub grids: Vec<u32> = vec![0, 16, 32, 44, 56],
         /// The probability of each cell, 0 to 1.
         pub p: f64 = 0.5,
-        /// How the array lies that PaddleClas has there.
+        /// The layout of the array in PaddleClas at this place.
         #[serde(skip_serializing_if = "is_nchw")]
         pub layout: MemoryLayout = MemoryLayout::Nchw,
     }
 }
 
 const MOST_GRIDS: usize = 16;
-/// What it takes for a width, where pictures are height x width x channels.
+/// What it treats as the width in a layout of height x width x channels.
 const CHANNELS: u32 = 3;
-/// Smaller cells would be steps by the ten thousand.
+/// Smaller cells would need tens of thousands of steps.
 const LEAST_CELL: u32 = 8;
-/// Cells of one picture: each that is hidden is a step, which takes about 100 bytes.
+/// The maximum number of cells per image. Each hidden cell is a step of about 100 bytes.
 const MOST_CELLS: u64 = 65_536;
 
 impl Operation for HideAndSeek {
@@ -79,7 +78,7 @@ impl Operation for HideAndSeek {
             grey: on.known.is_grey(),
         };
         if self.layout == MemoryLayout::Nhwc {
-            // `img[:, 0:3, 0:cell]`: columns, and all three channels. Other cells lie outside.
+            // `img[:, 0:3, 0:cell]`: columns in all three channels. Other cells lie outside.
             if on.random.next_f64() < self.p || self.p >= 1.0 {
                 on.steps.push(erase(PixelRect {
                     width: width.min(CHANNELS),
@@ -95,7 +94,7 @@ impl Operation for HideAndSeek {
                      takes at most {MOST_CELLS}: resize before it, or remove small grids"
             )));
         }
-        // `img[:, x:x_end, y:y_end]`: across runs down.
+        // `img[:, x:x_end, y:y_end]`: x counts along the height.
         for top in (0..width).step_by(cell as usize) {
             for left in (0..height).step_by(cell as usize) {
                 let hides = on.random.next_f64() < self.p || self.p >= 1.0;

@@ -1,11 +1,9 @@
-//! The operations, a file each: what a user writes, what is checked, drawn and moved,
-//! and what the largest case is.
+//! The operations, one file each: its parameters, checks, draws, moves and largest case.
 //!
-//! The same in every process. Names, parameters and defaults are torchvision's where it
-//! has them (`transforms.v2`); sizes are height, width; colours are levels 0 to 255. The
-//! derived text form is the file format, so there is no second list of names. Never in
-//! here: pixels, other operations (one that holds some is generic), the list of all
-//! operations, which is `recipe/op`.
+//! The same in every process. Names, parameters and defaults follow torchvision (`transforms.v2`)
+//! where it has them. Sizes are height, width. Colours are levels 0 to 255. The derived text form
+//! is the file format, so there is no second list of names. Never in here: pixels; other operations
+//! (an operation that contains some is generic); the list of all operations, which is `recipe/op`.
 //!
 //! - ends: [`decode`], [`normalize`], [`cast`], [`layout`], [`zero_channel`];
 //! - sizes and crops: [`resize`], [`random_resized_crop`], [`bounded_resized_crop`],
@@ -18,9 +16,9 @@
 //!   [`random_posterize`], [`random_solarize`], [`random_equalize`],
 //!   [`random_autocontrast`], [`random_invert`], [`random_adjust_sharpness`], [`hide_and_seek`],
 //!   [`random_blur`], [`random_interpolation`];
-//! - what holds operations: [`random_apply`], [`random_choice`], [`random_order`];
-//! - policies, whose tables and arithmetic are in `recipe/augment`: [`auto_augment`],
-//!   [`rand_augment`], [`trivial_augment`], [`aug_mix`], [`timm_augment`], [`cutout`].
+//! - operations that contain operations: [`random_apply`], [`random_choice`], [`random_order`];
+//! - policies, with tables and arithmetic in `recipe/augment`: [`auto_augment`], [`rand_augment`],
+//!   [`trivial_augment`], [`aug_mix`], [`timm_augment`], [`cutout`].
 
 pub(crate) mod aug_mix;
 pub(crate) mod auto_augment;

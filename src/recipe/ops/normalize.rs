@@ -1,4 +1,4 @@
-//! Mean and deviation of each channel.
+//! Normalisation with the mean and deviation of each channel.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +12,8 @@ use crate::recipe::values::PerChannel;
 described! {
     example: "normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}";
 
-    /// `(x - mean) / std` for each channel, where x is value / 255 for levels (rgb,
-    /// bgr, grey, ycbcr) and the value itself in `lab` and `hsv`.
+    /// `(x - mean) / std` for each channel. For levels (rgb, bgr, grey, ycbcr) x is the value
+    /// divided by 255, in `lab` and `hsv` the value itself.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Normalize {
@@ -32,7 +32,7 @@ impl Normalize {
         }
     }
 
-    /// Mean and deviation of ImageNet's RGB.
+    /// Mean and deviation of ImageNet, in RGB.
     pub fn imagenet() -> Self {
         Self::new([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
     }

@@ -1,4 +1,4 @@
-//! Pixels around the picture.
+//! A border around the image.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,16 +12,16 @@ use crate::recipe::values::{Padding, PaddingMode, PerChannel};
 described! {
     example: "pad: {padding: 4, fill: 128}";
 
-    /// Pixels around the picture.
+    /// Adds a border around the image.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Pad {
         /// Pixels to add at each side.
         pub padding: Padding,
-        /// For `padding_mode: constant`.
+        /// The colour for `padding_mode: constant`.
         #[serde(default)]
         pub fill: PerChannel,
-        /// What stands in the padding.
+        /// The pixels of the border.
         #[serde(default)]
         pub padding_mode: PaddingMode,
     }

@@ -1,4 +1,4 @@
-//! Pixels around the picture, up to a size.
+//! A border around the image, up to a size.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,43 +15,43 @@ use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 described! {
     example: "pad_to: {multiple_of: 32}";
 
-    /// Pixels around the picture up to a size: `size` itself, of which a larger picture
-    /// is a failed sample, or with `multiple_of` instead the next multiple of that on
-    /// each side (PaddleClas' `Padv2`, albumentations' `PadIfNeeded`).
+    /// Adds a border up to a size. With `size`: exactly that size, and a larger image is a failed
+    /// sample. With `multiple_of`: the next multiple of that on each side (PaddleClas' `Padv2`,
+    /// albumentations' `PadIfNeeded`).
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct PadTo {
-        /// Height and width of the padded picture.
+        /// Height and width of the result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub size: Option<Size>,
-        /// Each side becomes the next multiple of this, pixels.
+        /// Each side becomes the next multiple of this, in pixels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub multiple_of: Option<Size>,
-        /// Where in it the picture lies.
+        /// Where the image lies in the result.
         #[serde(default)]
         pub anchor: PadAnchor,
-        /// Pixels at the left and at the top, with `anchor: top_left`. A picture that has
-        /// the size already stays as it is; one that leaves less room for it is a failed
-        /// sample.
+        /// Pixels at the left and at the top, with `anchor: top_left`. An image that already has
+        /// the size stays as it is. An image for which the offset leaves too little room is a
+        /// failed sample.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub offset: Option<[u32; 2]>,
-        /// For `padding_mode: constant`.
+        /// The colour for `padding_mode: constant`.
         #[serde(default)]
         pub fill: PerChannel,
-        /// What stands in the padding.
+        /// The pixels of the border.
         #[serde(default)]
         pub padding_mode: PaddingMode,
     }
 }
 
-/// Where a picture lies in a larger one.
+/// Where an image lies in a larger one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PadAnchor {
     /// All padding is at the right and at the bottom.
     #[default]
     TopLeft,
-    /// The odd pixel of an odd padding is at the right or at the bottom.
+    /// An odd pixel of padding is at the right or at the bottom.
     Center,
     /// All padding is at the left and at the top.
     BottomRight,
@@ -69,19 +69,19 @@ impl PadTo {
         }
     }
 
-    /// To a size, black at the right and at the bottom.
+    /// To a size, with a black border at the right and at the bottom.
     pub fn size(size: impl Into<Size>) -> Self {
         Self::new(Some(size.into()), None)
     }
 
-    /// To the next multiples, black at the right and at the bottom.
+    /// To the next multiples, with a black border at the right and at the bottom.
     pub fn multiple_of(of: impl Into<Size>) -> Self {
         Self::new(None, Some(of.into()))
     }
 }
 
 impl PadTo {
-    /// Height and width of the padded picture; of one that is too large too.
+    /// Height and width of the result, also for an image that is too large.
     pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         match (self.size, self.multiple_of) {
             (Some(size), _) => (size.height, size.width),
@@ -90,13 +90,12 @@ impl PadTo {
                     |side: u32, of: u32| side.checked_next_multiple_of(of).unwrap_or(u32::MAX);
                 (next(height, of.height), next(width, of.width))
             }
-            // Refused by `check`.
+            // Rejected by `check`.
             (None, None) => (height, width),
         }
     }
 
-    /// What is added around a picture of this height and width. None: there is no
-    /// room for it.
+    /// The padding around an image of this height and width. None: it does not fit.
     pub(crate) fn padding(&self, (height, width): HeightWidth) -> Option<Padding> {
         let (h, w) = self.output((height, width));
         let (y, x) = (h.checked_sub(height)?, w.checked_sub(width)?);
@@ -146,7 +145,7 @@ impl Operation for PadTo {
                 );
             }
         }
-        // One that is too large will be a failed sample.
+        // An image that is too large fails later, as a sample.
         let here = known.size.or(known.min_side.map(|side| (side, side)));
         if let (Some(size), Some((h, w))) = (self.size, here)
             && (h > size.height || w > size.width)
@@ -156,13 +155,13 @@ impl Operation for PadTo {
                 None => "are at least",
             };
             return Err(format!(
-                "size {size} has no room for the pictures, which {are} {w} x {h} here: use a \
+                "size {size} has no room for the images, which {are} {w} x {h} here: use a \
                  larger size, or put a resize or a crop before it"
             ));
         }
         if let Some((h, w)) = known.size.filter(|here| self.padding(*here).is_none()) {
             return Err(format!(
-                "offset leaves no room for the pictures, which are {w} x {h} here: use a smaller \
+                "offset leaves no room for the images, which are {w} x {h} here: use a smaller \
                  offset"
             ));
         }
@@ -172,7 +171,7 @@ impl Operation for PadTo {
         }
         match known.size {
             Some((h, w)) if h.max(w) > MAX_SIDE => Err(format!(
-                "makes pictures of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use a \
+                "makes images of {w} x {h}, and a side has at most {MAX_SIDE} pixels: use a \
                  smaller multiple_of"
             )),
             _ => Ok(()),
@@ -193,7 +192,7 @@ impl Operation for PadTo {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
-        // A smaller draw may have the room that this one has not.
+        // A smaller draw may fit where this one does not.
         let to = self.output(size);
         let padding = self.padding(size).unwrap_or(Padding {
             bottom: to.0.saturating_sub(size.0),
@@ -233,7 +232,7 @@ fn no_room(o: &PadTo, (h, w): (u32, u32)) -> SampleFault {
         None => String::new(),
     };
     FaultKind::TooLarge.fault(format!(
-        "the picture is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
+        "the image is {w} x {h}, and pad_to makes it {to}{at}: put a resize or a crop \
              before pad_to"
     ))
 }

@@ -12,16 +12,16 @@ use crate::recipe::ranges::{MAX_FACTOR, number};
 described! {
     example: "pca_lighting: {std: 0.1}";
 
-    /// AlexNet's colour noise, the same on every pixel of a picture: to red, green and
-    /// blue is added `unit * eigenvectors * (eigenvalues * alpha)`, where three alphas
-    /// are drawn from the normal distribution of mean 0 and deviation `std`. In `u8`
-    /// levels stay whole and within 0 to 255; behind a cast to floats neither.
+    /// AlexNet's colour noise, the same on every pixel of an image. Adds `unit * eigenvectors *
+    /// (eigenvalues * alpha)` to red, green and blue. Three alphas are drawn from the normal
+    /// distribution with mean 0 and deviation `std`. In `u8`, levels are rounded and clipped to 0
+    /// to 255; after a cast to floats they are not.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct PcaLighting {
         /// The deviation of the noise.
         pub std: f64 = 0.1,
-        /// Deviation of the data set's colours along each axis, in `unit`s.
+        /// Deviation of the data set's colours along each axis, in multiples of `unit`.
         pub eigenvalues: [f64; 3] = [0.2175, 0.0188, 0.0045],
         /// Rows are red, green and blue; columns are the axes.
         pub eigenvectors: [[f64; 3]; 3] = [
@@ -29,14 +29,14 @@ described! {
             [-0.5808, -0.0045, -0.8140],
             [-0.5836, -0.6948, 0.4203],
         ],
-        /// Levels in 1: 255 where colours are meant as parts of 1, as they usually are;
-        /// 1 where levels are.
+        /// The levels that are 1 for the eigenvalues: 255 if they are for colours of 0 to 1, which
+        /// is usual; 1 if they are for levels.
         pub unit: f64 = 255.0,
     }
 }
 
 impl PcaLighting {
-    /// What is added to red, green and blue.
+    /// The noise for red, green and blue.
     pub(crate) fn noise(&self, alpha: [f64; 3]) -> [f32; 3] {
         self.eigenvectors.map(|row| {
             let along = row.iter().zip(alpha).zip(self.eigenvalues);
@@ -54,7 +54,7 @@ impl Operation for PcaLighting {
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
         known.check_rgb_levels("adds to levels of red, green and blue")?;
         if known.channels == 1 {
-            return Err("needs three channels, and the pictures are grey".into());
+            return Err("needs three channels, and the images are grey".into());
         }
         number("std", self.std, 0.0, MAX_FACTOR)?;
         if !(self.unit > 0.0 && self.unit <= MAX_FACTOR) {
@@ -80,15 +80,14 @@ impl Operation for PcaLighting {
 
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
         let alpha = [(); 3].map(|()| self.std * gauss(on.random));
-        // Of red, green and blue, as pixels in memory are.
+        // For red, green and blue, in the order of pixels in memory.
         on.steps.push(Step::Shift(self.noise(alpha)));
         Ok(on.size)
     }
 
     fn move_rights(&self) -> MoveRights {
         MoveRights {
-            change_after_resize: "noise on levels clips at 0 and 255, and both round: in front of the \
-                            resize or behind it",
+            change_after_resize: "noise and resize both round to whole levels, and noise clips at 0 and 255",
             ..MoveRights::default()
         }
     }

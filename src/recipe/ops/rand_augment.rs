@@ -1,8 +1,8 @@
 //! RandAugment's five tables.
 //!
-//! torchvision's is `torchvision.transforms.autoaugment.RandAugment` with 31
-//! strengths (`_augmentation_space`, `_apply_op`), on Pillow pictures; the others
-//! are PaddleClas' `RandAugment`, `RandAugmentV2`, `RandAugmentV3` and `RandAugmentV4`.
+//! torchvision's table is `torchvision.transforms.autoaugment.RandAugment` with 31 strengths
+//! (`_augmentation_space`, `_apply_op`), on Pillow images. The others are those of PaddleClas'
+//! `RandAugment`, `RandAugmentV2`, `RandAugmentV3` and `RandAugmentV4`.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,24 +25,23 @@ use crate::recipe::values::{InterpolationMode, PerChannel, Size};
 described! {
     example: "rand_augment: {num_ops: 2, magnitude: 9}";
 
-    /// RandAugment: `num_ops` operations out of a table, with replacement, all of
-    /// strength `magnitude` (Cubuk et al. 2020).
+    /// RandAugment: `num_ops` operations from a table, drawn with replacement, all with strength
+    /// `magnitude` (Cubuk et al. 2020).
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandAugment {
-        /// 1 to 16.
+        /// The number of operations, 1 to 16.
         pub num_ops: u32 = 2,
-        /// The strength: 0 to 30, 10 being PaddleClas' usual strongest; 0 to 22 of tables
-        /// paddle and paddle2.
+        /// The strength, 0 to 30 (10 is PaddleClas' usual maximum); 0 to 22 for tables paddle and
+        /// paddle2.
         pub magnitude: f64 = 9.0,
-        /// Which operations there are, and what a strength means to each.
+        /// The table of operations, which also defines the strengths.
         pub table: RandTable = RandTable::Torchvision,
-        /// How pixels between pixels are found.
+        /// How values between pixels are computed.
         pub interpolation: InterpolationMode = InterpolationMode::Nearest,
-        /// The colour where there is no picture, levels 0 to 255.
+        /// The colour outside the image, levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
-        /// Where batches set the size of rows: sizes of rows that have a strength of their
-        /// own.
+        /// If batches set the size of rows: the sizes of rows with their own strength.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub sizes: Vec<Size> = Vec::new(),
         /// The strength of each of `sizes`: PaddleClas' `progress_magnitude`.
@@ -51,23 +50,23 @@ described! {
     }
 }
 
-/// Which operations, and what a strength means to each.
+/// A table of operations and their strengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RandTable {
-    /// torchvision's `RandAugment`, of 31 strengths.
+    /// torchvision's `RandAugment` with 31 strengths.
     #[default]
     Torchvision,
-    /// PaddleClas' `RandAugment`, whose interpolations are its own: bicubic shears, the
-    /// rest nearest. Rotations have grey corners.
+    /// PaddleClas' `RandAugment`, with fixed interpolations: bicubic for shears, nearest for the
+    /// rest. Rotations have grey corners.
     Paddle,
-    /// PaddleClas' `RandAugmentV2`, EfficientNetV2's: 16 operations, all nearest, with
-    /// `solarize_add` and a box of the first number of `fill`; factors only rise.
+    /// PaddleClas' `RandAugmentV2` for EfficientNetV2: 16 operations, all nearest, including
+    /// `solarize_add` and a box filled with the first number of `fill`. Factors only increase.
     Paddle2,
     /// PaddleClas' `RandAugmentV3`.
     Paddle3,
-    /// PaddleClas' `RandAugmentV4`: two of 15, each with probability 0.5 and a drawn
-    /// strength; `num_ops`, `magnitude`, `interpolation` and `fill` mean nothing.
+    /// PaddleClas' `RandAugmentV4`: two of 15 operations, each with probability 0.5 and a random
+    /// strength. `num_ops`, `magnitude`, `interpolation` and `fill` have no effect.
     Paddle4,
 }
 
@@ -80,12 +79,12 @@ impl Operation for RandAugment {
         whole_levels("fill", self.fill)?;
         if self.sizes.len() != self.magnitudes.len() || self.sizes.len() > MOST_SIZES {
             return Err(format!(
-                "sizes has {} values and magnitudes {}: use as many of both, {MOST_SIZES} at most",
+                "sizes has {} values and magnitudes {}: use the same number, at most {MOST_SIZES}",
                 self.sizes.len(),
                 self.magnitudes.len()
             ));
         }
-        // Which has no use for a strength, nor for a number of operations.
+        // It uses neither a strength nor a number of operations.
         if self.table == RandTable::Paddle4 {
             return Ok(());
         }
@@ -131,7 +130,7 @@ fn strength(table: RandTable, m: f64) -> Result<(), String> {
         RandTable::Torchvision if m.fract() != 0.0 || !(0.0..=30.0).contains(&m) => Err(format!(
             "magnitude is {m}: use a whole number from 0 to 30 with table torchvision"
         )),
-        // Above it PaddleClas' posterize keeps more than 8 bits, and fails.
+        // Above 22, PaddleClas' posterize keeps more than 8 bits and fails.
         RandTable::Paddle | RandTable::Paddle2 if !(0.0..=22.0).contains(&m) => Err(format!(
             "magnitude is {m}: use 0 to 22 with tables paddle and paddle2"
         )),
@@ -161,7 +160,7 @@ pub(crate) fn torchvision_strength(kind: PolicyOp, at: u32, size: (u32, u32)) ->
     }
 }
 
-/// `RandAugmentV4`'s.
+/// The operations of `RandAugmentV4`.
 const WITH_CUTOUT: [PolicyOp; 15] = {
     let mut kinds = [PolicyOp::Cutout; 15];
     let mut i = 0;
@@ -172,7 +171,7 @@ const WITH_CUTOUT: [PolicyOp; 15] = {
     kinds
 };
 
-/// `RandAugmentV2`'s.
+/// The operations of `RandAugmentV2`.
 const WITH_ADD: [PolicyOp; 16] = {
     let mut kinds = [PolicyOp::SolarizeAdd; 16];
     let mut i = 0;
@@ -209,7 +208,7 @@ fn plain(o: &RandAugment, on: DrawContext<'_>) {
     }
 }
 
-/// EfficientNetV2's: strengths are what is done, but for the sign of what moves.
+/// EfficientNetV2's: strengths are amounts. Only moves use the sign.
 fn with_add(o: &RandAugment, on: DrawContext<'_>) {
     let fill = levels(o.fill);
     for _ in 0..o.num_ops {
@@ -224,12 +223,12 @@ fn with_add(o: &RandAugment, on: DrawContext<'_>) {
     }
 }
 
-/// A point; the height and the width themselves may come.
+/// A random point. It may equal the height or the width.
 fn place((height, width): HeightWidth, random: &mut impl UniformSource) -> (u32, u32) {
     (random.next_up_to(height), random.next_up_to(width))
 }
 
-/// A square about a place, `half` pixels to each side, cut to the picture.
+/// A square around a point, `half` pixels to each side, clipped to the image.
 fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 3]) -> AugmentStep {
     let (top, left) = (y.saturating_sub(half), x.saturating_sub(half));
     AugmentStep::Fill {
@@ -243,7 +242,7 @@ fn hole((height, width): (u32, u32), (y, x): (u32, u32), half: u32, color: [u8; 
     }
 }
 
-/// Every one of the 135 squared pairs is equally likely: two that are drawn alike.
+/// Two independent draws. So all pairs have the same probability.
 fn with_cutout(on: DrawContext<'_>) {
     for _ in 0..2 {
         let kind = draw_policy_op(&WITH_CUTOUT, on.random);
@@ -260,7 +259,7 @@ fn with_cutout(on: DrawContext<'_>) {
     }
 }
 
-/// Most sizes with a strength of their own.
+/// The maximum number of sizes with their own strength.
 const MOST_SIZES: usize = 64;
-/// Most operations.
+/// The maximum number of operations.
 const MOST_OPS: u32 = 16;

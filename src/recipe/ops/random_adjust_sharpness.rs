@@ -1,4 +1,4 @@
-//! Sharper or smoother, or not.
+//! A random change of sharpness.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_adjust_sharpness: {sharpness_factor: 2.0, p: 0.5}";
 
-    /// With probability `p` the picture is mixed with a smooth one: Pillow's
-    /// `ImageEnhance.Sharpness`. Factor 0 is the smooth one, 1 the picture, 2 twice as
-    /// sharp.
+    /// With probability `p`, mixes the image with a smoothed one: Pillow's
+    /// `ImageEnhance.Sharpness`. Factor 0 gives the smoothed image, 1 the original, 2 twice the
+    /// sharpness.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomAdjustSharpness {
@@ -26,7 +26,7 @@ described! {
 }
 
 impl RandomAdjustSharpness {
-    /// Half of the pictures.
+    /// With probability 0.5.
     pub fn new(sharpness_factor: f64) -> Self {
         Self {
             sharpness_factor,

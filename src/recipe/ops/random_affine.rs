@@ -1,4 +1,4 @@
-//! A random turn, shift, zoom and lean about a point.
+//! A random rotation, shift, zoom and shear.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,32 +14,32 @@ use crate::recipe::values::{InterpolationMode, PerChannel, Shear, Span};
 described! {
     example: "random_affine: {degrees: 15, translate: [0.1, 0.1], scale: [0.8, 1.2], shear: 10}";
 
-    /// A turn clockwise, a shift, a zoom and a lean about the middle, each uniform in its
-    /// range; the size stays. Pillow's arithmetic, on 8-bit levels.
+    /// Rotates clockwise, shifts, zooms and shears around the centre, each by an amount uniform in
+    /// its range. The size stays. Pillow's arithmetic, on 8-bit levels.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomAffine {
         /// Range of the angle. A number d is -d to d.
         #[serde(deserialize_with = "Span::around_zero")]
         pub degrees: Span,
-        /// Most that it is shifted along the width and the height, in parts of them, 0 to
-        /// 1. Shifts are whole pixels.
+        /// The maximum shift along the width and the height, as shares of them, 0 to 1. Shifts are
+        /// whole pixels.
         #[serde(default)]
         pub translate: [f64; 2],
-        /// Range of the zoom.
+        /// Range of the zoom factor.
         #[serde(default = "RandomAffine::no_scale")]
         pub scale: Span,
-        /// Ranges of the leans, degrees: a number d or `[low, high]` of rows, or both
-        /// ranges as `[low, high, low, high]`.
+        /// Ranges of the shear angles in degrees: a number d or `[low, high]` for rows, or `[low,
+        /// high, low, high]` for rows and columns.
         #[serde(default)]
         pub shear: Shear,
         /// `nearest`, `bilinear` or `bicubic`.
         #[serde(default = "InterpolationMode::nearest")]
         pub interpolation: InterpolationMode,
-        /// The colour where there is no picture, whole levels 0 to 255.
+        /// The colour outside the image, whole levels 0 to 255.
         #[serde(default)]
         pub fill: PerChannel,
-        /// The point that stays but for the shift: pixels from the left and from the top.
+        /// The centre of rotation, zoom and shear: pixels from the left and from the top.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub center: Option<[f64; 2]>,
     }
@@ -50,7 +50,7 @@ impl RandomAffine {
         Span(1.0, 1.0)
     }
 
-    /// A turn alone: nearest neighbour, black corners.
+    /// Only a rotation: nearest neighbour, black corners.
     pub fn new(degrees: Span) -> Self {
         Self {
             degrees,
@@ -106,12 +106,12 @@ impl Operation for RandomAffine {
     }
 }
 
-/// Beyond it nothing is seen.
+/// A larger zoom shows nothing.
 const MOST_SCALE: f64 = 1000.0;
-/// At 90 degrees a picture is a line.
+/// At 90 degrees the image becomes a line.
 const MOST_SHEAR: f64 = 89.0;
 
-/// What was drawn.
+/// The drawn amounts.
 struct AffineDraw {
     degrees: f64,
     translate: [f64; 2],
@@ -121,8 +121,8 @@ struct AffineDraw {
 }
 
 impl AffineDraw {
-    /// From the middle of an output pixel to the place that it comes from: torchvision's
-    /// `_get_inverse_affine_matrix`, operation by operation.
+    /// The matrix from an output pixel's centre to its source: torchvision's
+    /// `_get_inverse_affine_matrix`, with the same sequence of operations.
     fn matrix(&self) -> [f64; 6] {
         let rotation = self.degrees.to_radians();
         let [sx, sy] = self.shear.map(f64::to_radians);

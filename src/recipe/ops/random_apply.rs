@@ -1,4 +1,4 @@
-//! Several operations, or none of them.
+//! Several operations, all or none.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ use crate::recipe::ranges::probability;
 described! {
     example: "random_apply: {transforms: [{gaussian_blur: {kernel_size: 23}}], p: 0.5}";
 
-    /// With probability `p` all of `transforms`, in this order.
+    /// With probability `p`, runs all of `transforms` in this order.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomApply<O> {
-        /// Operations that keep the size of pictures and what their values mean.
+        /// Operations that keep the size of images and the kind of values.
         pub transforms: Vec<O>,
         /// The probability, 0 to 1.
         #[serde(default = "half")]
@@ -27,7 +27,7 @@ described! {
 }
 
 impl<O> RandomApply<O> {
-    /// For half of the pictures.
+    /// With probability 0.5.
     pub fn new(transforms: impl Into<Vec<O>>) -> Self {
         Self {
             transforms: transforms.into(),
@@ -37,7 +37,7 @@ impl<O> RandomApply<O> {
 }
 
 impl<O: NamedOperation> Operation for RandomApply<O> {
-    /// Several steps, of which some see the whole picture.
+    /// Several steps, some of which need the whole image.
     const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! All levels used, or not.
+//! Random autocontrast.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_autocontrast: {p: 0.5}";
 
-    /// With probability `p` the least level becomes 0 and the largest 255, in each channel:
-    /// Pillow's `autocontrast`.
+    /// With probability `p`, stretches each channel so that its lowest level becomes 0 and its
+    /// highest 255: Pillow's `autocontrast`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomAutocontrast {

@@ -1,5 +1,4 @@
-//! PaddleClas' `BlurImage`: a Gaussian blur or a motion blur, or none, which may be the
-//! label.
+//! PaddleClas' `BlurImage`: a Gaussian blur, a motion blur or none. The choice may be the label.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,23 +15,23 @@ use crate::recipe::steps::StepSink;
 described! {
     example: "random_blur: {p: 0.5}";
 
-    /// With probability `p` one of two blurs, each as likely, as OpenCV does them:
-    /// a Gaussian with a kernel of random sides, or the blur of a motion along a random
-    /// line, stretched to all levels. PaddleClas' `BlurImage`.
+    /// With probability `p`, one of two blurs with equal probability, as in OpenCV: a Gaussian with
+    /// a random kernel size, or a motion blur along a random line, stretched to all levels.
+    /// PaddleClas' `BlurImage`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomBlur {
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
-        /// Sides of Gaussian kernels are 5, 7 and so on below this: 6 to 12.
+        /// Sides of Gaussian kernels are 5, 7 and so on, below this number: 6 to 12.
         pub gaussian_below: u32 = 12,
-        /// Lengths of motions are 5, 7 and so on below this: 6 to 12.
+        /// Lengths of motions are 5, 7 and so on, below this number: 6 to 12.
         pub motion_below: u32 = 12,
-        /// Motions are turned by whole degrees of minus this to one less than this: 1 to
+        /// Angles of motions are whole degrees from minus this number to one less than it: 1 to
         /// 180.
         pub motion_angle: u32 = 45,
-        /// Whether it is blurred, 1 or 0, is the sample's label, whatever the data set
-        /// says. One operation of a recipe may give labels.
+        /// Uses 1 (blurred) or 0 as the sample's label, instead of the data set's. Only one
+        /// operation of a recipe may set labels.
         #[serde(skip_serializing_if = "is_default")]
         pub label: bool = false,
     }
@@ -40,7 +39,7 @@ described! {
 
 /// The smallest side of a kernel.
 const LEAST: u32 = 5;
-/// Longer kernels are Fourier transforms to OpenCV.
+/// OpenCV blurs longer kernels by a Fourier transform.
 const MOST_BELOW: u32 = 12;
 const MOST_ANGLE: u32 = 180;
 
@@ -59,7 +58,7 @@ impl Operation for RandomBlur {
     }
 
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
-        // The first number: `label` draws it again.
+        // It must be the first number drawn: `draw_label` draws it again.
         if !blurs(self.p, on.random) {
             return Ok(on.size);
         }
@@ -111,7 +110,7 @@ fn blurs(p: f64, random: &mut impl UniformSource) -> bool {
     random.next_f64() < p || p >= 1.0
 }
 
-/// 5, 7 and so on below a number.
+/// A random one of 5, 7 and so on, below a number.
 fn odd_below(below: u32, random: &mut impl UniformSource) -> u32 {
     let last = below.saturating_sub(LEAST + 1) / 2;
     LEAST + 2 * random.next_up_to(last)

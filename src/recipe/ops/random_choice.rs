@@ -14,20 +14,20 @@ described! {
     example: "random_choice: {transforms: [{random_invert: {p: 1}}, {random_equalize: {p: 1}}], \
               p: [1, 2]}";
 
-    /// One of `transforms`, each as likely as its weight in `p` says, or all alike.
+    /// One of `transforms`, with the weights in `p`, or all with equal probability.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomChoice<O> {
-        /// Operations that keep the size of pictures and what their values mean.
+        /// Operations that keep the size of images and the kind of values.
         pub transforms: Vec<O>,
-        /// A weight for each, at least 0, of any sum above 0.
+        /// One weight per operation, at least 0, with a sum above 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub p: Option<Vec<f64>>,
     }
 }
 
 impl<O> RandomChoice<O> {
-    /// All alike.
+    /// With equal probabilities.
     pub fn new(transforms: impl Into<Vec<O>>) -> Self {
         Self {
             transforms: transforms.into(),
@@ -37,7 +37,7 @@ impl<O> RandomChoice<O> {
 }
 
 impl<O: NamedOperation> Operation for RandomChoice<O> {
-    /// Several steps, of which some see the whole picture.
+    /// Several steps, some of which need the whole image.
     const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
@@ -73,7 +73,7 @@ impl<O: NamedOperation> Operation for RandomChoice<O> {
 }
 
 impl<O> RandomChoice<O> {
-    /// The place of the one that a number from 0 on to below 1 means.
+    /// The index of the operation for a number in [0, 1).
     fn chosen(&self, number: f64) -> usize {
         let last = self.transforms.len().saturating_sub(1);
         let Some(p) = &self.p else {
@@ -86,7 +86,7 @@ impl<O> RandomChoice<O> {
             below += weight;
             number < below
         });
-        // Behind all by rounding alone.
+        // Only rounding leads past the last one.
         found
             .or(p.iter().rposition(|weight| *weight > 0.0))
             .unwrap_or(last)
@@ -109,5 +109,5 @@ fn weights(p: &[f64], transforms: usize) -> Result<(), String> {
     }
 }
 
-/// So that no sum is infinite.
+/// Keeps the sum finite.
 const MOST_WEIGHT: f64 = 1e9;

@@ -1,4 +1,4 @@
-//! A crop of one size at a random place.
+//! A crop of fixed size at a random place.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,23 +17,23 @@ use crate::recipe::values::{Padding, PaddingMode, PerChannel, Size};
 described! {
     example: "random_crop: {size: 32, padding: 4}";
 
-    /// A crop of `size` at a uniform place, of the picture with `padding` around it.
+    /// A crop of `size` at a uniformly random place of the image with its `padding`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomCrop {
-        /// Height and width of what it makes, pixels; one number for both.
+        /// Height and width of the result in pixels; one number for both.
         pub size: Size,
         /// Pixels to add at each side.
         #[serde(default)]
         pub padding: Padding,
-        /// Pads pictures that are smaller than `size`, on both sides by what is
-        /// missing, as torchvision does. False: such a picture is a failed sample.
+        /// Pads images that are smaller than `size` by the missing pixels on both sides, as in
+        /// torchvision. False: such an image is a failed sample.
         #[serde(default)]
         pub pad_if_needed: bool,
-        /// The colour where there is no picture, levels 0 to 255.
+        /// The colour outside the image, levels 0 to 255.
         #[serde(default)]
         pub fill: PerChannel,
-        /// What stands in the padding.
+        /// The pixels of the border.
         #[serde(default)]
         pub padding_mode: PaddingMode,
     }
@@ -51,7 +51,7 @@ impl RandomCrop {
     }
 }
 
-/// In words that fit every source of a recipe: not all have `pad_if_needed`.
+/// Worded for every source of a recipe: not all have `pad_if_needed`.
 const FIX: &str = "use a resize or a pad before it";
 
 impl Operation for RandomCrop {
@@ -103,7 +103,7 @@ impl Operation for RandomCrop {
         if !self.pad_if_needed || reach.is_fixed() {
             return push_lowest_draw(self, known, size, most);
         }
-        // Some pictures are padded, and others are not.
+        // Some images are padded, others are not.
         let padded = self.padded(reach);
         let (pad, _) = paddings(self, size);
         let pads = pad != Padding::default();
@@ -150,7 +150,7 @@ impl RandomCrop {
         }
     }
 
-    /// The sizes of what is cropped, where some pictures need padding.
+    /// The size bounds of the padded images, if some need padding.
     fn padded(&self, from: SizeBounds) -> SizeBounds {
         let (size, padding) = (self.size, self.padding);
         let padded = |side: u32, by: u32, want: u32| {
@@ -172,12 +172,12 @@ impl RandomCrop {
     }
 }
 
-/// What a random crop pads, and the size that it crops from.
+/// The padding of a random crop, and the size that it crops from.
 fn paddings(o: &RandomCrop, size: HeightWidth) -> (Padding, (u32, u32)) {
     let mut pad = o.padding;
     let (h, w) = pad.padded_size(size);
     if o.pad_if_needed {
-        // On both sides by all that is missing, as in torchvision.
+        // All missing pixels on both sides, as in torchvision.
         let (y, x) = (
             o.size.height.saturating_sub(h),
             o.size.width.saturating_sub(w),

@@ -1,4 +1,4 @@
-//! Levels about equally often, or not.
+//! Random histogram equalisation.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,7 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_equalize: {p: 0.5}";
 
-    /// With probability `p` every level becomes about as often, in each channel: Pillow's
-    /// `equalize`.
+    /// With probability `p`, equalises the histogram of each channel: Pillow's `equalize`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomEqualize {

@@ -1,4 +1,4 @@
-//! A random box becomes one colour or noise.
+//! Fills a random box with one colour or noise.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,23 +16,23 @@ use crate::recipe::values::{AspectDistribution, EraseFill, Span};
 described! {
     example: "random_erasing: {p: 0.25, value: random}";
 
-    /// With probability `p` a box of random area (part of the image's) and aspect
-    /// ratio (height by width), at a random place, becomes `value`. Behind
-    /// `normalize` the value is one of the normalised pixels.
+    /// With probability `p`, sets a box of random area (as a share of the image's) and aspect ratio
+    /// (height by width), at a random place, to `value`. After `normalize`, `value` is a normalised
+    /// value.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomErasing {
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
-        /// Range of the box's area as a part of the picture's.
+        /// Range of the box's area as a share of the image's.
         pub scale: Span = Span(0.02, 0.33),
         /// Range of the box's height divided by its width.
         pub ratio: Span = Span(0.3, 3.3),
-        /// `log`, as torchvision, or `uniform`.
+        /// Distribution of the ratio: `log` as in torchvision, or `uniform`.
         pub aspect: AspectDistribution = AspectDistribution::Log,
-        /// Boxes that are drawn until one fits; with none that does nothing is erased.
+        /// The maximum number of boxes drawn until one fits. If none fits, nothing is erased.
         pub attempts: u32 = 10,
-        /// What the box becomes: levels, or `random`.
+        /// The content of the box: levels, or `random`.
         pub value: EraseFill = EraseFill::default(),
     }
 }
@@ -81,11 +81,11 @@ impl Operation for RandomErasing {
     }
 }
 
-/// Most boxes that erasing may draw.
+/// The maximum of `attempts`.
 const MAX_ATTEMPTS: u32 = 1000;
 
-/// torchvision's law, and PaddleClas' with other `attempts` and `aspect`; but that
-/// a box without pixels, which both take for one that fits, is drawn again.
+/// torchvision's distribution, and PaddleClas' with other `attempts` and `aspect`. One difference:
+/// a box without pixels counts as one that fits there. Here it is drawn again.
 fn erase(
     o: &RandomErasing,
     values: ValueKind,

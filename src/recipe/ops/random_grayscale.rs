@@ -1,4 +1,4 @@
-//! To grey, or not.
+//! Random conversion to grey.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::recipe::ranges::probability;
 described! {
     example: "random_grayscale: {p: 0.1}";
 
-    /// To grey with probability `p`; the number of channels stays.
+    /// With probability `p`, converts to grey. The number of channels stays.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomGrayscale {

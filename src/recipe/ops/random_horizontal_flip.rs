@@ -1,4 +1,4 @@
-//! Left and right change places.
+//! A random flip from left to right.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::recipe::ranges::probability;
 described! {
     example: "random_horizontal_flip: {p: 0.5}";
 
-    /// Left becomes right with probability `p`.
+    /// With probability `p`, flips left and right.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomHorizontalFlip {

@@ -1,4 +1,4 @@
-//! A picture made smaller and larger again, by PaddleClas' law.
+//! Shrinks and enlarges an image again, as in PaddleClas.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ use crate::recipe::values::Size;
 described! {
     example: "random_interpolation: {p: 0.2}";
 
-    /// With probability `p` a picture becomes a square of 0.2 to 1 times its height, and then
-    /// what it was. Each time one of OpenCV's filters is drawn: nearest, linear, area, cubic or
+    /// With probability `p`, resizes an image to a square of 0.2 to 1 times its height, then back
+    /// to its size. Each resize draws one of OpenCV's filters: nearest, linear, area, cubic or
     /// Lanczos (PaddleClas' `RandomInterpolationAugment`).
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
@@ -50,7 +50,7 @@ impl Operation for RandomInterpolation {
             return Ok((height, width));
         }
         let part = 0.2 + 0.8 * on.random.next_f64();
-        // The cast cuts. OpenCV makes nothing of no pixel.
+        // The cast truncates. OpenCV cannot resize to 0 pixels.
         let side = ((part * f64::from(height)) as u32).max(1);
         for size in [(side, side), (height, width)] {
             let at = on.random.next_up_to(FILTERS.len() as u32 - 1) as usize;

@@ -1,4 +1,4 @@
-//! Levels inverted, or not.
+//! Random inversion of levels.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_invert: {p: 0.5}";
 
-    /// With probability `p` each level v becomes 255 - v.
+    /// With probability `p`, replaces each level v by 255 - v.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomInvert {

@@ -1,4 +1,4 @@
-//! Several operations in a drawn order.
+//! Several operations in random order.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +12,11 @@ use crate::recipe::operation_docs::described;
 described! {
     example: "random_order: {transforms: [{color_jitter: {brightness: 0.4}}, {gaussian_blur: {kernel_size: 9}}]}";
 
-    /// All of `transforms`, each order as likely.
+    /// Runs all of `transforms`, each order with equal probability.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomOrder<O> {
-        /// Operations that keep the size of pictures and what their values mean.
+        /// Operations that keep the size of images and the kind of values.
         pub transforms: Vec<O>,
     }
 }
@@ -30,7 +30,7 @@ impl<O> RandomOrder<O> {
 }
 
 impl<O: NamedOperation> Operation for RandomOrder<O> {
-    /// Several steps, of which some see the whole picture.
+    /// Several steps, some of which need the whole image.
     const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
@@ -54,7 +54,7 @@ impl<O: NamedOperation> Operation for RandomOrder<O> {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
-        // Twice, so that each stands behind every other.
+        // Twice, so that each comes after every other.
         for _ in 0..2 {
             nested_ops::largest(&self.transforms, known, size, most);
         }

@@ -1,4 +1,4 @@
-//! The picture as if seen from aside, or not.
+//! A random change of perspective.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,20 +16,19 @@ use crate::recipe::values::{InterpolationMode, PerChannel};
 described! {
     example: "random_perspective: {distortion_scale: 0.5, p: 0.5, fill: 128}";
 
-    /// With probability `p` each corner moves inwards, by a whole number of pixels that is
-    /// uniform up to half a side times `distortion_scale`; the size stays. Where three of
-    /// the corners come to lie on a line the picture stays as it is. Pillow's arithmetic,
-    /// on 8-bit levels.
+    /// With probability `p`, moves each corner inwards by a whole number of pixels, uniform up to
+    /// half a side times `distortion_scale`. The size stays. If three corners then lie on a line,
+    /// the image stays unchanged. Pillow's arithmetic, on 8-bit levels.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomPerspective {
-        /// 0 to 1.
+        /// The strength, 0 to 1.
         pub distortion_scale: f64 = 0.5,
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
         /// `nearest`, `bilinear` or `bicubic`.
         pub interpolation: InterpolationMode = InterpolationMode::Bilinear,
-        /// The colour where there is no picture, whole levels 0 to 255.
+        /// The colour outside the image, whole levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
     }
 }
@@ -54,7 +53,7 @@ impl Operation for RandomPerspective {
         let most = |side: u32| (self.distortion_scale * f64::from(side / 2)) as u32;
         let mut inwards = |side: u32, far: bool| {
             let by = i64::from(on.random.next_up_to(most(side)));
-            // From the far corner's furthest place on.
+            // Starts at the largest possible shift of the far corner.
             let first = i64::from(side) - 1 - i64::from(most(side));
             if far { first + by } else { by }
         };
@@ -90,12 +89,12 @@ impl RandomPerspective {
     }
 }
 
-/// A point: to the right, down.
+/// A point: x to the right, y down.
 type Point = [i64; 2];
 
-/// Where pixels come from when the picture's corners (top left, top right, bottom right,
-/// bottom left) lie there: torchvision's `_get_perspective_coeffs`, rounded to `f32` as
-/// there. None: three of them lie on a line.
+/// The coefficients that map output pixels to input pixels, if the image's corners (top left, top
+/// right, bottom right, bottom left) move to these points: torchvision's `_get_perspective_coeffs`,
+/// rounded to `f32` as there. None: three corners lie on a line.
 fn from_corners(corners: [Point; 4], (height, width): HeightWidth) -> Option<[f64; 8]> {
     let on_a_line = (0..4).any(|left_out| {
         let at = |i: usize| corners[(left_out + 1 + i) % 4];
@@ -117,7 +116,7 @@ fn from_corners(corners: [Point; 4], (height, width): HeightWidth) -> Option<[f6
     Some(solved.map(|v| f64::from(v as f32)))
 }
 
-/// Eight equations, their right sides last; by elimination of the largest.
+/// Solves eight equations by elimination with pivoting. The last column is the right side.
 fn solve(mut rows: [[f64; 9]; 8]) -> Option<[f64; 8]> {
     for i in 0..8 {
         let largest = (i..8).max_by(|a, b| rows[*a][i].abs().total_cmp(&rows[*b][i].abs()))?;

@@ -1,4 +1,4 @@
-//! Fewer levels, or not.
+//! A random reduction of levels.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_posterize: {bits: 4, p: 0.5}";
 
-    /// With probability `p` the upper `bits` of each level stay, the others become 0:
+    /// With probability `p`, keeps the upper `bits` of each level and sets the others to 0:
     /// Pillow's `posterize`. 0 bits: black.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -25,14 +25,15 @@ described! {
 }
 
 impl RandomPosterize {
-    /// Half of the pictures.
+    /// With probability 0.5.
     pub fn new(bits: u32) -> Self {
         Self { bits, p: half() }
     }
 }
 
 impl Operation for RandomPosterize {
-    /// Behind a resize other pixels would fall to other levels, by up to a whole step.
+    /// It must not move after a resize: mixed pixels could fall to other levels, by up to a whole
+    /// step.
     const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {

@@ -21,18 +21,18 @@ described! {
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomResizedCrop {
-        /// Height and width of what it makes, pixels; one number for both.
+        /// Height and width of the result in pixels; one number for both.
         pub size: Size,
-        /// Range of the crop's area as a part of the image's.
+        /// Range of the crop's area as a share of the image's.
         #[serde(default = "RandomResizedCrop::default_scale")]
         pub scale: Span,
         /// Range of the crop's width divided by its height.
         #[serde(default = "RandomResizedCrop::default_ratio")]
         pub ratio: Span,
-        /// How pixels between pixels are found.
+        /// How values between pixels are computed.
         #[serde(default)]
         pub interpolation: InterpolationMode,
-        /// A smaller picture is made of all pixels, as Pillow does.
+        /// Shrinking uses all pixels, as in Pillow.
         #[serde(default = "yes")]
         pub antialias: bool,
     }

@@ -1,4 +1,4 @@
-//! A random number of quarter turns, which may be the label.
+//! A random number of quarter turns. The number may be the label.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +14,12 @@ use crate::recipe::steps::StepBounds;
 described! {
     example: "random_rotate90: {}";
 
-    /// No, one, two or three quarter turns counter-clockwise, each as likely.
+    /// No, one, two or three quarter turns counter-clockwise, with equal probability.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomRotate90 {
-        /// The number of turns, 0 to 3, is the sample's label, whatever the data set
-        /// says. One operation of a recipe may give labels.
+        /// Uses the number of turns, 0 to 3, as the sample's label, instead of the data set's. Only
+        /// one operation of a recipe may set labels.
         #[serde(skip_serializing_if = "is_default")]
         pub label: bool,
     }
@@ -44,7 +44,7 @@ impl Operation for RandomRotate90 {
         size: HeightWidth,
         most: &mut LargestCase<'_>,
     ) -> HeightWidth {
-        // There, and the sizes of the other steps those of the picture.
+        // Quarter turns may swap height and width of the following steps.
         let over = StepBounds {
             size_after: Some(most.reach().after_any_turn()),
             any_quarter: true,
@@ -67,7 +67,7 @@ impl Operation for RandomRotate90 {
     }
 }
 
-/// The most quarter turns that are drawn.
+/// The maximum number of quarter turns.
 const MOST_QUARTERS: u32 = 3;
 
 fn quarters(random: &mut impl UniformSource) -> u8 {

@@ -1,4 +1,4 @@
-//! A turn by a random angle.
+//! A rotation by a random angle.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ use crate::recipe::values::{InterpolationMode, PerChannel, RotationStyle, Span};
 described! {
     example: "random_rotation: {degrees: 15, interpolation: bilinear}";
 
-    /// With probability `p` a turn about the middle by an angle uniform in `degrees`,
-    /// counter-clockwise. `degrees: d` is -d to d; for a fixed angle write it twice.
+    /// With probability `p`, rotates around the centre by an angle uniform in `degrees`,
+    /// counter-clockwise. `degrees: d` means -d to d. For a fixed angle write it twice.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomRotation {
@@ -29,23 +29,23 @@ described! {
         /// `bicubic`.
         #[serde(default = "InterpolationMode::nearest")]
         pub interpolation: InterpolationMode,
-        /// The output is as large as the turned picture; otherwise as the picture.
+        /// The output holds the whole rotated image. False: it has the size of the image.
         #[serde(default)]
         pub expand: bool,
-        /// The colour where there is no picture, levels 0 to 255.
+        /// The colour outside the image, levels 0 to 255.
         #[serde(default)]
         pub fill: PerChannel,
         /// The probability, 0 to 1.
         #[serde(default = "always", skip_serializing_if = "is_always")]
         pub p: f64,
-        /// Whose arithmetic it has.
+        /// The library whose arithmetic is used: `tensor` (torchvision) or `opencv`.
         #[serde(default, skip_serializing_if = "is_default")]
         pub style: RotationStyle,
     }
 }
 
 impl RandomRotation {
-    /// Nearest neighbour, size kept, black corners.
+    /// Nearest neighbour, same size, black corners.
     pub fn new(degrees: Span) -> Self {
         Self {
             degrees,
@@ -65,7 +65,7 @@ impl Operation for RandomRotation {
         range("degrees", self.degrees, -360.0, 360.0)?;
         known.check_color("fill", self.fill.0)?;
         probability(self.p)?;
-        self.served(known)?;
+        self.check_style(known)?;
         if self.expand {
             known.size = None;
             known.resized = true;
@@ -132,15 +132,15 @@ impl RandomRotation {
         }
     }
 
-    /// A turn by any angle can be had in its style.
-    fn served(&self, known: &PixelState) -> Result<(), String> {
+    /// Checks that the style supports the parameters.
+    fn check_style(&self, known: &PixelState) -> Result<(), String> {
         let opencv = self.style == RotationStyle::Opencv;
-        let served = match (self.interpolation, opencv) {
+        let supported = match (self.interpolation, opencv) {
             (InterpolationMode::Nearest | InterpolationMode::Bilinear, _) => true,
             (InterpolationMode::Bicubic, opencv) => opencv,
             _ => false,
         };
-        if !served {
+        if !supported {
             let name = self.interpolation.name();
             return Err(format!(
                 "interpolation is {name}: use nearest or bilinear, or bicubic with style: opencv"
@@ -163,7 +163,7 @@ impl RandomRotation {
     }
 }
 
-/// No side is longer than the diagonal, both ends rounded outwards.
+/// The bound of the size: no side is longer than the diagonal, both ends rounded outwards.
 fn around((height, width): HeightWidth) -> HeightWidth {
     let diagonal = libm::hypot(f64::from(height), f64::from(width)).ceil() as u32;
     let side = diagonal.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Bright levels inverted, or not.
+//! Random inversion of bright levels.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,7 @@ use crate::recipe::step::AugmentStep;
 described! {
     example: "random_solarize: {threshold: 128, p: 0.2}";
 
-    /// With probability `p` levels of `threshold` and more are inverted: Pillow's
-    /// `solarize`.
+    /// With probability `p`, inverts levels of at least `threshold`: Pillow's `solarize`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomSolarize {
@@ -25,7 +24,7 @@ described! {
 }
 
 impl RandomSolarize {
-    /// Half of the pictures.
+    /// With probability 0.5.
     pub fn new(threshold: f64) -> Self {
         Self {
             threshold,
@@ -35,7 +34,7 @@ impl RandomSolarize {
 }
 
 impl Operation for RandomSolarize {
-    /// Behind a resize other pixels would lie above the threshold.
+    /// It must not move after a resize: other pixels could exceed the threshold.
     const PARTS: &'static [OperationPart] = &[OperationPart::Augment];
 
     fn check(&self, known: &mut PixelState) -> Result<(), String> {
@@ -46,7 +45,7 @@ impl Operation for RandomSolarize {
 
     fn chance(&self) -> Option<(f64, Step)> {
         let step = Step::Augment(AugmentStep::Solarize {
-            // Levels are whole, and so are `f32` of this size.
+            // Levels are whole numbers, which `f32` holds exactly.
             threshold: self.threshold.ceil() as f32,
         });
         Some((self.p, step))

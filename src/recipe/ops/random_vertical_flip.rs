@@ -1,4 +1,4 @@
-//! Top and bottom change places.
+//! A random flip from top to bottom.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::recipe::ranges::probability;
 described! {
     example: "random_vertical_flip: {p: 0.5}";
 
-    /// Top becomes bottom with probability `p`.
+    /// With probability `p`, flips top and bottom.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomVerticalFlip {

@@ -1,4 +1,4 @@
-//! The picture at a random place of a larger one, or not.
+//! Places the image at random in a larger one.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +16,14 @@ use crate::recipe::values::{Padding, PaddingMode, PerChannel, Span};
 described! {
     example: "random_zoom_out: {fill: 128, side_range: [1, 4], p: 0.5}";
 
-    /// With probability `p` pixels around the picture: both sides times a number uniform
-    /// in `side_range`, the picture at a uniform place. A resize or a crop must follow.
+    /// With probability `p`, adds a border: both sides grow by a factor uniform in `side_range`,
+    /// and the image lies at a uniformly random place. A resize or a crop must follow.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct RandomZoomOut {
-        /// The colour around the picture.
+        /// The colour of the border.
         pub fill: PerChannel = PerChannel::default(),
-        /// Range of the new sides by the old ones, 1 to 64.
+        /// Range of the factor by which sides grow, 1 to 64.
         pub side_range: Span = Span(1.0, 4.0),
         /// The probability, 0 to 1.
         pub p: f64 = 0.5,
@@ -41,7 +41,7 @@ impl Operation for RandomZoomOut {
             let (h, w) = zoomed(here, self.side_range.1 as f32);
             if h.max(w) > MAX_SIDE {
                 return Err(format!(
-                    "makes pictures of up to {w} x {h}, and a side has at most {MAX_SIDE} \
+                    "makes images of up to {w} x {h}, and a side has at most {MAX_SIDE} \
                      pixels: use a smaller side_range"
                 ));
             }
@@ -56,13 +56,13 @@ impl Operation for RandomZoomOut {
         if on.random.next_f64() >= self.p {
             return Ok(on.size);
         }
-        // In `f32`, as torch's tensors.
+        // In `f32`, as in torch's tensors.
         let Span(low, high) = self.side_range;
         let by = low as f32 + on.random.next_f64() as f32 * (high - low) as f32;
         let to = zoomed(on.size, by);
         if to.0.max(to.1) > MAX_SIDE {
             return Err(FaultKind::TooLarge.fault(format!(
-                "the picture is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
+                "the image is {} x {}, random_zoom_out makes it {} x {}, and a side has at \
                      most {MAX_SIDE} pixels: put a resize before it",
                 on.size.1, on.size.0, to.1, to.0
             )));
@@ -106,10 +106,10 @@ impl Operation for RandomZoomOut {
     }
 }
 
-/// Most that a side may grow by: pictures of all sizes have sides that `f32` holds then.
+/// The maximum growth of a side. It keeps all sides within the precision of `f32`.
 const MOST: f64 = 64.0;
 
-/// Cut to whole pixels; never smaller.
+/// Truncated to whole pixels, but never smaller.
 fn zoomed((height, width): HeightWidth, by: f32) -> HeightWidth {
     let side = |n: u32| ((n as f32 * by) as u32).max(n);
     (side(height), side(width))

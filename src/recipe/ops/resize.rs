@@ -1,4 +1,4 @@
-//! A resize to a size, or by a side.
+//! A resize to a size, or by one side.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,26 +16,25 @@ use crate::recipe::values::{InterpolationMode, LengthRounding, ResizeTo, Size};
 described! {
     example: "resize: {size: 256}";
 
-    /// torchvision's `Resize`: `size` a number: the shorter side becomes that, the
-    /// longer one keeps the aspect ratio (cut to a whole number) and is at most
-    /// `max_size`; `[height, width]`: exactly that; none: the longer side becomes
-    /// `max_size`.
+    /// Resizes an image like torchvision's `Resize`. `size` as a number: the length of the shorter side. The longer side
+    /// keeps the aspect ratio (truncated to a whole number) and is at most `max_size`. `size:
+    /// [height, width]`: exactly that. Without `size`: the longer side becomes `max_size`.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Resize {
-        /// The shorter side, or `[height, width]`.
+        /// The shorter side, or `[height, width]`, in pixels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub size: Option<ResizeTo>,
-        /// The most that the longer side becomes, pixels.
+        /// The maximum of the longer side, in pixels.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub max_size: Option<u32>,
-        /// How pixels between pixels are found.
+        /// How values between pixels are computed.
         #[serde(default)]
         pub interpolation: InterpolationMode,
-        /// A smaller picture is made of all pixels, as Pillow does.
+        /// Shrinking uses all pixels, as in Pillow.
         #[serde(default = "yes")]
         pub antialias: bool,
-        /// Of the longer side: `down` as torchvision, `nearest` as PaddleClas.
+        /// How the longer side is rounded: `down` as in torchvision, `nearest` as in PaddleClas.
         #[serde(default = "down", skip_serializing_if = "is_down")]
         pub rounding: LengthRounding,
     }
@@ -62,27 +61,26 @@ impl Resize {
         Self::new(None, Some(side))
     }
 
-    /// To `height` by `width`, whatever the aspect ratio.
+    /// To `height` x `width`, whatever the aspect ratio.
     pub fn exact(height: u32, width: u32) -> Self {
         Self::new(Some(ResizeTo::Exact(Size { height, width })), None)
     }
 }
 
 impl Resize {
-    /// Height and width of what becomes of a picture of this height and width:
-    /// torchvision's sizes, or with `rounding: nearest` PaddleClas'; but for sides
-    /// that would be 0.
+    /// Height and width of the result for an image of this height and width. As in torchvision, or
+    /// with `rounding: nearest` as in PaddleClas, except that no side is 0.
     pub(crate) fn output(&self, (height, width): HeightWidth) -> HeightWidth {
         let (short, long) = (height.min(width), height.max(width));
-        // `b` times the factor that makes `a` of `c`.
+        // `b` times the factor from `c` to `a`.
         let scaled = |a: u32, b: u32, c: u32| match self.rounding {
-            // In whole numbers, as torchvision's int(): a float quotient may fall just
-            // below the whole number that it stands for.
+            // In whole numbers, as torchvision's int(): a float quotient may fall just below a
+            // whole number.
             LengthRounding::Down => {
                 let v = u64::from(a) * u64::from(b) / u64::from(c.max(1));
                 v.clamp(1, u64::from(u32::MAX)) as u32
             }
-            // In floats, the factor first, as there: halves are what that makes of them.
+            // In floats with the factor first, as there, which determines which values are halves.
             LengthRounding::Nearest => {
                 let factor = f64::from(a) / f64::from(c.max(1));
                 ((f64::from(b) * factor).round_ties_even() as u32).max(1)
@@ -98,7 +96,7 @@ impl Resize {
                 }
             }
             (None, Some(max)) => (scaled(max, short, long), max),
-            // Refused by `check`.
+            // Rejected by `check`.
             (None, None) => (short, long),
         };
         if height <= width {
@@ -149,7 +147,7 @@ impl Operation for Resize {
                 known.min_side = match (known.size, max) {
                     (Some((h, w)), _) => Some(h.min(w)),
                     (None, None) => Some(side),
-                    // A long picture's shorter side may be anything.
+                    // The shorter side of a long image can have any length.
                     (None, Some(_)) => None,
                 };
                 Ok(())
@@ -185,7 +183,7 @@ impl Operation for Resize {
             antialias: self.antialias,
         };
         let reach = most.reach();
-        // Both sides stand in the step otherwise: the batch may have set them.
+        // If both sides are fixed, the step has them: a batch may have set them.
         let by_shape = !reach.is_fixed() && !matches!(self.size, Some(ResizeTo::Exact(_)));
         let behind = by_shape.then(|| self.bounds(reach));
         let over = StepBounds {
@@ -212,7 +210,7 @@ impl Operation for Resize {
 }
 
 impl Resize {
-    /// Bounds of what becomes of pictures of many shapes.
+    /// The size bounds of the result.
     fn bounds(&self, from: SizeBounds) -> SizeBounds {
         let short = from.low.0.min(from.low.1).max(1);
         let long = from.high.0.max(from.high.1);

@@ -11,11 +11,11 @@ use crate::recipe::operation_docs::described;
 described! {
     example: "rotate90: {times: 1}";
 
-    /// `times` quarter turns, counter-clockwise.
+    /// Turns by `times` quarters, counter-clockwise.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Rotate90 {
-        /// Quarter turns.
+        /// The number of quarter turns.
         pub times: i32,
     }
 }

@@ -1,5 +1,5 @@
-//! RandAugment as timm writes it: `rand-m9-mstd0.5-inc1`, read and drawn as
-//! PaddleClas' `timm_autoaugment.py` does (after `timm.data.auto_augment`).
+//! RandAugment in timm's notation, such as `rand-m9-mstd0.5-inc1`. Parsed and drawn as in
+//! PaddleClas' `timm_autoaugment.py` (after `timm.data.auto_augment`).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,21 +18,21 @@ use crate::recipe::values::{InterpolationMode, PerChannel};
 described! {
     example: "timm_augment: {config: rand-m9-mstd0.5-inc1}";
 
-    /// A policy as timm writes it: `rand-m9-mstd0.5-inc1`. Served are `rand` with the
-    /// parts m, n (1 to 16), mstd, inc1 and w0, in any order. A strength is drawn about m,
-    /// and held between 0 and 10 after that, so m15 is nearly always 10.
+    /// A policy in timm's notation, such as `rand-m9-mstd0.5-inc1`. Supported: `rand` with the
+    /// parts m, n (1 to 16), mstd, inc1 and w0, in any order. A strength is drawn around m and then
+    /// clipped to 0 to 10, so m15 is nearly always 10.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct TimmAugment {
-        /// The policy as timm writes it.
+        /// The policy in timm's notation.
         pub config: String,
         /// The probability, 0 to 1.
         #[serde(default = "TimmAugment::always")]
         pub p: f64,
-        /// One, or several of which each operation draws one.
+        /// One filter, or several from which each operation draws one.
         #[serde(default = "TimmAugment::bicubic")]
         pub interpolation: Vec<InterpolationMode>,
-        /// The colour where there is no picture, levels 0 to 255.
+        /// The colour outside the image, levels 0 to 255.
         #[serde(default = "TimmAugment::imagenet_mean")]
         pub fill: PerChannel,
     }
@@ -51,7 +51,7 @@ impl TimmAugment {
         PerChannel([124.0, 116.0, 104.0])
     }
 
-    /// Bicubic, the corners of ImageNet's mean colour.
+    /// Bicubic, with corners of ImageNet's mean colour.
     pub fn new(config: impl Into<String>) -> Self {
         Self {
             config: config.into(),
@@ -83,7 +83,7 @@ impl Operation for TimmAugment {
     }
 
     fn draw(&self, on: DrawContext<'_>) -> Result<HeightWidth, SampleFault> {
-        // Checked by `range`.
+        // Checked before by `check`.
         let Ok(policy) = TimmPolicy::parse(&self.config) else {
             return Ok(on.size);
         };
@@ -123,24 +123,24 @@ impl Operation for TimmAugment {
     }
 }
 
-/// What a text says.
+/// The meaning of a policy text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TimmPolicy {
-    /// The mean of a sample's, which is held between 0 and 10, and the deviation.
+    /// The mean and the deviation of the strength. A drawn strength is clipped to 0 to 10.
     pub(crate) magnitude: f64,
     pub(crate) deviation: f64,
-    /// Operations.
+    /// The number of operations.
     pub(crate) layers: u32,
-    /// Stronger is stronger for all of them.
+    /// All operations become stronger with the strength.
     pub(crate) increasing: bool,
-    /// By `WEIGHTS`, and without replacement.
+    /// Operations are drawn by `WEIGHTS`, without replacement.
     pub(crate) weighted: bool,
 }
 
-/// Of all layers of a text.
+/// The maximum number of operations.
 const MOST_LAYERS: u32 = 16;
 
-/// With `inc1` the same, but for what some mean by a level.
+/// The operations, also with `inc1`, where a level means something else for some.
 pub(crate) const KINDS: [PolicyOp; 15] = [
     PolicyOp::AutoContrast,
     PolicyOp::Equalize,
@@ -159,18 +159,18 @@ pub(crate) const KINDS: [PolicyOp; 15] = [
     PolicyOp::TranslateY,
 ];
 
-/// Of `KINDS`, with `w0`.
+/// The weights of `KINDS`, with `w0`.
 pub(crate) const WEIGHTS: [f64; 15] = [
     0.025, 0.005, 0.0, 0.3, 0.0, 0.005, 0.005, 0.025, 0.005, 0.005, 0.025, 0.2, 0.2, 0.1, 0.1,
 ];
 
-/// What is served, for errors.
-const SERVED: &str =
+/// The supported notation, for errors.
+const SUPPORTED: &str =
     "a rand policy such as rand-m9-mstd0.5-inc1, with the parts m, n, mstd, inc1 and w0";
 
 impl TimmPolicy {
     /// # Errors
-    /// Names the text, and what is served.
+    /// Names the text, and what is supported.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let fault = |why: String| Err(format!("config is '{text}': {why}"));
         let mut parts = text.split('-');
@@ -178,15 +178,15 @@ impl TimmPolicy {
             Some("rand") => {}
             Some("augmix") => {
                 return fault(format!(
-                    "timm's augmix is not served: use aug_mix, or {SERVED}"
+                    "timm's augmix is not supported: use aug_mix, or {SUPPORTED}"
                 ));
             }
             Some("original" | "originalr" | "v0" | "v0r") => {
                 return fault(format!(
-                    "timm's tables of AutoAugment are not served: use auto_augment, or {SERVED}"
+                    "timm's tables of AutoAugment are not supported: use auto_augment, or {SUPPORTED}"
                 ));
             }
-            _ => return fault(format!("use {SERVED}")),
+            _ => return fault(format!("use {SUPPORTED}")),
         }
         let mut policy = Self {
             magnitude: 10.0,
@@ -258,7 +258,7 @@ impl TimmPolicy {
                         return fault(format!("'{part}' is unknown: timm has one table, w0"));
                     }
                 },
-                _ => return fault(format!("'{part}' is unknown: use {SERVED}")),
+                _ => return fault(format!("'{part}' is unknown: use {SUPPORTED}")),
             };
             if std::mem::replace(&mut seen[which], true) {
                 return fault(format!("'{key}' is written twice: remove one"));
@@ -275,7 +275,7 @@ impl TimmPolicy {
     }
 }
 
-/// The amount of a level, 0 to 10, to the bit as timm's `LEVEL_TO_ARG`.
+/// The amount for a level of 0 to 10. Equals timm's `LEVEL_TO_ARG` bit by bit.
 pub(crate) fn amount(
     kind: PolicyOp,
     level: f64,
@@ -303,8 +303,8 @@ pub(crate) fn amount(
     }
 }
 
-/// One by `WEIGHTS` that was not taken yet, as numpy's `choice` without replacement
-/// does one after the other.
+/// Draws one operation by `WEIGHTS` that was not drawn yet, like successive draws of numpy's
+/// `choice` without replacement.
 fn weighted(taken: &mut [bool; 15], random: &mut impl UniformSource) -> PolicyOp {
     let weight = |i: usize, taken: &[bool; 15]| if taken[i] { 0.0 } else { WEIGHTS[i] };
     let total: f64 = (0..15).map(|i| weight(i, taken)).sum();
@@ -313,7 +313,7 @@ fn weighted(taken: &mut [bool; 15], random: &mut impl UniformSource) -> PolicyOp
     for i in 0..15 {
         let w = weight(i, taken);
         if w > 0.0 {
-            // The last of them, where rounding leaves none.
+            // The last one, if rounding leaves none.
             chosen = i;
             if left < w {
                 break;
@@ -325,5 +325,5 @@ fn weighted(taken: &mut [bool; 15], random: &mut impl UniformSource) -> PolicyOp
     KINDS[chosen]
 }
 
-/// Filters that one is drawn from.
+/// The maximum number of filters.
 const MOST_FILTERS: usize = 16;

@@ -1,5 +1,5 @@
-//! `torchvision.transforms.autoaugment.TrivialAugmentWide` with 31 strengths, on
-//! Pillow pictures: one operation, its strength and its sign.
+//! `torchvision.transforms.autoaugment.TrivialAugmentWide` with 31 strengths, on Pillow images: one
+//! operation with its strength and its sign.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +19,14 @@ use crate::recipe::values::{InterpolationMode, PerChannel};
 described! {
     example: "trivial_augment: {}";
 
-    /// TrivialAugment: one operation with a strength that is drawn (Mueller and Hutter
-    /// 2021), as torchvision's `TrivialAugmentWide` with 31 strengths.
+    /// TrivialAugment: one operation with a random strength (Mueller and Hutter 2021), as
+    /// torchvision's `TrivialAugmentWide` with 31 strengths.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct TrivialAugment {
-        /// How pixels between pixels are found.
+        /// How values between pixels are computed.
         pub interpolation: InterpolationMode = InterpolationMode::Nearest,
-        /// The colour where there is no picture, levels 0 to 255.
+        /// The colour outside the image, levels 0 to 255.
         pub fill: PerChannel = PerChannel::default(),
     }
 }

@@ -1,4 +1,4 @@
-//! A channel of zeros behind those of the pictures.
+//! A channel of zeros after those of the image.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::recipe::operation_docs::described;
 described! {
     example: "zero_channel: {}";
 
-    /// Batches get a fourth channel, which is zero: what PaddleClas' `NormalizeImage`
-    /// does with `channel_num: 4`, for convolutions that are faster on four. Of colour
-    /// pictures in layout nchw; where it stands means nothing.
+    /// Adds a fourth channel of zeros to batches, as PaddleClas' `NormalizeImage` with
+    /// `channel_num: 4`, for convolutions that are faster with four channels. For colour images in
+    /// layout nchw. Its place in the recipe has no effect.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ZeroChannel {}
@@ -22,7 +22,7 @@ impl Operation for ZeroChannel {
     const PARTS: &'static [OperationPart] = &[];
     const DRAWS: bool = false;
 
-    /// Of the whole recipe, as it is not of its place: `program` does.
+    /// The check needs the whole recipe, so `program` does it.
     fn check(&self, _known: &mut PixelState) -> Result<(), String> {
         Ok(())
     }

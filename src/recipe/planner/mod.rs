@@ -1,12 +1,12 @@
-//! From the written order of operations to the one that runs.
+//! Plans the order in which operations run.
 //!
-//! Pure, the same in every process. Operations that change values one pixel at a time
-//! sink behind the crops and resizes that follow, where fewer pixels are left to change;
-//! everything else keeps its place. Never in here: names of operations: what one may do
-//! is its [`MoveRights`](super::operation::Rights).
+//! Pure, the same in every process. Operations that change each value independently move after the
+//! crops and resizes that follow them, where fewer pixels remain. All others keep their place.
+//! Never in here: names of operations. Their [`MoveRights`](super::operation::MoveRights) define
+//! what may move.
 //!
-//! - [`order`]: how far each unit sinks;
-//! - [`rules`]: which unit may pass which, one small function each.
+//! - [`order`]: how far each unit moves;
+//! - [`rules`]: which unit may move after which, one small function each.
 
 mod order;
 mod rules;

@@ -1,4 +1,4 @@
-//! The order: how far each unit sinks.
+//! The running order: how far each unit moves towards the end.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use crate::recipe::op::Op;
 use crate::recipe::operation::Operation;
 use crate::recipe::recipe_spec::ReorderMode;
 
-/// A move that was made, or was not.
+/// A move that was made or rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OperationMove {
     /// The operation that moves.
     pub op: String,
-    /// The one that it moves behind.
+    /// The operation after which it moves.
     pub behind: String,
-    /// True: not a bit of any batch changes by it.
+    /// True if no bit of any batch changes.
     pub exact: bool,
-    /// Why that is so.
+    /// The reason.
     pub why: String,
 }
 
-/// An order, and how it came about.
+/// The running order, with the moves made and rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedOrder {
     pub(crate) order: Vec<MoveUnit>,
@@ -39,17 +39,17 @@ pub(crate) fn plan(ops: &[Op], written: Vec<MoveUnit>, reorder: ReorderMode) -> 
     if reorder == ReorderMode::Off {
         return planned;
     }
-    // The last first: whoever stands in the way has left by then.
+    // From the last to the first: by then, units that were in the way have moved.
     for i in (0..planned.order.len()).rev() {
-        sink(ops, &mut planned, i, reorder);
+        move_to_end(ops, &mut planned, i, reorder);
     }
     planned.moves.reverse();
     planned.refused.reverse();
     planned
 }
 
-/// Moves the unit at `i` as far back as its rules allow and anything is gained.
-fn sink(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) {
+/// Moves the unit at `i` towards the end, as far as the rules allow and something is gained.
+fn move_to_end(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) {
     let unit = planned.order[i];
     let mut to = i;
     let (mut gained, mut passed) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ fn sink(ops: &[Op], planned: &mut PlannedOrder, i: usize, reorder: ReorderMode) 
     planned.moves.extend(gained);
 }
 
-/// As a user reads it.
+/// The name of a unit for users.
 pub(crate) fn unit_name(ops: &[Op], unit: MoveUnit) -> String {
     let Some(op) = ops.get(unit.op) else {
         return "decode (grey)".into();

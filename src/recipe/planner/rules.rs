@@ -1,6 +1,6 @@
-//! Which unit may move behind which, and what that does to the values. Each rule
-//! is a function with its obligation, which `jobs/sample/moves_tests.rs` tests on
-//! pixels: an exact move changes no bit; of the others it measures by how much.
+//! Which unit may move after which, and how that changes values. Each rule is a function that
+//! states its claim. `jobs/sample/moves_tests.rs` tests the claims on pixels: an exact move changes
+//! no bit. For the other moves the test measures the change.
 
 use crate::recipe::move_unit::{MoveUnit, OperationPart};
 use crate::recipe::op::Op;
@@ -8,24 +8,24 @@ use crate::recipe::operation::{MoveRights, Operation};
 use crate::recipe::tensor::DataType;
 use crate::recipe::values::PaddingMode;
 
-/// What a move does to the values.
+/// How a move changes values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MoveEffect {
-    /// Not a bit changes.
+    /// No bit changes.
     Exact,
-    /// Values change; made by `reorder: fast`.
+    /// Values change. Only `reorder: fast` makes the move.
     ChangesValues,
-    /// It would be another operation.
+    /// The result would be a different operation.
     Never,
 }
 
-/// The answer of a rule.
+/// The result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MoveVerdict {
     pub(super) effect: MoveEffect,
     /// Completes "because".
     pub(super) why: &'static str,
-    /// The mover has less to do behind it, or others have.
+    /// True if the moved operation, or another, has less work after the move.
     pub(super) gains: bool,
 }
 
@@ -33,81 +33,78 @@ fn verdict(effect: MoveEffect, gains: bool, why: &'static str) -> Option<MoveVer
     Some(MoveVerdict { effect, why, gains })
 }
 
-/// May `unit` stand behind `next`, which follows it? None: nothing speaks for it.
+/// Whether `unit` may move after `next`, which follows it. None: no rule applies.
 pub(super) fn judge_move(ops: &[Op], unit: MoveUnit, next: MoveUnit) -> Option<MoveVerdict> {
     let rights = |unit: MoveUnit| ops.get(unit.op).map(Op::move_rights).unwrap_or_default();
     let own = rights(unit);
     match (unit.part, next.part) {
-        (OperationPart::Color, OperationPart::Crop) => color_behind_crop(&own),
-        (OperationPart::Normalize | OperationPart::Cast, OperationPart::Crop) => {
-            value_behind_crop()
-        }
+        (OperationPart::Color, OperationPart::Crop) => color_after_crop(&own),
+        (OperationPart::Normalize | OperationPart::Cast, OperationPart::Crop) => value_after_crop(),
         (
             OperationPart::Color | OperationPart::Normalize | OperationPart::Cast,
             OperationPart::Turn,
-        ) => value_behind_turn(),
-        (OperationPart::Color, OperationPart::Resize) => color_behind_resize(&own),
-        (OperationPart::Normalize, OperationPart::Resize) => normalize_behind_resize(),
-        (OperationPart::Cast, OperationPart::Resize) => cast_behind_resize(&own),
+        ) => value_after_turn(),
+        (OperationPart::Color, OperationPart::Resize) => color_after_resize(&own),
+        (OperationPart::Normalize, OperationPart::Resize) => normalize_after_resize(),
+        (OperationPart::Cast, OperationPart::Resize) => cast_after_resize(&own),
         (
             OperationPart::Cast,
             OperationPart::Color | OperationPart::Normalize | OperationPart::Blur,
-        ) => cast_behind_value(&own, next),
-        (OperationPart::Cast, OperationPart::Pad) => cast_behind_pad(&own, &rights(next)),
+        ) => cast_after_value(&own, next),
+        (OperationPart::Cast, OperationPart::Pad) => cast_after_pad(&own, &rights(next)),
         (OperationPart::Blur, OperationPart::Crop | OperationPart::Resize) => {
-            blur_behind_shape(next)
+            blur_after_shape(next)
         }
-        (OperationPart::Erase, OperationPart::Crop | OperationPart::Resize) => erase_behind_shape(),
+        (OperationPart::Erase, OperationPart::Crop | OperationPart::Resize) => erase_after_shape(),
         _ => None,
     }
 }
 
-/// Exact: each pixel is changed by itself, wherever it stands. But for the mean
-/// that contrast is measured from.
-fn color_behind_crop(own: &MoveRights) -> Option<MoveVerdict> {
+/// Exact, since each pixel changes independently. Exception: contrast uses the mean.
+fn color_after_crop(own: &MoveRights) -> Option<MoveVerdict> {
     match own.change_after_crop {
         Some(why) => verdict(MoveEffect::ChangesValues, true, why),
         None => verdict(
             MoveEffect::Exact,
             true,
-            "each pixel is changed by itself, and fewer are left behind a crop",
+            "each pixel changes independently, and fewer are left after a crop",
         ),
     }
 }
 
-/// Exact: each value is changed by itself.
-fn value_behind_crop() -> Option<MoveVerdict> {
+/// Exact, since each value changes independently.
+fn value_after_crop() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Exact,
         true,
-        "each value is changed by itself, and fewer are left behind a crop",
+        "each value changes independently, and fewer are left after a crop",
     )
 }
 
-/// Exact: a turn moves pixels, and changes none. (A mean is the same for every
-/// order of its pixels: `pixels/jitter.rs` sums in whole numbers.)
-fn value_behind_turn() -> Option<MoveVerdict> {
+/// Exact: a turn only moves pixels. (The mean does not depend on their order, since
+/// `pixels/jitter.rs` sums whole numbers.)
+fn value_after_turn() -> Option<MoveVerdict> {
     verdict(MoveEffect::Exact, false, "a turn changes no pixel")
 }
 
-/// Changes values: the resize mixes neighbours, and the colour operation is not
-/// linear, or rounds, or clips.
-fn color_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
+/// Changes values: the resize mixes neighbours, and the colour operation rounds, clips, or is not
+/// linear.
+fn color_after_resize(own: &MoveRights) -> Option<MoveVerdict> {
     verdict(MoveEffect::ChangesValues, true, own.change_after_resize)
 }
 
-/// Changes values: in front of it the resize works on floats, behind it on whole
-/// levels. At most a level and a half, before the division by 255 and std.
-fn normalize_behind_resize() -> Option<MoveVerdict> {
+/// Changes values: before the move the resize works on floats, after it on whole levels. At most
+/// 1.5 levels, before the division by 255 and std.
+fn normalize_after_resize() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::ChangesValues,
         true,
-        "the resize works on floats behind normalize, and rounds to whole levels in front of it",
+        "the resize works on floats after normalize, and rounds to whole levels before it",
     )
 }
 
 /// Changes values, as `normalize` does.
-fn cast_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
+fn cast_after_resize(own: &MoveRights) -> Option<MoveVerdict> {
     to_floats(own)?;
     verdict(
         MoveEffect::ChangesValues,
@@ -116,9 +113,8 @@ fn cast_behind_resize(own: &MoveRights) -> Option<MoveVerdict> {
     )
 }
 
-/// Changes values where the other one rounds levels; exact where it works in
-/// floats anyway.
-fn cast_behind_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
+/// Changes values if the other operation rounds levels. Exact if it works in floats.
+fn cast_after_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
     let dtype = to_floats(own)?;
     match (next.part, dtype) {
         (OperationPart::Normalize, DataType::F32) => verdict(
@@ -134,11 +130,11 @@ fn cast_behind_value(own: &MoveRights, next: MoveUnit) -> Option<MoveVerdict> {
     }
 }
 
-/// Exact where the border is made of what bytes hold too: pixels of the picture, or
-/// whole levels, which every type of floats holds exactly. Nothing is said otherwise:
-/// a border of fractions is what the cast is for. A cast to levels moves behind a border
-/// that few pictures get, so that the others are emitted with it.
-fn cast_behind_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
+/// Exact if the border consists of values that bytes can hold: pixels of the image or whole levels.
+/// Every float type holds those exactly. No rule for a border of fractions, since the cast is made
+/// for it. A cast to levels moves only after a border that few images get, so that the output
+/// format can include it for the others.
+fn cast_after_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
     if own.casts_to? == DataType::U8 && !pad.border_is_rare {
         return None;
     }
@@ -150,28 +146,28 @@ fn cast_behind_pad(own: &MoveRights, pad: &MoveRights) -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Exact,
         true,
-        "the border is whole levels or pixels of the picture, and bytes are a quarter of floats",
+        "the border is whole levels or pixels of the image, and bytes are a quarter of floats",
     )
 }
 
-/// The type, when the cast is one to floats: a cast to levels keeps its place.
+/// The element type of a cast to floats. None: a cast to levels keeps its place.
 fn to_floats(own: &MoveRights) -> Option<DataType> {
     own.casts_to.filter(|dtype| *dtype != DataType::U8)
 }
 
-fn blur_behind_shape(next: MoveUnit) -> Option<MoveVerdict> {
+fn blur_after_shape(next: MoveUnit) -> Option<MoveVerdict> {
     let why = match next.part {
         OperationPart::Crop => "the blur sees pixels beyond the crop's edges",
-        _ => "the kernel is measured in pixels of the picture before the resize",
+        _ => "the kernel is measured in pixels of the image before the resize",
     };
     verdict(MoveEffect::Never, true, why)
 }
 
-fn erase_behind_shape() -> Option<MoveVerdict> {
+fn erase_after_shape() -> Option<MoveVerdict> {
     verdict(
         MoveEffect::Never,
         true,
-        "the erased box is a part of the picture before the crop or resize",
+        "the erased box is a part of the image before the crop or resize",
     )
 }
 
@@ -180,9 +176,9 @@ mod tests {
     use crate::recipe::{Cast, DataType, Normalize, PadTo, PaddingMode, Recipe, Resize};
     use crate::recipe::{PerChannel, ReorderMode, SampleProgram};
 
-    /// Bytes are padded where floats need not be.
+    /// Bytes are padded, where floats are not needed.
     #[test]
-    fn casts_sink_behind_borders_that_bytes_hold() {
+    fn casts_move_after_borders_that_bytes_hold() {
         let sinks = |fill: f32, padding_mode| {
             let recipe = Recipe::new("border")
                 .then(Resize::exact(20, 30))
@@ -203,7 +199,7 @@ mod tests {
         assert!(sinks(128.0, PaddingMode::Constant));
         for fill in [127.5, -1.0, 256.0] {
             assert!(!sinks(fill, PaddingMode::Constant), "{fill}");
-            // Of no meaning there.
+            // The fill has no meaning there.
             assert!(sinks(fill, PaddingMode::Edge), "{fill}");
         }
     }

@@ -1,8 +1,8 @@
-//! What is drawn, against the laws that torchvision's `get_params` state, over
-//! 20,000 positions; sizes of a resize against torchvision's own.
+//! Compares the draws with the distributions that torchvision's `get_params` define, over 20,000
+//! positions, and sizes of a resize with torchvision's own.
 //!
-//! The numbers are the same in every run, so a bound holds always or never; each
-//! is one that fewer than one seed in a thousand would break.
+//! The random numbers are the same in every run, so a bound holds always or never. Fewer than one
+//! seed in a thousand would break a bound.
 
 mod box_tests;
 mod inside;
@@ -28,7 +28,7 @@ use crate::recipe::{Recipe, ReorderMode, SampleProgram};
 const POSITIONS: u64 = 20_000;
 const SQUARE: (u32, u32) = (4096, 4096);
 
-/// The steps of an operation on a picture of this size, at every position.
+/// The steps of an operation on an image of this size, at every position.
 fn draws(op: impl Into<Op>, values: ValueKind, size: (u32, u32)) -> Vec<Vec<Step>> {
     let known = PixelState {
         values,
@@ -68,7 +68,7 @@ fn assert_uniform(values: impl IntoIterator<Item = f64>, range: (f64, f64), what
     assert_uniform_but(1e-6, values, range, what);
 }
 
-/// The same, where an end of the range may be left by a part of it.
+/// The same, for a range whose ends may be exceeded by a share of it.
 #[track_caller]
 fn assert_uniform_but(
     slack: f64,
@@ -139,10 +139,10 @@ fn assert_uncorrelated(pairs: &[(f64, f64)], what: &str) {
     assert!(r.abs() < 3.3 / n.sqrt(), "{what}: correlated by {r}");
 }
 
-/// Sides of boxes are whole pixels.
+/// The tolerance for sides that are whole pixels.
 const WHOLE: f64 = 2e-3;
 
-/// The middle of the cell that one of `count` equally likely places has in 0 to 1.
+/// The centre of the interval in 0 to 1 that belongs to one of `count` equally likely places.
 fn place(at: u32, count: u32) -> f64 {
     (f64::from(at) + 0.5) / f64::from(count)
 }
@@ -384,7 +384,7 @@ fn colour_noise_is_normal_along_each_axis() {
     }
 }
 
-/// Without the picture.
+/// Without the image.
 #[test]
 fn the_label_of_a_quarter_turn_is_its_number() {
     let square = Recipe::new("r").then(Resize::exact(8, 8));
@@ -632,7 +632,7 @@ fn noise_has_another_key_at_each_position() {
         assert_eq!(keys.len() as u64, POSITIONS);
         keys
     };
-    // It is the place of the operation that says which noise it is, not the key.
+    // The place of the operation determines the kind of noise, not the key.
     assert_eq!(keys(ValueKind::Levels), keys(ValueKind::Normalized));
 }
 
@@ -654,7 +654,7 @@ fn random_ops() -> Vec<Op> {
     ]
 }
 
-/// What each operation that draws gave, by its name, at some positions.
+/// The steps of each random operation, by name, at some positions.
 fn by_name(ops: &[Op]) -> BTreeMap<&'static str, Vec<Vec<Step>>> {
     let mut recipe = Recipe::new("r").with_reorder(ReorderMode::Off);
     recipe.ops = ops.to_vec();
@@ -794,7 +794,7 @@ fn two_equal_operations_draw_differently() {
     assert_equally_likely(both, 4, "of two flips");
 }
 
-/// A height and width, and those that become of it.
+/// A height and width, and the resulting height and width.
 type Sizes = ((u32, u32), (u32, u32));
 
 /// Computed by torchvision 0.29.2: for every line
@@ -824,6 +824,6 @@ fn resizes_have_torchvisions_sizes() {
             assert_eq!(resize.output(*from), *want, "{resize:?} of {from:?}");
         }
     }
-    // Where torchvision refuses sides of 0.
+    // torchvision rejects sides of 0.
     assert_eq!(Resize::longer(64).output((7, 500)), (1, 64));
 }

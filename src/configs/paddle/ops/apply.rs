@@ -1,4 +1,4 @@
-//! Operations that are done together or not at all.
+//! Operations that run together or not at all.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::OpPipeline;
@@ -14,13 +14,13 @@ pub(crate) fn random_apply(
     let Some(list) = params.node("transforms") else {
         return Err(params.mistake_at("transforms", "'transforms' is missing: the operations"));
     };
-    let (first, held, before) = (pipe.ops.len(), pipe.form, pipe.fixed_state());
+    let (first, form_before, before) = (pipe.ops.len(), pipe.form, pipe.fixed_state());
     let read = pipe.read;
     for item in operations_of(list, "transforms")? {
         read(item, pipe)?;
     }
     if pipe.fixed_state() != before
-        || (pipe.form == ImageForm::Floats) != (held == ImageForm::Floats)
+        || (pipe.form == ImageForm::Floats) != (form_before == ImageForm::Floats)
     {
         return Err(params.mistake_at(
             "transforms",
@@ -30,12 +30,12 @@ pub(crate) fn random_apply(
     }
     let transforms = pipe.split_off_ops(first);
     if transforms.is_empty() || p == 0.0 {
-        pipe.form = held;
+        pipe.form = form_before;
         pipe.note(params, "nothing in it ever happens, so it is left out");
         return Ok(());
     }
-    // What is left alone stays what it was.
-    if pipe.form != held && p < 1.0 {
+    // If it does not run, the form before it stays.
+    if pipe.form != form_before && p < 1.0 {
         pipe.form = ImageForm::Either;
     }
     pipe.push(RandomApply { transforms, p });

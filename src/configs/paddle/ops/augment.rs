@@ -16,7 +16,7 @@ pub(crate) fn timm(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     pipe.needs_bytes(params)?;
     let p = params.probability("prob", 1.0)?;
     let config = params.text("config_str")?.unwrap_or("rand-m9-mstd0.5-inc1");
-    // Read by translations in pixels alone, which no `inc` policy has.
+    // Only translations in pixels use it, and no `inc` policy has those.
     params.ignore(&["img_size"]);
     let mean = params.colour("mean")?.unwrap_or([0.485, 0.456, 0.406]);
     let drawn = || vec![InterpolationMode::Bilinear, InterpolationMode::Bicubic];
@@ -24,7 +24,7 @@ pub(crate) fn timm(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
         Some("bicubic") => vec![InterpolationMode::Bicubic],
         Some("bilinear") => vec![InterpolationMode::Bilinear],
         Some("random" | "") => drawn(),
-        // Null; but bicubic where nothing is written.
+        // Null. If the key is absent, bicubic.
         None if params.given(&["interpolation"]) => drawn(),
         None => vec![InterpolationMode::Bicubic],
         Some(other) => {
@@ -34,7 +34,7 @@ pub(crate) fn timm(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
             ));
         }
     };
-    // Also where it does not happen.
+    // Even if the operation does not run.
     pipe.form = ImageForm::Array;
     if p == 0.0 {
         pipe.note(params, "prob is 0, so it is left out");
@@ -55,7 +55,7 @@ pub(crate) fn auto(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     if let Some(fill) = params.colour("fillcolor")?
         && fill != [128.0; 3]
     {
-        return Err(params.mistake_at("fillcolor", "fillcolor: only 128 is served"));
+        return Err(params.mistake_at("fillcolor", "fillcolor: only 128 is supported"));
     }
     pipe.push(AutoAugment {
         policy: AutoPolicy::Imagenet,
@@ -64,7 +64,7 @@ pub(crate) fn auto(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     Ok(())
 }
 
-/// One of the RandAugments; `of` has its defaults.
+/// One of the RandAugment versions. `of` has its defaults.
 fn layers(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -93,7 +93,7 @@ pub(crate) fn rand(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> 
     Ok(())
 }
 
-/// EfficientNetV2's.
+/// EfficientNetV2's RandAugment.
 pub(crate) fn rand_v2(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,

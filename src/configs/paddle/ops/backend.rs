@@ -1,16 +1,16 @@
-//! Parameters that all of PaddleClas' resizes have: who resizes, and by which filter.
+//! Parameters of all PaddleClas resizes: the library and the filter.
 
 use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::InterpolationMode;
 
-/// The filters of operations that turn and move pixels.
+/// The filters of operations that rotate or move pixels.
 pub(super) const PLAIN_FILTERS: [(&str, InterpolationMode); 3] = [
     ("nearest", InterpolationMode::Nearest),
     ("bilinear", InterpolationMode::Bilinear),
     ("bicubic", InterpolationMode::Bicubic),
 ];
 
-/// OpenCV or Pillow.
+/// The library that resizes: OpenCV or Pillow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResizeBackend {
     Cv2,
@@ -31,7 +31,7 @@ pub(super) fn backend(params: &mut ConfigParams<'_>) -> ConfigResult<ResizeBacke
     }
 }
 
-/// The parameter of this name, which none of PaddleClas' resizes has to have.
+/// The parameter `interpolation`, which is optional in all resizes.
 pub(super) fn interpolation(
     params: &mut ConfigParams<'_>,
     backend: ResizeBackend,
@@ -46,13 +46,13 @@ pub(super) fn interpolation(
         ("nearest", ResizeBackend::Pil) => InterpolationMode::Nearest,
         ("lanczos", ResizeBackend::Pil) => InterpolationMode::Lanczos,
         (_, backend) => {
-            let served = match backend {
+            let supported = match backend {
                 ResizeBackend::Cv2 => "bilinear or bicubic",
                 ResizeBackend::Pil => "nearest, bilinear, bicubic or lanczos",
             };
             return Err(params.mistake_at(
                 "interpolation",
-                format_args!("interpolation is '{name}': use {served} here"),
+                format_args!("interpolation is '{name}': use {supported} here"),
             ));
         }
     })

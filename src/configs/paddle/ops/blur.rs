@@ -1,4 +1,4 @@
-//! BlurImage, whose draw may be the label, and what makes pictures coarse.
+//! BlurImage, whose drawn value may be the label, and resampling that blurs images.
 
 use super::image_form::ImageForm;
 use super::labels::BLUR_KEY;
@@ -25,7 +25,7 @@ pub(crate) fn blur_image(
     Ok(())
 }
 
-/// It leaves a Pillow picture or an array what it was.
+/// It keeps the form of the image.
 pub(crate) fn random_interpolation(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,

@@ -1,5 +1,5 @@
-//! From files to pixels. OpenCV turns pictures as EXIF says, Pillow's `open` does
-//! not; both drop alpha, where featherload composites it by default.
+//! From files to pixels. OpenCV applies the EXIF orientation, Pillow's `open` does not. Both drop
+//! alpha, while featherload composites it by default.
 
 use super::backend::{ResizeBackend, backend};
 use super::image_form::ImageForm;
@@ -40,7 +40,7 @@ pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
     if !pipe.ops.is_empty() {
         return Err(params.mistake_at("", "comes after an operation that decodes: remove it"));
     }
-    // A picture that stays Pillow's is RGB; an array that stays OpenCV's is BGR.
+    // Without conversion, Pillow's image is RGB and OpenCV's array is BGR.
     let is_rgb = match (to_np, backend) {
         (true, _) => to_rgb,
         (false, ResizeBackend::Pil) => true,

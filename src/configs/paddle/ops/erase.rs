@@ -1,4 +1,4 @@
-//! Boxes that are erased.
+//! Operations that erase boxes.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::{OpPipeline, ValueScale};
@@ -46,7 +46,7 @@ pub(crate) fn random_erasing(
     }
     let in_bytes = pipe.values == ValueScale::Levels && pipe.form != ImageForm::Floats;
     let mean = match in_bytes {
-        // NumPy cuts what it writes into bytes.
+        // NumPy truncates numbers that it writes to bytes.
         true => mean.map(f64::trunc),
         false => mean,
     };
@@ -75,7 +75,7 @@ pub(crate) fn random_erasing(
         (EraseFill::Value(_), ValueScale::Parts) if mean != [0.0; 3] => {
             return Err(params.mistake_at(
                 "mean",
-                "is served before ToTensor or after Normalize: move \
+                "is supported before ToTensor or after Normalize: move \
                                              it there",
             ));
         }
@@ -96,7 +96,7 @@ pub(crate) fn random_erasing(
     Ok(())
 }
 
-/// On levels, or on what NormalizeImage left: it fills with the same numbers.
+/// On levels, or on the result of NormalizeImage, with the same fill values.
 pub(crate) fn cutout(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     if pipe.chw || pipe.values == ValueScale::Parts {
         pipe.needs_levels(params)?;
@@ -144,13 +144,13 @@ pub(crate) fn cutout(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -
     Ok(())
 }
 
-/// The box is that of paddle.vision's RandomResizedCrop, which it derives from.
+/// The box is the one of paddle.vision's RandomResizedCrop, its base class.
 pub(crate) fn crop_with_padding(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
 ) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
-    // It resizes nothing.
+    // It does not resize.
     params.ignore(&["size", "interpolation", "key"]);
     if params.is_list("padding_num") {
         return Err(params.mistake_at(
@@ -171,7 +171,7 @@ pub(crate) fn crop_with_padding(
     }
     pipe.form = match pipe.form {
         ImageForm::Floats => ImageForm::Floats,
-        // It gives an array where it happens, and leaves a picture alone where not.
+        // It makes an array if it runs, and keeps a Pillow image if not.
         ImageForm::Picture | ImageForm::Either if op.p < 1.0 => ImageForm::Either,
         _ => ImageForm::Array,
     };
@@ -179,8 +179,8 @@ pub(crate) fn crop_with_padding(
     Ok(())
 }
 
-/// Its probability is `prob` times the part of 240 epochs that is over, by a count that
-/// nothing in PaddleClas advances.
+/// Its probability is `prob` times the share of 240 epochs that have passed. Nothing in PaddleClas
+/// advances that count.
 pub(crate) fn grid_mask(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -194,7 +194,7 @@ pub(crate) fn grid_mask(
     Ok(())
 }
 
-/// Zeros in cells of a grid. It takes an array for 3 x height x width, whatever it is.
+/// Zeros in cells of a grid. It treats every array as 3 x height x width.
 pub(crate) fn hide_and_seek(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,

@@ -1,5 +1,4 @@
-//! Which operation works on what PaddleClas holds at its place, and the mistake where
-//! it does not.
+//! Checks that an operation works on the form of the image at its place.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::OpPipeline;
@@ -18,7 +17,7 @@ impl OpPipeline<'_> {
         }
     }
 
-    /// Refuses what fails on Pillow pictures.
+    /// Rejects operations that fail on Pillow images.
     pub(crate) fn needs_array(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         match self.form {
             ImageForm::Array | ImageForm::Floats => Ok(()),
@@ -32,15 +31,15 @@ impl OpPipeline<'_> {
         }
     }
 
-    /// Refuses what fails on arrays.
+    /// Rejects operations that fail on arrays.
     pub(crate) fn needs_picture(&self, params: &ConfigParams<'_>, fix: &str) -> ConfigResult<()> {
         match self.form {
             ImageForm::Picture => Ok(()),
-            _ => Err(self.unfit(params, "Pillow pictures", fix)),
+            _ => Err(self.unfit(params, "Pillow images", fix)),
         }
     }
 
-    /// Refuses what fails on floats, or does not round them as it rounds bytes.
+    /// Rejects operations that fail on floats, or that round bytes only.
     pub(crate) fn needs_bytes(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         match self.form {
             ImageForm::Floats => {
@@ -50,8 +49,8 @@ impl OpPipeline<'_> {
         }
     }
 
-    /// Whether a picture stands here: paddle.vision resizes it by Pillow, and an
-    /// array by OpenCV.
+    /// Whether the form is a Pillow image. paddle.vision resizes those with Pillow, and arrays with
+    /// OpenCV.
     pub(crate) fn holds_picture(&self, params: &ConfigParams<'_>) -> ConfigResult<bool> {
         self.needs_bytes(params)?;
         match self.form {
@@ -65,7 +64,7 @@ impl OpPipeline<'_> {
         }
     }
 
-    /// Refuses an end of which PaddleClas makes no batch.
+    /// Rejects a final form from which PaddleClas cannot make a batch.
     pub(crate) fn ends_in_numbers(&self, is_levels: bool) -> Result<(), String> {
         let what = match self.form {
             ImageForm::Picture | ImageForm::Either => "transposes",

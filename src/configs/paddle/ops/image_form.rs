@@ -1,25 +1,25 @@
-//! What PaddleClas hands from one operation to the next: a Pillow picture, or
-//! an array. Some operations take one of them alone, paddle.vision's do something
-//! else to each, and each operation leaves one of them behind.
+//! The form in which PaddleClas passes an image from one operation to the next: a Pillow image or
+//! an array. Some operations accept only one of them. Those of paddle.vision treat both
+//! differently. Each operation determines the form of its result.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageForm {
     Picture,
-    /// Levels in bytes, or numbers that are no levels any more.
+    /// Levels in bytes, or numbers that are no longer levels.
     Array,
-    /// A picture or an array, as an operation in front drew it.
+    /// A Pillow image or an array, depending on an earlier draw.
     Either,
-    /// An array of levels in floats, which Padv2 and PCALighting give.
+    /// An array of levels in floats, the result of Padv2 and PCALighting.
     Floats,
 }
 
 impl ImageForm {
-    /// The word for it in front of "stands here".
+    /// The form as error texts name it.
     pub(super) fn described(self) -> &'static str {
         match self {
-            Self::Picture => "a Pillow picture",
+            Self::Picture => "a Pillow image",
             Self::Array => "an array",
-            Self::Either => "a Pillow picture or an array (as a prob before it draws)",
+            Self::Either => "a Pillow image or an array (as a prob before it draws)",
             Self::Floats => "an array of floats",
         }
     }

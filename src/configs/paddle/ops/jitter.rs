@@ -1,5 +1,4 @@
-//! Colours changed at random: paddle.vision's ColorJitter on Pillow's pictures, and
-//! colour noise.
+//! Random colour changes: paddle.vision's ColorJitter on Pillow images, and colour noise.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::OpPipeline;
@@ -11,12 +10,12 @@ pub(crate) fn color_jitter(
     pipe: &mut OpPipeline<'_>,
 ) -> ConfigResult<()> {
     params.ignore(&["keys"]);
-    // 2, the default, is always.
+    // The default, 2, means always.
     let p = params.probability("prob", 2.0)?;
     jitter(params, pipe, p)
 }
 
-/// paddle.vision's own.
+/// paddle.vision's own ColorJitter.
 pub(crate) fn raw_color_jitter(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -42,7 +41,7 @@ fn jitter(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>, p: f64) -> C
     }
     pipe.needs_bytes(params)?;
     pipe.form = match pipe.form {
-        // What it leaves alone stays what it was.
+        // If it does not run, the form before it stays.
         ImageForm::Picture | ImageForm::Either if p < 1.0 => ImageForm::Either,
         _ => ImageForm::Array,
     };
@@ -50,8 +49,8 @@ fn jitter(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>, p: f64) -> C
     Ok(())
 }
 
-/// paddle.vision's `to_grayscale` of Pillow's pictures: its `L`, three times, which is
-/// what no saturation leaves.
+/// paddle.vision's `to_grayscale` on Pillow images: Pillow's `L` in three channels, which equals
+/// saturation 0.
 pub(crate) fn random_grayscale(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -75,8 +74,8 @@ pub(crate) fn random_grayscale(
     Ok(())
 }
 
-/// Of some hundredths of a level, as there: its numbers are meant for colours of 0
-/// to 1.
+/// Its numbers are made for colours of 0 to 1, so the noise is only some hundredths of a level. The
+/// same as in PaddleClas.
 pub(crate) fn pca_lighting(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,

@@ -1,16 +1,16 @@
-//! Labels that an operation draws: by which names PaddleClas hands them on.
+//! Labels that an operation draws, and the keys under which PaddleClas passes them on.
 
 use super::op_pipeline::OpPipeline;
 use crate::configs::paddle::params::ConfigResult;
 
-/// What RandomRot90 calls its draw.
+/// The keys of RandomRot90's drawn value.
 pub(crate) const ROT90_KEYS: [&str; 2] = ["random_rot90_orientation", "orientation"];
 
-/// What BlurImage calls its own.
+/// The key of BlurImage's drawn value.
 pub(crate) const BLUR_KEY: &str = "blur_image";
 
 impl OpPipeline<'_> {
-    /// Refuses a data set whose labels no operation gives.
+    /// Rejects a data set with a label key that no operation sets.
     pub(super) fn check_labels(&self) -> ConfigResult<()> {
         let Some(key) = self.label_key else {
             return Ok(());
@@ -29,7 +29,7 @@ impl OpPipeline<'_> {
         let text = match drawn_by {
             Some(op) => format!("label_key: '{name}' comes from {op}: add it to transform_ops"),
             None => format!(
-                "label_key: '{name}' is not served: use {} (RandomRot90's number of quarter \
+                "label_key: '{name}' is not supported: use {} (RandomRot90's number of quarter \
                  turns) or {BLUR_KEY} (whether BlurImage blurred)",
                 ROT90_KEYS[0]
             ),

@@ -1,18 +1,19 @@
-//! PaddleClas' `transform_ops` as operations of a recipe: which name is read by
-//! what. The meaning is that of PaddleClas' CPU path.
+//! Translates PaddleClas' `transform_ops` to operations of a recipe. The meaning follows
+//! PaddleClas' CPU path.
 //!
-//! In the consumer or the CLI.
+//! Runs in the consumer or the CLI.
 //!
-//! - `names`: the table of all names, and the walk over a list of them;
-//! - `decode`, `shape`, `paddle_vision`, `pad`, `normalise`, `erase`, `jitter`, `blur`,
-//!   `augment`, `apply`: one function a name, from its parameters to operations;
-//!   `backend`: what resizes have alike;
-//! - `pipe`: the operations so far; `held`: what PaddleClas has in hand behind them;
-//!   `fits`: who works on that; `multi_scale`, `stages`: whose sizes count;
-//!   `labels`: draws that are labels.
+//! - `names`: the table of all names, and the translation of a list;
+//! - `decode`, `shape`, `paddle_vision`, `pad`, `normalise`, `erase`, `jitter`, `blur`, `augment`,
+//!   `apply`: one function per name, from its parameters to operations;
+//! - `backend`: parameters that all resizes share;
+//! - `op_pipeline`: the operations so far, and the state of the image after them;
+//! - `image_form`: the form of an image between operations; `form_checks`: checks of that form;
+//! - `multi_scale`, `stages`: sizes set by batches and by stages of the training;
+//! - `labels`: drawn values that are labels.
 //!
-//! Never here: what operations do to pixels, or whether they fit together; that is
-//! the recipe's.
+//! Never in here: what operations do to pixels, or whether they fit together. The recipe checks
+//! that.
 
 mod apply;
 mod augment;

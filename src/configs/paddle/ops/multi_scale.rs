@@ -1,20 +1,20 @@
-//! MultiScaleDataset: in front of each sample PaddleClas replaces the parameters of
-//! every RandCropImage, ResizeImage and CropImage by the batch's size, so that they
-//! are OpenCV's, bilinear. A loader sets the size of one operation, the last.
+//! MultiScaleDataset: before each sample, PaddleClas replaces the parameters of every
+//! RandCropImage, ResizeImage and CropImage with the size of the batch. The resize is then
+//! OpenCV's, bilinear. A loader sets the size of one operation, the last one.
 
 use super::op_pipeline::{OpPipeline, SizeSource};
 use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::Size;
 
 impl OpPipeline<'_> {
-    /// Replaces the parameters of an operation that makes the batch's size. Gives
-    /// what stands for that size until a batch is drawn.
+    /// Replaces the parameters of an operation that sets the batch's size. Returns the size to use
+    /// until a batch draws one.
     pub(crate) fn set_batch_size(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<Size> {
         self.needs_array(params)?;
         if self.sizes == SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
                 "{}: MultiScaleDataset gives the batch's size to each operation that sets \
-                     one, and only one is served: remove the one before, or this one",
+                     one, and only one is supported: remove the one before, or this one",
                 params.name
             )));
         }
@@ -23,29 +23,29 @@ impl OpPipeline<'_> {
         Ok(written)
     }
 
-    /// An operation that leaves pictures of the batch's size as they are.
+    /// Skips an operation that keeps images of the batch's size unchanged.
     ///
     /// # Errors
-    /// In front of what makes that size.
+    /// If no operation before it sets that size.
     pub(crate) fn skip_at_batch_size(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<()> {
         self.needs_array(params)?;
         if self.sizes != SizeSource::BatchSet {
             return Err(params.at.mistake(format!(
-                "{}: MultiScaleDataset cuts the batch's size out of pictures of other sizes, \
-                     which is not served: put RandCropImage or ResizeImage before it",
+                "{}: MultiScaleDataset cuts the batch's size out of images of other sizes, \
+                     which is not supported: put RandCropImage or ResizeImage before it",
                 params.name
             )));
         }
         params.ignore_unread();
         self.note(
             params,
-            "MultiScaleDataset gives it the batch's size, which pictures have already, so it is \
+            "MultiScaleDataset gives it the batch's size, which images have already, so it is \
              left out",
         );
         Ok(())
     }
 
-    /// Refuses a size of an operation's own after the batch's.
+    /// Rejects an operation that sets another size after the batch's size.
     pub(crate) fn may_set_size(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         self.keeps_stages(params)?;
         if self.sizes != SizeSource::BatchSet {
@@ -57,7 +57,7 @@ impl OpPipeline<'_> {
         ))
     }
 
-    /// The size as written, if it is one.
+    /// The written size, if it is valid.
     fn drops_parameters(&mut self, params: &mut ConfigParams<'_>) -> Size {
         let written = params.width_first("size").ok().flatten();
         let dropped = params.ignore_unread();

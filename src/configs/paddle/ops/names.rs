@@ -1,5 +1,5 @@
-//! Every name that PaddleClas has for an operation, and what reads it;
-//! and the walk over a list of them.
+//! The names of all PaddleClas operations with the functions that translate them, and the
+//! translation of a list.
 
 use super::image_form::ImageForm;
 use super::op_pipeline::{OpPipeline, SizeSource, ValueScale};
@@ -13,7 +13,7 @@ use crate::recipe::{ColorOrder, DataType, Op, Size};
 
 type OpTranslator = fn(&mut ConfigParams<'_>, &mut OpPipeline<'_>) -> ConfigResult<()>;
 
-/// Every name that is served.
+/// All supported names.
 const NAMES: &[(&str, OpTranslator)] = &[
     ("DecodeImage", decode::image),
     ("ResizeImage", shape::resize_image),
@@ -58,26 +58,26 @@ const NAMES: &[(&str, OpTranslator)] = &[
     ("AugMix", augment::aug_mix),
 ];
 
-/// How a list is read.
+/// Settings for reading a list.
 pub(crate) struct OpListRules<'a> {
     pub(crate) opener: ImageOpener,
     pub(crate) multi_scale: bool,
     pub(crate) label_key: Option<LabelKey<'a>>,
     pub(crate) skip_unknown: bool,
-    /// Whether the stages of the training have sizes of their own.
+    /// Whether the stages of the training set their own sizes.
     pub(crate) progressive: bool,
 }
 
-/// What was read of `transform_ops`.
+/// The result of translating `transform_ops`.
 pub(crate) struct TranslatedOps {
     pub(crate) ops: Vec<Op>,
-    /// The line of each.
+    /// Line of each operation.
     pub(crate) lines: Vec<u64>,
-    /// The size of each stage; empty: there are none.
+    /// The size of each stage. Empty: no stages.
     pub(crate) stages: Vec<Size>,
 }
 
-/// The operations of `transform_ops`.
+/// Translates `transform_ops`.
 pub(crate) fn translate(
     list: &TreeNode,
     rules: &OpListRules<'_>,
@@ -119,7 +119,7 @@ pub(crate) fn translate(
         let (key, node) = name_and_params(item)?;
         pipe.line = key.at.line as u64;
         let Some((_, function)) = NAMES.iter().find(|(name, _)| *name == key.name) else {
-            let mistake = not_served(key);
+            let mistake = unsupported(key);
             if rules.skip_unknown {
                 skipped.push(SkippedOperation::of(key));
                 continue;
@@ -128,7 +128,7 @@ pub(crate) fn translate(
         };
         if pipe.ops.is_empty() && key.name != "DecodeImage" {
             return Err(key.at.mistake(format!(
-                "{} comes before the pictures are decoded: begin transform_ops with \
+                "{} comes before the images are decoded: begin transform_ops with \
                      DecodeImage",
                 key.name
             )));
@@ -149,12 +149,12 @@ pub(crate) fn translate(
     })
 }
 
-/// An operation inside of another.
+/// Translates a nested operation.
 fn inner(item: &TreeNode, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     let (key, node) = name_and_params(item)?;
     match NAMES.iter().find(|(name, _)| *name == key.name) {
         Some((_, function)) => read(function, key, node, pipe),
-        None => Err(not_served(key)),
+        None => Err(unsupported(key)),
     }
 }
 
@@ -169,8 +169,8 @@ fn read(
     params.reject_unread()
 }
 
-/// What is said of a name that nothing reads.
-fn not_served(key: &MapKey) -> TextMistake {
+/// The mistake that a name is not supported.
+fn unsupported(key: &MapKey) -> TextMistake {
     let name = &key.name;
     let way = "`skip_unknown_ops` skips it, and the pixels change";
     let all: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();

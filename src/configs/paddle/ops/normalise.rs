@@ -9,7 +9,7 @@ use crate::recipe::{DataType, Normalize, ZeroChannel};
 const MEAN: [f64; 3] = [0.485, 0.456, 0.406];
 const STD: [f64; 3] = [0.229, 0.224, 0.225];
 
-/// `(x * scale - mean) / std`, where ours is `(x / 255 - mean) / std`.
+/// `(x * scale - mean) / std`. The recipe's operation is `(x / 255 - mean) / std`.
 pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     if pipe.values != ValueScale::Levels {
         pipe.needs_levels(params)?;
@@ -50,7 +50,7 @@ pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
         };
         return Err(params.mistake_at(
             "order",
-            format_args!("order is {order} (chw by default), and the pictures have another: {fix}"),
+            format_args!("order is {order} (chw by default), and the images have another: {fix}"),
         ));
     }
     if params.flag("output_fp16", false)? {
@@ -66,12 +66,12 @@ pub(crate) fn image(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
     Ok(())
 }
 
-/// paddle.vision's, behind ToTensor.
+/// paddle.vision's Normalize, after ToTensor.
 pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     if pipe.values != ValueScale::Parts {
         return Err(params.mistake_at(
             "",
-            "is served only after ToTensor: use NormalizeImage for levels",
+            "is supported only after ToTensor: use NormalizeImage for levels",
         ));
     }
     params.ignore(&["keys"]);
@@ -89,7 +89,7 @@ pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
             return Err(params.mistake_at(
                 "data_format",
                 format_args!(
-                    "data_format is '{other}', and pictures are CHW after ToTensor: use \
+                    "data_format is '{other}', and images are CHW after ToTensor: use \
                               CHW"
                 ),
             ));
@@ -111,7 +111,7 @@ pub(crate) fn to_tensor(
     pipe: &mut OpPipeline<'_>,
 ) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
-    // It divides bytes alone.
+    // It divides bytes only.
     pipe.needs_bytes(params)?;
     params.ignore(&["keys"]);
     params.choice("data_format", &[("CHW", ())])?;
@@ -122,7 +122,7 @@ pub(crate) fn to_tensor(
     Ok(())
 }
 
-/// Batches are transposed at their end, with or without it.
+/// PaddleClas transposes batches at the end, with or without this operation.
 pub(crate) fn to_chw(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     if pipe.chw {
         return Err(params.mistake_at("", "comes after an operation that transposes: remove it"));

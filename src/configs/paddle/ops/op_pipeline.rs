@@ -1,4 +1,4 @@
-//! The operations that are made so far, and what is known of a picture behind them.
+//! The operations translated so far, and the state of the image after them.
 
 use super::image_form::ImageForm;
 use crate::configs::paddle::dataset_config::LabelKey;
@@ -7,49 +7,49 @@ use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::file::TreeNode;
 use crate::recipe::{Cast, ColorOrder, DataType, Layout, MemoryLayout, Op, Size};
 
-/// Whose sizes pictures get.
+/// What sets the size of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SizeSource {
-    /// Each operation's own.
+    /// Each operation sets its own.
     Own,
-    /// The batch's, which no operation has made so far.
+    /// The batch, but no operation has applied its size yet.
     BatchPending,
-    /// The batch's, which they have.
+    /// The batch, and an operation has applied its size.
     BatchSet,
 }
 
-/// The operations so far, and what is known behind them.
+/// The operations translated so far, and the state of the image after them.
 pub(crate) struct OpPipeline<'n> {
     pub(crate) ops: Vec<Op>,
-    /// Line of each.
+    /// Line of each operation.
     pub(crate) lines: Vec<u64>,
     pub(super) notes: &'n mut NoteList,
     pub(super) line: u64,
     pub(super) sizes: SizeSource,
     pub(super) form: ImageForm,
-    /// CustomLabelDataset: whose draw is the label.
+    /// CustomLabelDataset: the key of the drawn value that is the label.
     pub(super) label_key: Option<LabelKey<'n>>,
     pub(super) color: ColorOrder,
     pub(super) values: ValueScale,
     pub(super) chw: bool,
-    /// NormalizeImage has added a channel of zeros.
+    /// NormalizeImage added a channel of zeros.
     pub(super) zero_channel: bool,
-    /// By ToTensor: operations know its order of axes.
+    /// ToTensor has run: later operations know its axis order.
     pub(super) tensor: bool,
     pub(super) dtype: DataType,
-    /// Whether the stages of the training have sizes of their own.
+    /// Whether the stages of the training set their own sizes.
     pub(super) progressive: bool,
-    /// Of each stage the size, once an operation has said so.
+    /// The size of each stage, once an operation has set them.
     pub(crate) stages: Vec<Size>,
-    /// Reads one more operation: for those that hold others.
+    /// Translates a nested operation.
     pub(super) read: fn(&TreeNode, &mut OpPipeline<'_>) -> ConfigResult<()>,
 }
 
-/// What the numbers of a picture are.
+/// The range of the pixel values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueScale {
     Levels,
-    /// ToTensor divided them by 255.
+    /// Divided by 255 by ToTensor.
     Parts,
     Normalised,
 }
@@ -60,7 +60,7 @@ impl OpPipeline<'_> {
         self.lines.push(self.line);
     }
 
-    /// What must not depend on what is drawn.
+    /// State that must not depend on a draw.
     pub(super) fn fixed_state(&self) -> (ValueScale, ColorOrder, bool, bool, DataType, bool) {
         (
             self.values,
@@ -72,13 +72,13 @@ impl OpPipeline<'_> {
         )
     }
 
-    /// Takes the operations from `first` on out again.
+    /// Removes and returns the operations from `first` on.
     pub(super) fn split_off_ops(&mut self, first: usize) -> Vec<Op> {
         self.lines.truncate(first);
         self.ops.split_off(first)
     }
 
-    /// The ends that PaddleClas has by itself: a float batch, transposed.
+    /// Adds PaddleClas' final steps: a float batch, transposed.
     pub(super) fn finish(&mut self) -> Result<(), String> {
         self.ends_in_numbers(self.values == ValueScale::Levels)?;
         if self.sizes == SizeSource::BatchPending {
@@ -99,7 +99,7 @@ impl OpPipeline<'_> {
         Ok(())
     }
 
-    /// Refuses what works on levels behind their end.
+    /// Rejects an operation on levels after the levels were changed.
     pub(super) fn needs_levels(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         if self.values == ValueScale::Levels && !self.chw {
             return Ok(());
@@ -110,8 +110,7 @@ impl OpPipeline<'_> {
         ))
     }
 
-    /// Refuses operations on colours where blue comes first: PaddleClas would take
-    /// it for red.
+    /// Rejects operations on colours if blue comes first: PaddleClas would read blue as red.
     pub(super) fn needs_rgb(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         self.needs_levels(params)?;
         if self.color == ColorOrder::Rgb {

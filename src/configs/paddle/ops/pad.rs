@@ -1,5 +1,4 @@
-//! Borders: PaddleClas' by Pillow or OpenCV, paddle.vision's, and those that fill a
-//! picture up to a size.
+//! Borders: PaddleClas' with Pillow or OpenCV, paddle.vision's, and padding to a size.
 
 use super::backend::{ResizeBackend, backend};
 use super::image_form::ImageForm;
@@ -13,9 +12,9 @@ pub(crate) fn plain(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) ->
     pipe.may_set_size(params)?;
     let width = params.whole_or("padding", 0)?;
     let fill = level(params, "fill", 0.0)?;
-    // Read by neither of PaddleClas' two backends: the border is always constant.
+    // Neither of PaddleClas' two backends reads it: the border is always constant.
     params.ignore(&["padding_mode"]);
-    // Pillow where nobody says, other than of resizes.
+    // The default is Pillow, unlike for resizes.
     let says = params.given(&["backend"]);
     if says && backend(params)? == ResizeBackend::Cv2 {
         pipe.needs_array(params)?;
@@ -42,7 +41,7 @@ pub(crate) fn paddle_vision(
     let width = params.whole_or("padding", 0)?;
     let is_list = params.is_list("fill");
     let mut fill = level(params, "fill", 0.0)?;
-    // One number is the first channel's, to Pillow as to OpenCV.
+    // A single number sets only the first channel, in Pillow and in OpenCV.
     if !is_list {
         fill = [fill[0], 0.0, 0.0];
     }
@@ -56,8 +55,8 @@ pub(crate) fn paddle_vision(
     Ok(())
 }
 
-/// To a size, or to the next multiples of a number. It leaves floats, whatever it
-/// pads: the operations behind it work on those.
+/// To a size, or to the next multiples of a number. The result is always floats, so later
+/// operations work on floats.
 pub(crate) fn pad_v2(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.needs_array(params)?;

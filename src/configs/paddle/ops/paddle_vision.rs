@@ -1,5 +1,5 @@
-//! Sizes and crops that are classes of paddle.vision.transforms: by Pillow of its pictures,
-//! by OpenCV of arrays. Pairs are height first.
+//! Sizes and crops that are classes of paddle.vision.transforms: Pillow for Pillow images, OpenCV
+//! for arrays. Pairs are height first.
 
 use super::backend::{ResizeBackend, interpolation};
 use super::op_pipeline::OpPipeline;
@@ -9,7 +9,10 @@ use crate::recipe::{
     CenterCrop, InterpolationMode, LengthRounding, RandomResizedCrop, Resize, ResizeTo, Span,
 };
 
-fn way(params: &mut ConfigParams<'_>, pipe: &OpPipeline<'_>) -> ConfigResult<ResizeMethod> {
+fn resize_method(
+    params: &mut ConfigParams<'_>,
+    pipe: &OpPipeline<'_>,
+) -> ConfigResult<ResizeMethod> {
     let backend = match pipe.holds_picture(params)? {
         true => ResizeBackend::Pil,
         false => ResizeBackend::Cv2,
@@ -18,7 +21,7 @@ fn way(params: &mut ConfigParams<'_>, pipe: &OpPipeline<'_>) -> ConfigResult<Res
     Ok(ResizeMethod::of(backend, filter))
 }
 
-/// One number is the shorter side; the longer one is cut to a whole number.
+/// A single number is the shorter side. The longer side is truncated to a whole number.
 pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -> ConfigResult<()> {
     pipe.needs_levels(params)?;
     pipe.may_set_size(params)?;
@@ -30,21 +33,21 @@ pub(crate) fn resize(params: &mut ConfigParams<'_>, pipe: &mut OpPipeline<'_>) -
     let Some(size) = size else {
         return Err(params.missing("size"));
     };
-    let way = way(params, pipe)?;
+    let method = resize_method(params, pipe)?;
     let op = Resize {
         size: Some(size),
         max_size: None,
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
         rounding: LengthRounding::Down,
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }
 
-/// Halves of an odd margin are rounded to an even number, as in torchvision. A smaller
-/// picture is refused: an array leaves a part of another size there, and Pillow's border
-/// is not torchvision's.
+/// Half of an odd margin is rounded to an even number, as in torchvision. A smaller image is
+/// rejected: an array would give a part of another size, and Pillow's border differs from
+/// torchvision's.
 pub(crate) fn center_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -60,7 +63,7 @@ pub(crate) fn center_crop(
     Ok(())
 }
 
-/// torchvision's law.
+/// The same distribution as torchvision.
 pub(crate) fn random_resized_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -70,14 +73,14 @@ pub(crate) fn random_resized_crop(
     params.ignore(&["keys"]);
     let size = params.height_first("size")?;
     let size = required(params, size)?;
-    let way = way(params, pipe)?;
+    let method = resize_method(params, pipe)?;
     let op = RandomResizedCrop {
         size,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
         ratio: params.span("ratio")?.unwrap_or(Span(3.0 / 4.0, 4.0 / 3.0)),
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! PaddleClas' own sizes, crops and flips.
 //!
-//! Pairs are width first. OpenCV resizes without antialias, Pillow with.
+//! Pairs are width first. OpenCV resizes without antialias, Pillow with it.
 
 use super::backend::{PLAIN_FILTERS, ResizeBackend, backend, interpolation};
 use super::image_form::ImageForm;
@@ -15,7 +15,7 @@ use crate::recipe::{
     RandomVerticalFlip, Resize, ResizeTo, RotationStyle, Size, Span,
 };
 
-/// How a resize is done, by the parameters that all of them have.
+/// How a resize works: the parameters that all resizes share.
 pub(super) struct ResizeMethod {
     backend: ResizeBackend,
     pub(super) interpolation: InterpolationMode,
@@ -35,8 +35,8 @@ impl ResizeMethod {
 }
 
 impl OpPipeline<'_> {
-    /// A way, and the interpolation that takes its turn for half of the samples.
-    fn way_or(
+    /// The resize method, and the interpolation that replaces it for half of the samples.
+    fn resize_method_or(
         &mut self,
         params: &mut ConfigParams<'_>,
     ) -> ConfigResult<(ResizeMethod, Option<InterpolationMode>)> {
@@ -45,20 +45,20 @@ impl OpPipeline<'_> {
             Ok(Some(name)) if name.eq_ignore_ascii_case("random")
         );
         if !is_random {
-            return Ok((self.way(params)?, None));
+            return Ok((self.resize_method(params)?, None));
         }
         let backend = backend(params)?;
         match backend {
             ResizeBackend::Cv2 => self.needs_array(params)?,
             ResizeBackend::Pil => self.needs_bytes(params)?,
         }
-        let way = ResizeMethod::of(backend, InterpolationMode::Bilinear);
-        Ok((way, Some(InterpolationMode::Bicubic)))
+        let method = ResizeMethod::of(backend, InterpolationMode::Bilinear);
+        Ok((method, Some(InterpolationMode::Bicubic)))
     }
 
-    fn way(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<ResizeMethod> {
+    fn resize_method(&mut self, params: &mut ConfigParams<'_>) -> ConfigResult<ResizeMethod> {
         let backend = backend(params)?;
-        let unsaid = match backend {
+        let default = match backend {
             ResizeBackend::Cv2 => {
                 self.needs_array(params)?;
                 InterpolationMode::Bilinear
@@ -68,7 +68,7 @@ impl OpPipeline<'_> {
                 InterpolationMode::Bicubic
             }
         };
-        let way = ResizeMethod::of(backend, interpolation(params, backend, unsaid)?);
+        let method = ResizeMethod::of(backend, interpolation(params, backend, default)?);
         if backend == ResizeBackend::Pil && params.node("interpolation").is_none() {
             self.note(
                 params,
@@ -76,15 +76,15 @@ impl OpPipeline<'_> {
                  bilinear",
             );
         }
-        Ok(way)
+        Ok(method)
     }
 
-    /// A resize; bicubic ones of OpenCV lose up to 19 levels where a level stands
-    /// between their two passes, so they are done in floats.
-    pub(super) fn push_resize(&mut self, op: impl Into<Op>, way: &ResizeMethod) {
+    /// Pushes a resize. A bicubic resize of OpenCV runs in floats: rounding to levels between its
+    /// two passes would change results by up to 19 levels.
+    pub(super) fn push_resize(&mut self, op: impl Into<Op>, method: &ResizeMethod) {
         let float = self.form != ImageForm::Floats
-            && !way.antialias
-            && way.interpolation == InterpolationMode::Bicubic;
+            && !method.antialias
+            && method.interpolation == InterpolationMode::Bicubic;
         if float {
             self.push(Cast {
                 dtype: DataType::F32,
@@ -108,7 +108,7 @@ pub(crate) fn resize_image(
     if pipe.sizes == SizeSource::BatchSet {
         return pipe.skip_at_batch_size(params);
     }
-    let (size, way) = if pipe.sizes == SizeSource::BatchPending {
+    let (size, method) = if pipe.sizes == SizeSource::BatchPending {
         let size = pipe.set_batch_size(params)?;
         pipe.form = ImageForm::Array;
         (ResizeTo::Exact(size), ResizeMethod::BATCH)
@@ -116,8 +116,8 @@ pub(crate) fn resize_image(
         let size = params.width_first("size")?;
         let short = params.whole_above_zero("resize_short")?;
         let returns_array = params.flag("return_numpy", true)?;
-        let way = pipe.way(params)?;
-        pipe.form = match (way.backend, returns_array) {
+        let method = pipe.resize_method(params)?;
+        pipe.form = match (method.backend, returns_array) {
             (ResizeBackend::Pil, false) => ImageForm::Picture,
             (ResizeBackend::Pil, true) => ImageForm::Array,
             (ResizeBackend::Cv2, _) => pipe.form,
@@ -127,20 +127,20 @@ pub(crate) fn resize_image(
             (None, Some(size)) => ResizeTo::Exact(size),
             (None, None) => return Err(params.mistake_at("size", "needs size or resize_short")),
         };
-        (size, way)
+        (size, method)
     };
     let op = Resize {
         size: Some(size),
         max_size: None,
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
         rounding: match size {
             ResizeTo::Shorter(_) => LengthRounding::Nearest,
-            // There is nothing to round.
+            // Nothing is rounded.
             ResizeTo::Exact(_) => LengthRounding::Down,
         },
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn rand_crop_image(
     stages::progress_size(params, pipe)?;
     let size = params.width_first("size")?;
     let log = params.flag("use_log_aspect", false)?;
-    let (way, other) = pipe.way_or(params)?;
+    let (method, other) = pipe.resize_method_or(params)?;
     let op = BoundedResizedCrop {
         size: required(params, size)?,
         scale: params.span("scale")?.unwrap_or(Span(0.08, 1.0)),
@@ -169,12 +169,12 @@ pub(crate) fn rand_crop_image(
         } else {
             AspectDistribution::Uniform
         },
-        interpolation: way.interpolation,
+        interpolation: method.interpolation,
         interpolation_or: other,
-        antialias: way.antialias,
+        antialias: method.antialias,
     };
-    // Bicubic where half of the samples are: what that needs does no harm to the others.
-    let widest = ResizeMethod::of(way.backend, other.unwrap_or(way.interpolation));
+    // Floats if one of both is bicubic. They do not harm the other.
+    let widest = ResizeMethod::of(method.backend, other.unwrap_or(method.interpolation));
     pipe.push_resize(op, &widest);
     Ok(())
 }
@@ -192,7 +192,7 @@ pub(crate) fn crop_image(
     let size = params.width_first("size")?;
     let size = required(params, size)?;
     pipe.push(CenterCrop {
-        // A smaller picture leaves PaddleClas a part of another size.
+        // For a smaller image, PaddleClas returns a part of another size.
         pad_if_needed: false,
         rounding: LengthRounding::Down,
         ..CenterCrop::new(size)
@@ -200,7 +200,7 @@ pub(crate) fn crop_image(
     Ok(())
 }
 
-/// Of later PaddleClas than the 2.4.0 that the rest is read by.
+/// From a later PaddleClas than 2.4.0, the version that everything else follows.
 pub(crate) fn crop_image_at_ratio(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -221,13 +221,13 @@ pub(crate) fn crop_image_at_ratio(
         rounding: LengthRounding::Down,
         ..CenterCrop::at_ratio(f64::from(size) / (f64::from(size) + f64::from(pad)))
     });
-    let way = ResizeMethod::of(ResizeBackend::Cv2, interpolation);
+    let method = ResizeMethod::of(ResizeBackend::Cv2, interpolation);
     let op = Resize {
-        interpolation: way.interpolation,
-        antialias: way.antialias,
+        interpolation: method.interpolation,
+        antialias: method.antialias,
         ..Resize::exact(size, size)
     };
-    pipe.push_resize(op, &way);
+    pipe.push_resize(op, &method);
     Ok(())
 }
 
@@ -250,8 +250,8 @@ pub(crate) fn random_crop_image(
     place(params, pipe)
 }
 
-/// PaddleClas has none; its config for UReID writes the size as its own operations have
-/// it, and is meant to train.
+/// PaddleClas has no such operation. Its config for UReID uses it, with the size in the order of
+/// PaddleClas' own operations.
 pub(crate) fn random_crop(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -288,13 +288,13 @@ pub(crate) fn rand_flip_image(
         pipe.needs_levels(params)?;
     }
     if code != 1.0 && matches!(pipe.form, ImageForm::Picture | ImageForm::Either) {
-        // Of Pillow's pictures PaddleClas looks at no code.
+        // PaddleClas ignores the code for Pillow images.
         if !pipe.holds_picture(params)? || ![0.0, -1.0].contains(&code) {
             return Err(params.mistake_at("flip_code", format_args!("flip_code is {code}: use 1")));
         }
         pipe.note(
             params,
-            "PaddleClas flips Pillow pictures left to right for every flip_code. So does \
+            "PaddleClas flips Pillow images left to right for every flip_code. So does \
              featherload",
         );
         pipe.push(RandomHorizontalFlip { p: 0.5 });
@@ -313,7 +313,7 @@ pub(crate) fn rand_flip_image(
     Ok(())
 }
 
-/// paddle.vision's, with a probability: by OpenCV of arrays.
+/// paddle.vision's rotation with a probability, by OpenCV on arrays.
 pub(crate) fn random_rotation(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -347,7 +347,7 @@ pub(crate) fn random_rotation(
     Ok(())
 }
 
-/// NumPy's `rot90` by 0 to 3.
+/// NumPy's `rot90` with 0 to 3 turns.
 pub(crate) fn random_rot90(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -358,7 +358,7 @@ pub(crate) fn random_rot90(
     let is_label = |key: LabelKey<'_>| ROT90_KEYS.contains(&key.name);
     let label = pipe.label_key.is_some_and(is_label);
     pipe.needs_array(params)?;
-    // Stages have squares, which stay as they are.
+    // Stages have square sizes, which quarter turns keep.
     if pipe.stages.is_empty() {
         pipe.may_set_size(params)?;
     }

@@ -1,20 +1,20 @@
-//! Stages of a progressive training (EfficientNetV2's): sizes and strengths that follow from
-//! the epoch. PaddleClas has four of them, each of a quarter of all epochs.
+//! The stages of a progressive training (EfficientNetV2's): sizes and strengths that depend on the
+//! epoch. PaddleClas has four stages, each a quarter of all epochs.
 
 use super::op_pipeline::OpPipeline;
 use crate::configs::paddle::params::{ConfigParams, ConfigResult};
 use crate::recipe::Size;
 
-/// Stages of a training.
+/// The number of stages.
 const STAGES: usize = 4;
 
-/// The epoch, from 0, that each stage is the first with.
+/// The first epoch of each stage, from 0.
 pub(crate) fn first_epochs(epochs: u64) -> [u64; STAGES] {
     // `epoch_id > int(epochs * ratio)`, where epochs count from 1.
     [0, 1, 2, 3].map(|stage| (epochs as f64 * (stage as f64 / STAGES as f64)) as u64)
 }
 
-/// `progress_size` of RandCropImage: the batch's size, from here on.
+/// `progress_size` of RandCropImage: the size of batches from here on.
 pub(super) fn progress_size(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -33,7 +33,7 @@ pub(super) fn progress_size(
     Ok(())
 }
 
-/// `progress_magnitude` of RandAugmentV2, each with the size of its stage.
+/// `progress_magnitude` of RandAugmentV2, with the size of each stage.
 pub(super) fn progress_magnitude(
     params: &mut ConfigParams<'_>,
     pipe: &mut OpPipeline<'_>,
@@ -63,7 +63,7 @@ pub(super) fn progress_magnitude(
 }
 
 impl OpPipeline<'_> {
-    /// Refuses a size of an operation's own after that of a stage.
+    /// Rejects an operation that sets another size after a stage's size.
     pub(super) fn keeps_stages(&self, params: &ConfigParams<'_>) -> ConfigResult<()> {
         if self.stages.is_empty() {
             return Ok(());
@@ -75,7 +75,7 @@ impl OpPipeline<'_> {
     }
 }
 
-/// The numbers of the four stages, where the training has some.
+/// The numbers of the four stages. None if the training has no stages.
 fn of_stages(
     params: &mut ConfigParams<'_>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Each name by the value that it becomes, and each trap of the arithmetic.
+//! Every name with the operation that it becomes, and every trap of the arithmetic.
 
 mod image_form;
 mod multi_scale;
@@ -50,7 +50,7 @@ fn rules() -> OpListRules<'static> {
     }
 }
 
-/// What `text` becomes behind DecodeImage, without the ends.
+/// The operations for `text` after DecodeImage, without the final ones.
 fn ops(text: &str) -> Vec<Op> {
     let all = with(&format!("- DecodeImage:\n{text}"), &rules());
     let all = all.unwrap_or_else(|e| panic!("{text}: {e}")).ops;
@@ -116,9 +116,9 @@ fn decoding_is_the_backends() {
         ..OPENCV
     };
     assert_eq!(decode("- DecodeImage: {to_rgb: False}"), bgr);
-    // An array that nothing turns round stays OpenCV's.
+    // An array without conversion keeps OpenCV's channel order.
     assert_eq!(decode("- DecodeImage: {to_np: False}"), bgr);
-    // Pillow's `open` does not look at EXIF, and its pictures are RGB.
+    // Pillow's `open` ignores EXIF, and its images are RGB.
     let stored = Decode {
         orientation: OrientationMode::Stored,
         ..OPENCV
@@ -160,7 +160,7 @@ fn resizes_are_width_first_and_the_longer_side_is_rounded() {
         }
         .into()
     );
-    // None, where it is not above 0.
+    // No value if it is not above 0.
     for none in ["-1", "0", "0.0", "null"] {
         assert_eq!(
             one(&format!(
@@ -275,7 +275,7 @@ fn crops_have_paddleclas_laws() {
         one("- RandCropImage: {size: 224, interpolation: random, backend: pil}"),
         drawn.into()
     );
-    // OpenCV's bicubic is done in floats, and so is what takes turns with it.
+    // OpenCV's bicubic runs in floats, and so does the interpolation that alternates with it.
     let made = ops("- RandCropImage: {size: 224, interpolation: random}");
     let drawn = BoundedResizedCrop {
         antialias: false,
@@ -330,7 +330,7 @@ fn flips() {
         RandomHorizontalFlip { p }.into()
     );
     assert!(wrong("- RandFlipImage: {flip_code: -1}").1.contains("-1"));
-    // PaddleClas asks Pillow's pictures for no code.
+    // PaddleClas ignores the code for Pillow images.
     let picture = "- DecodeImage: {backend: pil, to_np: False}\n- RandFlipImage: {flip_code: 0}\n- \
                    ToCHWImage:";
     let read = with(picture, &rules()).unwrap();
@@ -350,7 +350,7 @@ fn borders() {
         one("- Pad: {padding: 10, fill: 0, padding_mode: reflect, backend: cv2}"),
         plain(10.into(), PaddingMode::Constant).into()
     );
-    // One number colours the first channel alone, in both of paddle.vision's ways.
+    // A single number sets only the first channel, with Pillow and OpenCV.
     let filled = |fill| Pad {
         fill: PerChannel(fill),
         ..plain(1.into(), PaddingMode::Constant)
@@ -373,8 +373,7 @@ fn borders() {
     );
 }
 
-/// What Padv2 becomes, and what stands behind it, without the normalisation that its
-/// floats need.
+/// The operations for Padv2 and those after it, without the normalisation that its floats need.
 fn padded(text: &str) -> Vec<Op> {
     let mut all = ops(&format!("{text}\n- NormalizeImage: {{order: ''}}"));
     assert_eq!(all.pop(), Some(IMAGENET.into()));
@@ -430,7 +429,7 @@ fn borders_up_to_a_size_leave_floats() {
         padded("- Padv2: {size: [], size_divisor: 8}"),
         [multiple(8)]
     );
-    // Which ends in an error there.
+    // PaddleClas fails here.
     assert_eq!(padded("- Padv2:"), [multiple(32)]);
     let text = "- Padv2:\n- NormalizeImage: {order: ''}";
     assert!(notes(text).contains("TypeError"));
@@ -551,11 +550,11 @@ fn boxes_that_are_kept() {
     assert!(notes("- CropWithPadding: {prob: 0}").contains("so it is left out"));
     let (_, said) = wrong("- CropWithPadding: {padding_num: 127.5}");
     assert!(said.contains("127.5"), "{said}");
-    // Which nothing in PaddleClas makes happen.
+    // PaddleClas never runs it.
     let mask = "- GridMask: {d1: 96, d2: 224, rotate: 360, ratio: 0.5, mode: 1, prob: 0.8}";
     assert_eq!(ops(mask), []);
     assert!(notes(mask).contains("so it is left out"));
-    // Pillow's picture becomes an array.
+    // The Pillow image becomes an array.
     let picture = |text: &str| {
         let text = format!("- DecodeImage: {{to_np: False, backend: pil}}\n{text}");
         with(&text, &rules())
@@ -566,14 +565,14 @@ fn boxes_that_are_kept() {
         panic!()
     };
     assert!(!crop.antialias);
-    // Or stays one, where it does not happen.
+    // Or it stays one if the operation does not run.
     let drawn = "- CropWithPadding: {prob: 0.5}";
     assert!(picture(&format!("{drawn}\n- ToTensor:")).is_ok());
     let Err(said) = picture(&format!("{drawn}\n- CropImage: {{size: 8}}")) else {
         panic!("read")
     };
     let said = said.to_string();
-    assert!(said.contains("a Pillow picture or an array"), "{said}");
+    assert!(said.contains("a Pillow image or an array"), "{said}");
 }
 
 const IMAGENET: Normalize = Normalize {
@@ -588,7 +587,7 @@ fn normalising_is_of_parts_of_255() {
         IMAGENET.clone().into()
     );
     assert_eq!(one("- NormalizeImage: {order: hwc}"), IMAGENET.into());
-    // Levels as they are.
+    // Plain levels.
     let Op::Normalize(levels) =
         one("- NormalizeImage: {scale: 1.0, mean: [123.675, 116.28, 103.53], std: 51, order: hwc}")
     else {
@@ -604,7 +603,7 @@ fn normalising_is_of_parts_of_255() {
     near(rounded.mean.0[0], 0.485 / (255.0 * 0.003_921_57));
     near(rounded.std.0[1], 0.224 / (255.0 * 0.003_921_57));
     for (text, word) in [
-        // PaddleClas' default order, on what is not transposed.
+        // PaddleClas' default order, on an image that is not transposed.
         ("- NormalizeImage:", "chw"),
         ("- ToCHWImage:\n- NormalizeImage: {order: hwc}", "hwc"),
         (
@@ -725,8 +724,8 @@ fn cutouts_have_a_random_colour() {
     assert!(wrong("- Cutout: {fill_value: 3}").1.contains("fill_value"));
 }
 
-/// As PaddleClas' ResNet50_Cutout.yaml: its versions with that file fill `[y - 56, y + 56)`
-/// of what NormalizeImage left with 0.
+/// As PaddleClas' ResNet50_Cutout.yaml: the versions with that file fill `[y - 56, y + 56)` of the
+/// normalised image with 0.
 #[test]
 fn cutouts_without_a_colour_are_zeros_behind_normalize_too() {
     let zeros = |length| {
@@ -787,7 +786,7 @@ fn sizes_and_crops_of_paddle_vision_are_height_first() {
     };
     assert_eq!(one("- CenterCrop: {size: [128, 96]}"), crop.into());
     assert!(wrong("- Resize:").1.contains("'size' is missing"));
-    // Pillow's pictures are resized by Pillow, with antialias.
+    // Pillow resizes Pillow images, with antialias.
     let pillow = OpListRules {
         opener: ImageOpener::Pillow { is_picture: true },
         ..rules()
@@ -798,7 +797,7 @@ fn sizes_and_crops_of_paddle_vision_are_height_first() {
     assert_eq!(made[1], resize(ResizeTo::Shorter(256), true));
 }
 
-/// As PaddleClas' EfficientNetV2_S.yaml, which trains 350 epochs.
+/// As PaddleClas' EfficientNetV2_S.yaml, which trains for 350 epochs.
 #[test]
 fn stages_have_sizes_and_strengths() {
     let text = "- DecodeImage:\n- RandCropImage: {size: 171, progress_size: [171, 214, 257, 300]}\n- \
@@ -820,7 +819,7 @@ fn stages_have_sizes_and_strengths() {
         crate::configs::paddle::ops::first_epochs(350),
         [0, 87, 175, 262]
     );
-    // Of another training they are not read.
+    // Other trainings do not read them.
     let made = with(text, &rules()).unwrap();
     assert!(made.stages.is_empty() && made.notes.join(";").contains("progressive alone"));
     for (text, word) in [
@@ -1081,7 +1080,7 @@ fn what_is_not_served_has_name_and_line() {
         (
             "- CropImage: {size: 8}\n  RandFlipImage:",
             3,
-            &["beside another name"],
+            &["next to another name"],
         ),
         ("- CropImage", 2, &["its parameters"]),
         ("- DecodeImage:", 2, &["remove it"]),
@@ -1151,7 +1150,7 @@ fn turns() {
     };
     let e = with("- RandomRotation:", &pillow).err().unwrap();
     assert!(e.to_string().contains("works on arrays"), "{e}");
-    // Behind what ends levels too, but not behind a transpose.
+    // Also after the last operation on levels, but not after a transpose.
     let turn = Op::from(RandomRotate90::default());
     let normalised = ops("- NormalizeImage: {order: ''}\n- RandomRot90:");
     assert_eq!(normalised[1..], [turn]);

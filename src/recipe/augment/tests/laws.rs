@@ -1,4 +1,4 @@
-//! What policies draw, against their laws.
+//! Compares the draws of policies with their distributions.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ fn rand_augment_draws_with_replacement() {
 fn the_fourth_table_draws_pairs_with_half_a_chance_and_boxes() {
     let op = RandAugment {
         table: RandTable::Paddle4,
-        // These mean nothing to it.
+        // These have no effect on it.
         num_ops: 9,
         magnitude: 99.0,
         ..RandAugment::default()
@@ -194,7 +194,7 @@ fn the_fourth_table_draws_pairs_with_half_a_chance_and_boxes() {
 fn trivial_augment_draws_one_with_any_strength() {
     let all = draws(TrivialAugment::default());
     assert!(all.iter().all(|s| s.len() <= 1));
-    // A strength of nothing is a shear by 0, one in 31, of those that have one.
+    // Strength 0 is a shear by 0: one in 31 of the operations with a strength.
     let counts = counts(&all);
     for name in TORCHVISION {
         let p = match name {
@@ -383,7 +383,7 @@ fn holes_have_their_centre_anywhere_and_are_cut_at_the_edges() {
     }
 }
 
-/// PaddleClas' `progress_magnitude`: the strength is that of the size that the batch sets.
+/// PaddleClas' `progress_magnitude`: the batch's size selects the strength.
 #[test]
 fn strengths_follow_the_size_of_the_batch() {
     use crate::recipe::{BoundedResizedCrop, Recipe, SampleProgram, Size};
@@ -417,7 +417,7 @@ fn strengths_follow_the_size_of_the_batch() {
     };
     assert_eq!(turns(Some((20, 20))), [15.0]);
     assert_eq!(turns(Some((30, 30))), [30.0]);
-    // Of another size, and of none, it is `magnitude`.
+    // With another size, or none, the strength is `magnitude`.
     assert_eq!(turns(Some((40, 40))), [3.0]);
     assert_eq!(turns(None), [3.0]);
 }

@@ -1,4 +1,4 @@
-//! Distributions, and the texts of timm.
+//! Distributions, and policy texts of timm.
 
 use super::super::distribution::{beta, dirichlet, gauss, sign};
 use super::*;
@@ -86,7 +86,7 @@ fn dirichlet_numbers_sum_to_one_and_have_their_moments() {
     }
 }
 
-/// A source whose numbers are all the same must come to an end too.
+/// It must also end with a source that always returns the same number.
 #[test]
 fn a_source_that_never_changes_ends() {
     struct Same(f64);
@@ -116,7 +116,7 @@ fn texts_of_timm_are_read() {
         weighted,
     };
     for (text, wanted) in [
-        // All that PaddleClas' own files have.
+        // All texts in PaddleClas' own files.
         ("rand-m1-mstd0.5-inc1", of(1.0, 0.5, 2, true, false)),
         ("rand-m3-mstd0.5-inc1", of(3.0, 0.5, 2, true, false)),
         ("rand-m5-mstd0.5-inc1", of(5.0, 0.5, 2, true, false)),
@@ -124,7 +124,7 @@ fn texts_of_timm_are_read() {
         ("rand-m9-mstd0.5-inc1", of(9.0, 0.5, 2, true, false)),
         ("rand-m8-inc1-mstd1.0", of(8.0, 1.0, 2, true, false)),
         ("rand-m9-inc1-mstd1.0", of(9.0, 1.0, 2, true, false)),
-        // And timm's documentation.
+        // Texts from timm's documentation.
         ("rand-m9-n3-mstd0.5", of(9.0, 0.5, 3, false, false)),
         ("rand-mstd1-w0", of(10.0, 1.0, 2, false, true)),
         ("rand", of(10.0, 0.0, 2, false, false)),

@@ -1,5 +1,5 @@
-//! Where policies may stand in a recipe, and what a program makes of them: its
-//! order, and its largest steps. Errors are in `refused`.
+//! Where policies may come in a recipe, their place in the compiled program, and their largest
+//! steps. Errors are in `refused`.
 
 use super::*;
 use crate::recipe::steps::OpStep;
@@ -39,7 +39,7 @@ pub(super) fn recipe(ops: impl IntoIterator<Item = Op>) -> Recipe {
     }
 }
 
-/// Names in the order in which they run, and those that the emission takes.
+/// The names in running order, and those of the output format.
 fn order(program: &SampleProgram) -> (Vec<String>, Vec<String>) {
     let [_, order, emitted] = program.units();
     let names = |units: Vec<(String, _)>| units.into_iter().map(|u| u.0).collect();
@@ -91,7 +91,7 @@ fn nothing_moves_across_a_policy_and_it_moves_across_nothing() {
             assert!(order.len() + emitted.len() == 8, "{order:?} {emitted:?}");
             let (moves, _) = program.moves();
             assert!(moves.iter().all(|m| m.op != name && m.behind != name));
-            // Steps come in that order, and all of the policy's in one run.
+            // Steps come in that order, and those of the policy are consecutive.
             for position in 0..200 {
                 let mut steps = Vec::new();
                 let random = PositionRandom::new(1, 0, position);
@@ -217,7 +217,7 @@ fn the_largest_steps_are_those_that_take_most() {
 
 #[test]
 fn streams_are_an_operations_own() {
-    // Another policy in front of it shifts nothing.
+    // Another policy before it does not shift its numbers.
     let rand = Op::from(RandAugment::default());
     let of = |ops: Vec<Op>, at: usize, position| {
         let program = SampleProgram::compile(&recipe(ops)).unwrap();

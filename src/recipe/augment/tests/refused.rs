@@ -1,4 +1,4 @@
-//! What is refused, and how that is said.
+//! Rejected recipes, and their error texts.
 
 use super::places::{pillow, policies, recipe};
 use super::*;
@@ -54,9 +54,9 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
             ),
             (
                 Grayscale::default().into(),
-                "the pictures are grey: decode to rgb",
+                "the images are grey: decode to rgb",
             ),
-            (grey.clone(), "the pictures are grey: decode to rgb"),
+            (grey.clone(), "the images are grey: decode to rgb"),
             (bgr.clone(), "blue is first: remove color: bgr of decode"),
         ] {
             let name = policy.name();
@@ -91,7 +91,7 @@ fn pixels_that_are_not_8_bit_rgb_are_refused() {
         ];
         SampleProgram::compile(&recipe(fine)).unwrap();
     }
-    // Tensors' arithmetic does floats, blue first, and grey.
+    // The tensor arithmetic supports floats, blue first, and grey.
     let tensor = ColorJitter {
         style: JitterStyle::Tensor,
         ..pillow()

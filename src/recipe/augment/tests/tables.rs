@@ -1,4 +1,4 @@
-//! Strengths: what PaddleClas asks Pillow for, to the bit.
+//! Strengths: the arguments that PaddleClas passes to Pillow, equal bit by bit.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What timm's policies draw, against their law.
+//! Compares the draws of timm's policies with their distribution.
 
 use super::*;
 use crate::recipe::TimmAugment;
@@ -56,7 +56,7 @@ fn timms_levels_are_normal_and_cut_and_signs_are_fair() {
     ] {
         let values: Vec<f64> = values(&all, which).iter().map(|v| v - around).collect();
         assert_both_signs(&values, which);
-        // What is cut is one point of the law: left out, where it is more than the bound.
+        // Clipping is a single point of the distribution: skipped if it exceeds the bound.
         let levels: Vec<f64> = values.iter().map(|v| v.abs() / by).collect();
         let cut = levels.iter().filter(|l| **l > 10.0 - 1e-5).count();
         assert_share(cut, levels.len(), 1.0 - level(10.0), which);
@@ -158,7 +158,7 @@ fn timms_weights_draw_without_replacement() {
     assert_share(all.iter().filter(pair).count(), N, p, "rotate, shear_x");
 }
 
-/// As `min(10, max(0, gauss(15, 0.5)))`: ten deviations above what is kept.
+/// `min(10, max(0, gauss(15, 0.5)))`: ten deviations above the upper limit.
 #[test]
 fn timms_levels_above_ten_are_ten() {
     let strongest = draws(TimmAugment::new("rand-m10"));
@@ -183,7 +183,7 @@ fn timms_levels_above_ten_are_ten() {
             );
         }
     }
-    // About 10 half of them are cut.
+    // Around 10, half of them are clipped.
     let near = draws(TimmAugment::new("rand-m11-mstd1.0"));
     let turns = sizes(&near, "rotate");
     let cut = turns.iter().filter(|v| **v > 30.0 - 1e-5).count();

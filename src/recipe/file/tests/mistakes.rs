@@ -9,7 +9,7 @@ const YAML: RecipeFormat = RecipeFormat::Yaml;
 const TOML: RecipeFormat = RecipeFormat::Toml;
 const JSON: RecipeFormat = RecipeFormat::Json;
 
-/// The language, the text, and how the message begins: with the line.
+/// The language, the text, and the beginning of the message with its line.
 const TABLE: &[(RecipeFormat, &str, &str)] = &[
     // An unknown operation.
     (
@@ -166,7 +166,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
         "{\"featherload\": 1, \"ops\": [\n{\"normalize\":\n{\"mean\": 0}}]}",
         "2: normalize: 'std' is missing, and it has no default: write it",
     ),
-    // Numbers that are none of pixels.
+    // Numbers that cannot be pixels.
     (
         YAML,
         "featherload: 1\nops:\n  - center_crop: {size: -224}\n",
@@ -197,21 +197,21 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
         "featherload = 1\nops = [\n{resize = {max_size = 99999999999999999999}}]\n",
         "3: max_size: expected a whole number from 0 to 4294967295, found the number ",
     ),
-    // Operations that are none.
+    // Invalid items in the list of operations.
     (
         YAML,
         "featherload: 1\nops:\n  - normalize:\n    mean: 0\n",
-        "4: ops: 'mean' stands beside 'normalize': an item of the list holds one operation. Indent 'mean' deeper",
+        "4: ops: 'mean' is next to 'normalize': an item of the list holds one operation. Indent 'mean' deeper",
     ),
     (
         TOML,
         "featherload = 1\n[[ops]]\ncast.dtype = 'f16'\nlayout.layout = 'nchw'\n",
-        "4: ops: 'layout' stands beside 'cast': an item of the list holds one operation. Indent 'layout' deeper",
+        "4: ops: 'layout' is next to 'cast': an item of the list holds one operation. Indent 'layout' deeper",
     ),
     (
         JSON,
         "{\"featherload\": 1, \"ops\": [{\"decode\": {},\n\"random_rotate90\": {}}]}",
-        "2: ops: 'random_rotate90' stands beside 'decode': an item of the list holds one operation. Indent ",
+        "2: ops: 'random_rotate90' is next to 'decode': an item of the list holds one operation. Indent ",
     ),
     (
         YAML,
@@ -537,7 +537,7 @@ fn files_that_cannot_be_read_are_named() {
         says("d.yaml", Some(&long)),
         ": is larger than 1 MiB: is it a recipe?"
     );
-    // Cut in the middle of a letter, which is no mistake of the file.
+    // The text ends inside a letter, which is no mistake of the file.
     assert!(says("e.yaml", Some("é".repeat(1 << 20).as_bytes())).starts_with(": is larger than"));
 }
 
@@ -554,7 +554,7 @@ fn a_recipe_is_loaded_by_a_presets_name_or_a_path() {
             Recipe::eval224()
         );
     }
-    // The name of a recipe that has none is its file's.
+    // A recipe without a name gets the name of its file.
     let path = folder.path().join("plain.yaml");
     fs::write(&path, "featherload: 1\nops: [decode]\n").unwrap();
     assert_eq!(Recipe::from_file(&path).unwrap().name, "plain");
@@ -587,7 +587,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
         Recipe::from_text(&text, YAML, "f")
     };
     assert_eq!(json(998, INVERT, "").unwrap().ops.len(), 1000);
-    // A thousand comparisons of each are too many to wait for.
+    // A thousand comparisons of each would take too long.
     let e = json(40_000, INVERT, "").unwrap_err().to_string();
     for due in ["f:2: ", "has 40002 operations", "at most 1000"] {
         assert!(e.contains(due), "{e}");
@@ -609,7 +609,7 @@ fn a_recipe_has_at_most_1000_operations_wherever_they_stand() {
         e.starts_with("f:3: ") && e.contains("has 1004 operations"),
         "{e}"
     );
-    // One that no text ever was.
+    // Never a valid text.
     let built = (0..1001).fold(Recipe::new("built"), |recipe, _| {
         recipe.then(RandomInvert::default())
     });

@@ -1,6 +1,6 @@
-//! - `mistakes`: a table of what can be wrong. `printed`: whole lines that people get.
-//!   `values`: what a text means.
-//! - `round_trip`: what is written reads back.
+//! - `mistakes`: a table of mistakes; `printed`: whole error lines;
+//! - `values`: the meaning of a text;
+//! - `round_trip`: written recipes are read back.
 
 mod mistakes;
 mod printed;

@@ -1,10 +1,10 @@
-//! What people write wrong, and the whole line that they get.
+//! Mistakes in recipe files, with the whole line that is printed.
 
 use std::fs;
 
 use crate::recipe::Recipe;
 
-/// What stands behind `featherload: 1` and `ops:`, and what is said behind the file's name.
+/// The text after `featherload: 1` and `ops:`, and the message after the file's name.
 const OPS: &[(&str, &str)] = &[
     (
         "  - random_resized_crop: {size: 224}\n  - to_tensor\n",
@@ -56,13 +56,13 @@ const OPS: &[(&str, &str)] = &[
     ),
     (
         "  - decode\n  - resize: {size: [60000, 60000]}\n",
-        "4: resize: one sample of 60000 x 60000 pixels in f32 takes 40.3 GiB, and at most 4 GiB \
-         are served: use a smaller size",
+        "4: resize: one sample of 60000 x 60000 pixels in f32 takes 40.3 GiB, and the limit is 4 \
+         GiB: use a smaller size",
     ),
     (
         "  - random_resized_crop: {size: 60000}\n  - cast: {dtype: u8}\n",
-        "3: random_resized_crop: one sample of 60000 x 60000 pixels in u8 takes 10.1 GiB, and at \
-         most 4 GiB are served: use a smaller size",
+        "3: random_resized_crop: one sample of 60000 x 60000 pixels in u8 takes 10.1 GiB, and the \
+         limit is 4 GiB: use a smaller size",
     ),
     (
         "  - random_resized_crop: {size: 70000}\n",
@@ -94,12 +94,12 @@ const OPS: &[(&str, &str)] = &[
     ),
     (
         "  - resize:\n    size: 256\n",
-        "4: ops: 'size' stands beside 'resize': an item of the list holds one operation. Indent \
+        "4: ops: 'size' is next to 'resize': an item of the list holds one operation. Indent \
          'size' deeper if it is a parameter of resize, or begin a new item with '-'",
     ),
     (
         "  - name: resize\n    size: 256\n",
-        "4: ops: 'size' stands beside 'name': write the operation's name as the key, `- resize: \
+        "4: ops: 'size' is next to 'name': write the operation's name as the key, `- resize: \
          {size: ...}`",
     ),
     (
@@ -113,9 +113,9 @@ const OPS: &[(&str, &str)] = &[
     ),
     (
         "  - decode\n  - resize: {size: 256}\n",
-        "4: resize leaves pictures of different sizes, and the rows of a batch need one: add \
+        "4: resize leaves images of different sizes, and the rows of a batch need one: add \
          center_crop, random_crop or a resize to [height, width] after it, or remove it to keep \
-         whole pictures",
+         whole images",
     ),
     (
         "  - center_crop: {size: 224}\n  - normalize: {mean: 0.5, std: 0.5}\n  - cast: {dtype: u8}\n",
@@ -133,11 +133,11 @@ const OPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The whole text.
+/// The whole file.
 const FILES: &[(&str, &str)] = &[
     (
         "featherload: 1\nops: []\n",
-        "2: ops is an empty list: write operations, or use the recipe 'full' for whole pictures",
+        "2: ops is an empty list: write operations, or use the recipe 'full' for whole images",
     ),
     (
         "featherload: 1\nops:\n",

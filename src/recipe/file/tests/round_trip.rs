@@ -461,7 +461,7 @@ fn geometric() -> impl Strategy<Value = Op> {
     prop_oneof![affine, perspective, elastic, zoom]
 }
 
-/// Those that hold `inside`.
+/// Operations that contain `inside`.
 fn holding(inside: BoxedStrategy<Op>) -> impl Strategy<Value = Op> {
     let weights = option::of(vec(number(), 0..3));
     (vec(inside, 0..3), number(), weights, 0..3).prop_map(|(transforms, p, weights, which)| {
@@ -620,7 +620,7 @@ proptest! {
             let text = recipe.to_text(format).unwrap();
             let back = parse(&text, format, Path::new("other")).map(|l| l.recipe);
             prop_assert!(back.is_ok(), "{}\n{:?}", text, back);
-            // By Debug as well, which tells 0 from -0, as the hash does.
+            // Also by Debug, which distinguishes 0 from -0, like the hash.
             let back = back.unwrap();
             prop_assert_eq!(&back, &recipe, "{}", text);
             prop_assert_eq!(back.hash(), recipe.hash(), "{}", text);

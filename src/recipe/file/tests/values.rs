@@ -105,7 +105,7 @@ g: {\"<<\": 1}
         "{a={x=1 y=[1 2]} b={y=3 z=4} c={x=1 y=[1 2]} d={x=9 y=[1 2]} e={z=5 x=1 y=[1 2]} f=5 \
          g={<<=1}}"
     );
-    // What came by an alias stands where it was written.
+    // A value from an alias has the position where it was written.
     let tree = yaml::read(text).unwrap();
     assert_eq!(tree.get("c").unwrap().at.line, 1);
     assert_eq!(tree.get("f").unwrap().at.line, 7);
@@ -132,7 +132,7 @@ fn what_repeats_or_nests_too_much_is_refused() {
         assert!(yaml::read(&text).is_err());
     }
 
-    // Depth that only aliases make.
+    // Depth that only aliases create.
     let mut deep = String::from("a0: &a0 [1]\n");
     for i in 1..200 {
         writeln!(deep, "a{i}: &a{i} [*a{}]", i - 1).unwrap();
@@ -242,7 +242,7 @@ fn numbers_that_are_not_finite_are_read() {
     }
 }
 
-/// Configurations of another project: the tree is not for recipes alone.
+/// Configs of another project: the tree is not only for recipes.
 #[test]
 fn every_configuration_of_paddleclas_is_read() {
     let said = std::env::var_os("FEATHERLOAD_DATA");
@@ -288,7 +288,7 @@ fn every_configuration_of_paddleclas_is_read() {
         .iter()
         .find_map(|op| op.get("NormalizeImage"));
     let normalize = normalize.unwrap();
-    // PaddleClas evaluates this text; here it stays one.
+    // PaddleClas evaluates this text. Here it stays text.
     assert_eq!(shown(normalize.get("scale").unwrap()), "\"1.0/255.0\"");
     assert_eq!(shown(normalize.get("mean").unwrap()), "[0.485 0.456 0.406]");
     let line = normalize.get("mean").unwrap().at.line;

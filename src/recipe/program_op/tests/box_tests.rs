@@ -1,5 +1,5 @@
-//! The box that `crop_with_padding` keeps, and the room that `pad_to` and a centre
-//! crop by a ratio leave.
+//! The box that `crop_with_padding` keeps, and the borders of `pad_to` and of a centre crop by a
+//! ratio.
 
 use super::*;
 use crate::recipe::random::{LowestDraws, OneStream};
@@ -13,7 +13,7 @@ fn drawn(op: impl Into<Op>) -> ProgramOp {
     }
 }
 
-/// What no step fills: one box, and everything else is filled once.
+/// The box that no step fills. Every other pixel is filled exactly once.
 fn kept(steps: &[OpStep], (height, width): HeightWidth) -> PixelRect {
     let mut filled = vec![0u32; (height * width) as usize];
     for step in steps {
@@ -74,7 +74,7 @@ fn the_kept_box_is_that_of_a_random_resized_crop() {
                 let [mut steps, mut crops] = [const { Vec::new() }; 2];
                 let becomes = keep.draw(0, size, &random, &mut steps);
                 assert_eq!(becomes.unwrap(), size);
-                // The first number said whether.
+                // The first number decides whether it runs.
                 let mut rest = random;
                 rest.next_f64();
                 let rest = OneStream::new(rest);
@@ -137,9 +137,9 @@ fn pictures_lie_where_their_anchor_says() {
     assert_eq!(padding(offset(2, 7), size), Some([2, 7, 9, 0]));
     assert_eq!(padding(offset(2, 8), size), None);
     assert_eq!(padding(offset(12, 0), size), None);
-    // What has the size already stays.
+    // An image with the right size stays unchanged.
     assert_eq!(padding(offset(12, 8), (20, 31)), Some([0; 4]));
-    // And what is larger has no room.
+    // A larger image does not fit.
     assert_eq!(padding(at(PadAnchor::Center), (21, 20)), None);
     assert_eq!(padding(at(PadAnchor::Center), (13, 32)), None);
 }
@@ -185,10 +185,10 @@ fn a_part_of_the_shorter_side_is_cut_to_whole_pixels() {
     }
 }
 
-/// Where the picture's first pixel lies in the row, or the row's in the picture, and how
-/// much of it stays: by torchvision 0.29's `center_crop` of pictures that number their
-/// pixels. Height and width of the picture and of the row; left, top, width, height of
-/// what stays; left, top, right, bottom of the border.
+/// Where the image's first pixel lies in the row (or the row's in the image), and how much stays.
+/// Computed by torchvision 0.29's `center_crop` on images with numbered pixels. Columns: height and
+/// width of the image and of the row; left, top, width, height of the part that stays; left, top,
+/// right, bottom of the border.
 #[test]
 fn centre_crops_pad_as_torchvision_does() {
     type Case = (HeightWidth, HeightWidth, [u32; 4], Option<[u32; 4]>);
@@ -243,7 +243,7 @@ fn centre_crops_without_padding_refuse_what_is_smaller() {
     );
 }
 
-/// What surely fits is a crop and no more: devices take it as one.
+/// If the image always fits, only a crop is left, which devices support.
 #[test]
 fn a_centre_crop_that_surely_fits_has_no_border() {
     let parts = |size| {

@@ -1,5 +1,5 @@
-//! Operations that hold operations: what is drawn, whose numbers, and what may not
-//! stand inside.
+//! Operations that contain operations: their draws, their random streams, and what may not be
+//! nested.
 
 use super::*;
 use crate::recipe::{
@@ -98,7 +98,7 @@ fn every_order_is_as_likely() {
     assert_equally_likely(orders, 6, "orders");
 }
 
-/// Adding, moving and choosing shift nobody's numbers.
+/// Adding, moving and choosing operations does not shift random numbers.
 #[test]
 fn what_stands_inside_keeps_its_numbers() {
     let blurs = |op: RandomOrder<Op>| only(op, |step| matches!(step, Step::Blur { .. }));
@@ -108,14 +108,14 @@ fn what_stands_inside_keeps_its_numbers() {
     let front = RandomOrder::new(vec![blur(), jitter()]);
     assert_eq!(blurs(behind), want);
     assert_eq!(blurs(front), want);
-    // Two of a kind have numbers of their own.
+    // Two operations of one kind have different numbers.
     for steps in blurs(RandomOrder::new(vec![blur(), blur()]))
         .iter()
         .take(99)
     {
         assert_ne!(steps[0], steps[1]);
     }
-    // Whatever is chosen has the numbers that it always has.
+    // The chosen operation has the same numbers as ever.
     let all = only(
         RandomApply {
             transforms: vec![jitter(), blur()],

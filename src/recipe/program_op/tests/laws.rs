@@ -1,5 +1,5 @@
-//! Roundings, the bounded crop and erasing against tables that
-//! `scripts/op_goldens/laws.py` has made, and against their laws.
+//! Compares roundings, the bounded crop and erasing with tables made by
+//! `scripts/op_goldens/laws.py`, and with their distributions.
 
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ fn cases() -> Cases {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// These numbers, and no others.
+/// These numbers, then a panic.
 struct Listed(std::vec::IntoIter<f64>);
 
 impl Listed {
@@ -101,7 +101,7 @@ fn resizes_round_as_python_does() {
     for (side, from, want) in &cases.longer {
         assert_eq!(nearest(Resize::longer(*side)).output(*from), *want);
     }
-    // The shorter side is always what was asked for.
+    // The shorter side always has the requested length.
     for side in 1..300 {
         for short in 1..200 {
             let (h, w) = nearest(Resize::shorter(side)).output((short, short + 77));
@@ -215,7 +215,7 @@ fn areas_of_bounded_crops_are_uniform_up_to_what_their_ratio_allows() {
     assert_uniform_but(WHOLE, all.iter().map(area), (0.08, 1.0), "area");
     let all = bounded(Span(0.08, 1.0), Span(2.0, 2.0), AspectDistribution::Uniform);
     assert_uniform_but(WHOLE, all.iter().map(area), (0.08, 0.5), "of two squares");
-    // No such box has as much: all are as large as they can be.
+    // No box has that much area: all are as large as possible.
     let all = bounded(Span(0.6, 1.0), Span(0.25, 0.25), AspectDistribution::Log);
     assert!(all.iter().all(|r| (r.width, r.height) == (1024, 4096)));
 }
@@ -262,7 +262,7 @@ fn erased_boxes_are_those_of_their_law() {
             attempts,
             value: EraseFill::Value(1.0.into()),
         };
-        // In front: whether it erases, and the key of noise.
+        // Drawn before the box: whether it erases, and the key of the noise.
         let numbers = [0.0, 0.0].into_iter().chain(parts(&numbers));
         let what = format!("{op:?} of {size:?}");
         let got = match first(op, size, &mut Listed::of(numbers)) {
@@ -294,8 +294,7 @@ fn aspects_of_erased_boxes_may_be_uniform() {
     assert_uniform_but(WHOLE, aspects, (low, high), "height by width");
 }
 
-/// The first box that fits is the one, however many more there might be; and with
-/// as many attempts as it takes.
+/// The first box that fits is used, whatever the number of attempts left.
 #[test]
 fn attempts_are_as_many_as_are_said() {
     let op = |attempts| RandomErasing {
@@ -311,7 +310,7 @@ fn attempts_are_as_many_as_are_said() {
     let hits = |all: &[Vec<Step>]| all.iter().filter(|s| !s.is_empty()).count();
     assert!(hits(&one) < hits(&ten) && hits(&ten) < hits(&many));
     assert_eq!(hits(&many), many.len());
-    // Each attempt is as likely to fit as the first.
+    // Each attempt fits with the same probability.
     let p = hits(&one) as f64 / one.len() as f64;
     assert_share(hits(&ten), POSITIONS, 1.0 - (1.0 - p).powi(10), "of ten");
     for (a, b) in one.iter().zip(&ten).filter(|(a, _)| !a.is_empty()) {

@@ -1,4 +1,4 @@
-//! torchvision's single operations against the laws of their `make_params`.
+//! Compares torchvision's single operations with the distributions of their `make_params`.
 
 use super::*;
 use crate::recipe::{
@@ -9,7 +9,7 @@ use crate::recipe::{
 
 const SIZE: (u32, u32) = (60, 100);
 
-/// The steps of those positions where something is drawn.
+/// The steps of the positions where something is drawn.
 fn augments(op: impl Into<Op>) -> Vec<AugmentStep> {
     let steps = levels(op, SIZE).into_iter().flatten();
     let augment = |step| match step {
@@ -90,7 +90,7 @@ fn turns_shifts_and_zooms_are_uniform() {
         let seen: BTreeSet<i64> = shifted.iter().map(|m| m[i] as i64).collect();
         assert_eq!(seen.len(), 2 * most as usize + 1);
     }
-    // About the middle, which stays.
+    // Around the centre, which stays.
     for m in matrices(RandomAffine::new(Span(-90.0, 90.0))).take(100) {
         let (x, y) = (50.0, 30.0);
         assert!((m[0] * x + m[1] * y + m[2] - x).abs() < 1e-9);
@@ -137,7 +137,7 @@ fn noise_has_a_key_of_its_own_at_every_position() {
     assert_eq!(keys.len() as u64, POSITIONS);
 }
 
-/// Where corners cannot move apart there is no answer, and no step.
+/// Corners that cannot move give no equations, and no step.
 #[test]
 fn pictures_of_a_pixel_or_a_row_stay() {
     let op = RandomPerspective {

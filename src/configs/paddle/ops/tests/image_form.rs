@@ -1,5 +1,5 @@
-//! What PaddleClas holds behind each operation: told by whether paddle.vision's crop
-//! behind it is Pillow's, with antialias, or OpenCV's.
+//! The form of the image after each operation. A crop of paddle.vision after it shows the form:
+//! Pillow's has antialias, OpenCV's has none.
 
 use crate::configs::paddle::ops::tests::*;
 
@@ -7,7 +7,7 @@ const CROP: &str = "- RandomResizedCrop: {size: 8, interpolation: bilinear}";
 const END: &str = "- NormalizeImage: {order: ''}";
 const PICTURE: &str = "- DecodeImage: {backend: pil, to_np: False}";
 
-/// Whether the crop behind `text` is Pillow's; or why it is none.
+/// Whether the crop after `text` is Pillow's, or the error.
 fn crops_pictures(text: &str) -> Result<bool, String> {
     let text = format!("{text}\n{CROP}\n{END}");
     let read = with(&text, &rules()).map_err(|e| format!("{}: {e}", e.line()))?;
@@ -61,7 +61,7 @@ fn pictures_stay_pillows_until_something_gives_an_array() {
         ("- ColorJitter: {brightness: 0.4, prob: 1}", false),
         ("- ColorJitter: {brightness: 0.4, prob: 0}", true),
         ("- TimmAutoAugment:", false),
-        // Which makes the array whether it happens or not.
+        // It makes an array whether it runs or not.
         ("- TimmAutoAugment: {prob: 0.5}", false),
         ("- TimmAutoAugment: {prob: 0}", false),
         ("- AutoAugment:", false),
@@ -73,7 +73,7 @@ fn pictures_stay_pillows_until_something_gives_an_array() {
         let text = format!("{PICTURE}\n{op}");
         assert_eq!(crops_pictures(&text), Ok(is_picture), "{op}");
     }
-    // From an array a picture comes by Pillow's resize alone.
+    // Only Pillow's resize turns an array into a Pillow image.
     for (op, is_picture) in [
         ("- ResizeImage: {size: 16, return_numpy: False}", false),
         (
@@ -111,14 +111,14 @@ fn what_fails_on_a_picture_is_refused_with_its_line() {
     ] {
         let e = refused(&format!("{PICTURE}\n{op}"));
         assert!(
-            e.starts_with("2: ") && e.contains("works on arrays, and gets a Pillow picture"),
+            e.starts_with("2: ") && e.contains("works on arrays, and gets a Pillow image"),
             "{op}: {e}"
         );
     }
     let crop =
         format!("{PICTURE}\n- RandCropImageV2: {{size: 16}}\n- Padv2: {{size: 17, fill_value: 0}}");
     assert!(refused(&crop).starts_with("3: Padv2 works on arrays"));
-    // No batch is made of pictures.
+    // Pillow images cannot become a batch.
     for (text, ends) in [
         (PICTURE, "which nothing transposes"),
         (
@@ -141,10 +141,10 @@ fn what_fails_on_a_picture_is_refused_with_its_line() {
 fn what_fails_on_an_array_is_refused_with_its_line() {
     let e = refused("- DecodeImage:\n- Pad: {padding: 1, backend: pil}");
     assert!(
-        e.starts_with("2: ") && e.contains("Pillow pictures, and gets an array"),
+        e.starts_with("2: ") && e.contains("Pillow images, and gets an array"),
         "{e}"
     );
-    // PaddleClas' own configs have this one, which fails there: read as it is meant.
+    // PaddleClas' own configs have this one, which fails there. Read as documented.
     let text = format!("- DecodeImage:\n- Pad: {{padding: 1}}\n{END}");
     assert!(with(&text, &rules()).is_ok());
 }
@@ -158,7 +158,7 @@ fn a_drawn_picture_or_array_is_served_where_it_makes_no_difference() {
         "{e}"
     );
     let e = refused(&format!("{drawn}\n- CropImage: {{size: 8}}"));
-    assert!(e.contains("a Pillow picture or an array"), "{e}");
+    assert!(e.contains("a Pillow image or an array"), "{e}");
     for op in [
         "- RandFlipImage:",
         "- RandCropImageV2: {size: 8}",
@@ -191,7 +191,7 @@ fn floats_behind_padv2_are_no_bytes() {
             "{op}: {e}"
         );
     }
-    // Which divides bytes alone.
+    // It divides bytes only.
     let tensor = format!("{floats}\n- ToTensor:");
     assert!(
         with(&tensor, &rules())

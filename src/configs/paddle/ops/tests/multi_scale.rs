@@ -1,5 +1,5 @@
-//! MultiScaleDataset: which operation makes the batch's size, and what is refused
-//! because PaddleClas would do something else.
+//! MultiScaleDataset: which operation sets the batch's size, and which configs are rejected because
+//! PaddleClas would do something else.
 
 use crate::configs::paddle::ops::tests::*;
 
@@ -45,7 +45,7 @@ fn the_size_comes_from_the_sampler_and_the_rest_is_dropped() {
         read("- ResizeImage: {resize_short: 256}").0,
         vec![resize.clone()]
     );
-    // What has no effect is no reason to refuse.
+    // A setting without effect is no reason to reject a config.
     for dropped in [
         "interpolation: random",
         "interpolation: area",
@@ -127,7 +127,7 @@ fn another_size_beside_the_batchs_is_refused_with_its_line() {
         let e = refused(text);
         assert!(e.starts_with(start), "{text}: {e}");
     }
-    // PaddleClas asks for one of its own, and not for paddle.vision's.
+    // PaddleClas needs one of its own, not one of paddle.vision's.
     for text in ["- RandFlipImage:", "- RandomResizedCrop: {size: 224}"] {
         let e = refused(text);
         assert!(
@@ -135,7 +135,7 @@ fn another_size_beside_the_batchs_is_refused_with_its_line() {
             "{text}: {e}"
         );
     }
-    // Sizes in front of it are the operations' own.
+    // Operations before it set their own sizes.
     let (ops, _) = read("- RandomCropImage: {size: 300}\n- RandCropImage: {size: 224}");
     assert_eq!(
         ops,
