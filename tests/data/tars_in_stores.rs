@@ -386,7 +386,7 @@ fn a_shard_that_changed_is_noticed() {
     let e = error(scene.store(&address, limit, options()));
     assert!(e.contains("1 of its 19 shards changed"), "{e}");
     let e = error(scene.store(&scene.pattern(), limit, options()));
-    assert!(e.contains("/tars/part-007.tar: is not there"), "{e}");
+    assert!(e.contains("/tars/part-007.tar: does not exist"), "{e}");
 }
 
 #[test]

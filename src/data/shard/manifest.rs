@@ -447,7 +447,7 @@ mod tests {
         io::Write::write_all(&mut file, b"{\n  \"format\": \"featherload-cache\"").unwrap();
         file.as_file().set_len(1 << 29).unwrap();
         let e = CacheManifest::read(file.path()).unwrap_err().to_string();
-        assert!(e.contains("zero byte at byte 33"), "{e}");
+        assert!(e.contains("zero byte at offset 33"), "{e}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The wait for a shard, and the line that reports a long one.
+//! Reports a long wait for a shard.
 //!
-//! In the consumer. What is here of the shard is read off the folder, so ranks whose fetcher does
-//! not lead report it too.
+//! Runs in the consumer. The progress is read from the folder, so ranks whose fetcher does not lead
+//! report it too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use std::time::Duration;
 use crate::remote::fetch::lease::PART_END;
 use crate::remote::helper::progress::line;
 
-/// Until the first line, and the longest time between two.
+/// Time until the first line, and the longest time between two.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
-/// When the bytes are measured that the first rate counts from.
+/// When the first rate starts to be measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// The time that the consumer has slept since the last batch whose shards were there.
+/// Time that the consumer has slept since the last batch whose shards were here.
 #[derive(Debug)]
 pub(super) struct ShardWait {
     slept: Duration,
     next: Duration,
     pause: Duration,
-    /// What was here of which file, and when.
+    /// Bytes of a file at a time.
     measured: Option<(PathBuf, u64, Duration)>,
 }
 
@@ -36,13 +36,13 @@ impl ShardWait {
         }
     }
 
-    /// The consumer slept. Whether [`ShardWait::line`] is to be asked now.
+    /// Adds a sleep. Returns whether [`ShardWait::line`] is due.
     pub(super) fn adds(&mut self, slept: Duration) -> bool {
         self.slept += slept;
         self.slept >= self.next || (self.measured.is_none() && self.slept >= MEASURE)
     }
 
-    /// The line that is due, about the shard at `path`, which has `bytes` when it is whole.
+    /// The line for the shard at `path`, which has `bytes` when complete.
     pub(super) fn line(
         &mut self,
         path: &Path,
