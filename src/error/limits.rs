@@ -25,10 +25,12 @@ pub(crate) fn explain(errno: i32) -> Option<String> {
                 "this process may open {most} files: raise it with ulimit -n"
             ))
         }
-        libc::ENFILE => Some("the system may open no more files: raise fs.file-max".into()),
+        libc::ENFILE => {
+            Some("the system's limit of open files is reached: raise fs.file-max".into())
+        }
         libc::EFBIG => foreign(Resource::RLIMIT_FSIZE).map(|bytes| {
             format!(
-                "files may have at most {} KiB: raise it with ulimit -f",
+                "the limit of a file's length is {} KiB: raise it with ulimit -f",
                 bytes / 1024
             )
         }),

@@ -148,8 +148,8 @@ impl Error {
         let path = path.as_ref();
         if path.as_os_str().as_bytes().contains(&0) {
             return Self::config(format!(
-                "the path {path:?} has a NUL byte, which no name of a file has: correct it where \
-                 it is written"
+                "the path {path:?} has a NUL byte, which is not allowed in a file name: correct \
+                 the path"
             ));
         }
         Self::Io {

@@ -39,8 +39,8 @@ pub fn serve(
     let index = Index::load(saved_index)?;
     if let Some(scales) = &share.plan.multi_scale {
         return Err(Error::config(format!(
-            "the bare decoder has one size, and multi_scale is {scales}: measure the ceiling \
-             without it"
+            "the bare decoder has one size, but multi_scale is {scales}: measure the ceiling \
+             without multi_scale"
         )));
     }
     let plan = sampler_table::plan(&index, &share.plan)?;

@@ -73,7 +73,7 @@ impl State {
         }
         let (a, b) = (&self.plan, &now.plan);
         same("the sampler", &a.sampler, &b.sampler, Sampler::to_string)?;
-        let what = "the list of identities that come more often";
+        let what = "the list of identities with ratios";
         let text = |ratios: &Vec<IdentityRatio>| match &ratios[..] {
             [] => "none".to_owned(),
             some => serde_json::to_string(some).unwrap_or_default(),
@@ -122,13 +122,13 @@ impl State {
             EpochLength::Batches(_) | EpochLength::IdentityGroups
         );
         if counts_batches && then.world != now.world {
-            let why = format!("an epoch of {} is so long for each rank", then.length);
+            let why = format!("an epoch of {} has that length on each rank", then.length);
             return differs("rank", "the number of ranks", &why, then.world, now.world);
         }
         if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {
             return Err(Error::config(format!(
-                "cannot resume: the state stands behind {} samples, which are no whole batches of \
-                 {}. Start without a state",
+                "cannot resume: the state is after {} samples, which are not whole batches of {}. \
+                 Start without a state",
                 self.samples, then.batch
             )));
         }

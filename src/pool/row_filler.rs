@@ -46,7 +46,7 @@ impl RowFiller {
             Self::Workers(pool) => pool.next_within(coming, limit),
             Self::InProcess(process) => match coming(0) {
                 Some(place) => Ok(Some(process.fill(place))),
-                None => Err(Error::protocol("a batch after the last was asked for")),
+                None => Err(Error::protocol("a batch after the last was requested")),
             },
         }
     }

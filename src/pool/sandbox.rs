@@ -61,7 +61,7 @@ impl FromStr for Sandbox {
             "off" => Ok(Self::Off),
             _ => Err(Error::option(
                 "sandbox",
-                format!("'{text}' is none of auto, require, off"),
+                format!("'{text}' is invalid: use auto, require or off"),
             )),
         }
     }
@@ -152,7 +152,7 @@ impl TrialOutcome {
         match self {
             Self::Passed => Ok(()),
             Self::Refused(0) => {
-                check().and_then(|()| Err(Error::config("this system refuses it to a process")))
+                check().and_then(|()| Err(Error::config("this system denies it to processes")))
             }
             Self::Refused(errno) => Err(Error::io(
                 "a process that tried it",
@@ -169,7 +169,7 @@ impl TrialOutcome {
                 )))
             }
             Self::Killed(signal) => Err(Error::config(format!(
-                "this system ends a process that asks for it ({signal})"
+                "this system kills a process that uses it ({signal})"
             ))),
         }
     }
@@ -263,11 +263,12 @@ impl WorkerSandbox {
             (Sandbox::Require, advice, Err(e)) => Err(Error::option(
                 "sandbox",
                 format!(
-                    "it is required, and workers are not kept to a list of {part}: {e}{advice}"
+                    "it is required, but workers cannot be limited to a list of {part}: \
+                     {e}{advice}"
                 ),
             )),
             (_, _, Err(e)) => {
-                tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
+                tracing::warn!("sandbox: workers are not limited to a list of {part}: {e}");
                 Ok(false)
             }
         };

@@ -127,8 +127,8 @@ impl WorkerOptions {
         let coordinator = match workers {
             0 if kinds.is_empty() => {
                 return Err(Error::config(
-                    "zero workers decode in this process, and this library was built without the \
-                     feature 'codecs'; use at least 1 worker",
+                    "zero workers decode in this process, which needs the feature 'codecs', but \
+                     this library was built without it: use at least 1 worker",
                 ));
             }
             0 => None,

@@ -102,9 +102,7 @@ impl StoreAddress {
         }
         match local_path(path) {
             Some(_) => Ok(Self(format!("file://{path}"))),
-            None => {
-                wrong("has a percent sign that begins no byte of UTF-8 (%25 is a percent sign)")
-            }
+            None => wrong("has a percent sign without a byte of UTF-8 (%25 is a percent sign)"),
         }
     }
 

@@ -26,7 +26,7 @@ impl PidFd {
         // SAFETY: pidfd_open takes two integers and returns a descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
         let fd = Errno::result(fd).map_err(|e| Error::io(format!("pidfd_open {pid}"), e))?;
-        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        // SAFETY: the kernel has just installed `fd`; no other value owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
@@ -167,7 +167,7 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
         return Err(Error::config(format!(
             "cannot fork: this process has {threads} threads{preloaded} and a forked copy would \
              inherit their locks but not the threads; build the loader before starting threads, or \
-             use Launch::Exec"
+             use LaunchMethod::Exec"
         )));
     }
     // SAFETY: one thread (checked above), so every lock is free and the child
@@ -388,7 +388,7 @@ mod tests {
             let (tx, rx) = std::sync::mpsc::channel::<()>();
             s.spawn(move || rx.recv());
             let e = fork_never_returning(|| 0).unwrap_err().to_string();
-            assert!(e.contains("Launch::Exec"), "{e}");
+            assert!(e.contains("LaunchMethod::Exec"), "{e}");
             drop(tx);
         });
     }

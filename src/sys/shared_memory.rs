@@ -48,7 +48,7 @@ impl SharedMemory {
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len).map_err(|_| {
             Error::config(format!(
-                "{} are too many to map",
+                "{} exceed the address space",
                 size_rounded_up(len as u64)
             ))
         })?;
@@ -166,7 +166,7 @@ impl SharedMemory {
         let whole = range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE);
         assert!(whole, "bytes {range:?} are no whole pages");
         let at = NonNull::new(self.bytes_at(range.start, range.len()))
-            .ok_or_else(|| Error::protocol("shared memory lies at no address"))?;
+            .ok_or_else(|| Error::protocol("shared memory has no address"))?;
         // SAFETY: the range lies inside this mapping (`bytes_at` asserts it). All access to
         // it is by atomics and raw pointers, which reading alone does not break; a write is
         // a signal that ends the process, and no memory changes.

@@ -134,7 +134,7 @@ pub(crate) fn receive(
             if let ControlMessageOwned::ScmRights(raw) = c {
                 for fd in raw {
                     // SAFETY: the kernel has just installed `fd` for this
-                    // message in this process; nobody else owns it.
+                    // message in this process; no other value owns it.
                     fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
                 }
             }

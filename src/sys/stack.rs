@@ -22,7 +22,7 @@ pub fn check() -> Result<()> {
 fn enough(bytes: u64) -> Result<()> {
     match bytes < LEAST {
         true => Err(Error::config(format!(
-            "the stack of this process may take {} KiB and at least {} KiB are needed: raise the \
+            "the stack of this process may take {} KiB, but at least {} KiB are needed: raise the \
              limit with ulimit -s 8192",
             bytes / 1024,
             LEAST / 1024

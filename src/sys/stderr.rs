@@ -200,7 +200,7 @@ impl OriginalStderr {
                 e => Err(Error::io("duplicate stderr", e)),
             };
         }
-        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        // SAFETY: the kernel has just installed `fd`; no other value owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let about = fstat(&fd).map_err(|e| Error::io("look at stderr", e))?;
         let kind = SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT;

@@ -39,7 +39,7 @@ pub(crate) fn of_kernel(path: &Path) -> Option<String> {
     let read = fs::read_to_string(path).map_err(|e| Error::io_at("read", path, e));
     read.inspect_err(|e| {
         if e.is_limit() {
-            tracing::warn!("a limit of this machine is not known: {e}");
+            tracing::warn!("cannot read a limit of this machine: {e}");
         }
     })
     .ok()

@@ -37,8 +37,8 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
 /// Error text for a file or an object of `len` bytes.
 pub(crate) fn too_long(len: u64, most: u64) -> String {
     format!(
-        "too long: it has {} ({len} bytes), and {} ({most} bytes) are read at most: check that it \
-         is the right file, or make it again",
+        "too long: it has {} ({len} bytes), but the limit is {} ({most} bytes): check that it is \
+         the right file, or make it again",
         size_rounded_up(len),
         size_rounded_down(most)
     )
@@ -59,7 +59,7 @@ mod tests {
             e.contains("note: too long: it has ") && e.contains("(5 bytes)"),
             "{e}"
         );
-        assert!(e.contains("(4 bytes) are read at most"), "{e}");
+        assert!(e.contains("(4 bytes): check"), "{e}");
         // A hole takes no disk space, but would take memory.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(1 << 40).unwrap();

@@ -110,7 +110,7 @@ fn a_manifest_of_any_size_is_refused_before_it_is_read() {
     );
     assert!(said.contains("(4611686018427387904 bytes)"), "{said}");
     assert!(
-        said.contains("512 MiB (536870912 bytes) are read at most"),
+        said.contains("the limit is 512 MiB (536870912 bytes)"),
         "{said}"
     );
 }

@@ -171,8 +171,8 @@ impl Sampler {
                 at_least_one("per_id", u64::from(per_id))?;
                 if !batch.is_multiple_of(per_id) {
                     return Err(Error::config(format!(
-                        "`batch_size` is {batch}, which is no multiple of per_id = {per_id}: the \
-                         identity sampler takes {per_id} samples of each identity"
+                        "`batch_size` is {batch}, which is not a multiple of per_id = {per_id}: \
+                         the identity sampler takes {per_id} samples of each identity"
                     )));
                 }
             }

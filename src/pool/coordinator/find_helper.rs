@@ -49,8 +49,8 @@ impl HelperProgram {
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             _ if self.is_command_line() => {
-                "run it with --version to see whether it runs at all, and look at the limits of \
-                 processes (`ulimit -a`) and at the memory that is free"
+                "run it with --version to check that it runs, and check the limits of processes \
+                 (`ulimit -a`) and the free memory"
             }
             Self::Own => {
                 "this program is its own helper: make `featherload::init();` the first line of \
@@ -58,7 +58,7 @@ impl HelperProgram {
                  named with LoaderBuilder::helper"
             }
             Self::Other(_) => {
-                "run it with --version to see whether it runs at all; a program of yours needs \
+                "run it with --version to check that it runs; a program of yours needs \
                  `featherload::init();` as the first line of main"
             }
         }
@@ -115,7 +115,7 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         return Err(Error::option(
             "helper",
             format!(
-                "no helper to start workers with: {}; take that right away, or name the helper \
+                "no helper to start workers with: {}; remove that permission, or name the helper \
                  with LoaderBuilder::helper or FEATHERLOAD_HELPER, if you trust it",
                 refused.join("; ")
             ),
@@ -131,7 +131,8 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         format!(
             "no helper to start workers with: {own_fault}; or install one with `cargo install \
              featherload --features cli`, name one with LoaderBuilder::helper or \
-             FEATHERLOAD_HELPER, or use Launch::Fork (no executable of yours or root's at: {})",
+             FEATHERLOAD_HELPER, or use LaunchMethod::Fork (no executable of yours or root's at: \
+             {})",
             tried.join(", ")
         ),
     ))
@@ -209,7 +210,7 @@ fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
 /// where others write, such as `/tmp`; then files next to it are not trusted.
 struct TrustedOwners {
     me: u32,
-    /// Owner of this program's file, who could have put anything into it.
+    /// Owner of this program's file. Trusted, because the owner can change this program.
     installer: Option<u32>,
     /// The user's private group, which has the same number as the user. With such groups umask 002
     /// is usual, so write permission of the group is harmless.

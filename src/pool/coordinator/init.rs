@@ -80,8 +80,7 @@ pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
     } else {
         // A user's mistake. The process ends here.
         let text = format!(
-            "the argument {} is reserved: a loader passes it to its helper; remove \
-             it\n",
+            "the argument {} is reserved: a loader passes it to its helper; remove it\n",
             first.display()
         );
         let _ = io::stderr().write_all(text.as_bytes());

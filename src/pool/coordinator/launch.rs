@@ -188,14 +188,14 @@ fn exec(
 fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
     if kinds.is_empty() {
         return Err(Error::config(
-            "Launch::Fork needs the feature 'codecs', with which this library was not built; use \
-             Launch::Exec",
+            "LaunchMethod::Fork needs the feature 'codecs', but this library was built without it: \
+             use LaunchMethod::Exec",
         ));
     }
     if process::cuda_initialised()? {
         return Err(Error::config(
             "cannot fork: CUDA is initialised in this process and does not survive a fork; build \
-             the loader before the first use of CUDA, or use Launch::Exec",
+             the loader before the first use of CUDA, or use LaunchMethod::Exec",
         ));
     }
     let mut theirs = Some(theirs);

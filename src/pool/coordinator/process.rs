@@ -191,7 +191,8 @@ fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<WorkerSuperv
     let mut fds = fds.into_iter();
     let (Some(request), Some(ring), Some(readable)) = (fds.next(), fds.next(), fds.next()) else {
         return Err(Error::protocol(
-            "the start command lacks descriptors: the request, the ring, or the list of readable files",
+            "the start command lacks descriptors: the request, the ring, or the list of readable \
+             files",
         ));
     };
     let request = StartRequest::unseal(request)?;

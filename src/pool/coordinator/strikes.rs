@@ -168,11 +168,12 @@ impl RowStrikes {
                 let reason = match cause {
                     DeathCause::Stopped(_) => format!(
                         "quarantined: {kills} workers were stopped or killed from outside while \
-                         at it, the last {}",
+                         working on it, the last {}",
                         cause.text()
                     ),
                     _ => format!(
-                        "quarantined: {kills} workers were killed while working on it, perhaps for lack of memory"
+                        "quarantined: {kills} workers were killed while working on it, perhaps for \
+                         lack of memory"
                     ),
                 };
                 fail(FaultKind::Quarantined, reason)

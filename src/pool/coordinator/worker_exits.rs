@@ -226,7 +226,7 @@ impl WorkerSupervisor {
                 self.lanes[lane] = WorkerLane::Ended;
                 self.give_up(format!(
                     "{START_FAILURES} workers ended one after the other within a second of their \
-                     start, with no row settled between; the last: {text}"
+                     start, with no row finished in between; the last: {text}"
                 ));
             }
         }

@@ -129,7 +129,7 @@ impl Ring {
     ) -> Result<&mut [u8]> {
         let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
             Error::protocol(format!(
-                "row {} of ticket {} would lie at bytes {place:?} of a slot of {}",
+                "row {} of ticket {} would be at bytes {place:?} of a slot of {}",
                 claim.row,
                 claim.ticket.sequence,
                 self.layout.shape().slot_bytes
@@ -286,7 +286,7 @@ mod tests {
     fn bytes_of_a_slot_are_copied_from_any_place() {
         let r = ring();
         let bytes: Vec<u8> = (0..300).map(|n| (n % 251) as u8).collect();
-        // SAFETY: nobody else has the ring.
+        // SAFETY: no other process has the ring.
         unsafe { r.slot_bytes_mut(1) }.copy_from_slice(&bytes);
         for from in 0..20 {
             for len in [0, 1, 7, 8, 9, 64, 280] {

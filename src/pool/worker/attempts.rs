@@ -50,7 +50,7 @@ mod tests {
 
     impl Job for FailsBelow {
         fn row_range(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
 
         fn fill(
@@ -70,11 +70,11 @@ mod tests {
         }
 
         fn memory_limit(&self) -> u64 {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
 
         fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
     }
 

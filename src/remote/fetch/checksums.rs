@@ -69,8 +69,8 @@ impl ShardChecksums {
         }
         self.has_warned = true;
         Some(format!(
-            "{e}: the next run asks the store about shards that are not in it, or fetches them \
-             again"
+            "{e}: the next run checks shards that are missing in it with the store, or downloads \
+             them again"
         ))
     }
 

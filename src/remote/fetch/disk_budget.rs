@@ -87,7 +87,7 @@ pub(super) fn room_for_shards(
                 .saturating_mul(INDEX_OF_LIMIT),
         };
         return Err(trouble(format!(
-            "`fetch_limit` leaves {} for shards behind manifest and index, and the largest shard \
+            "`fetch_limit` leaves {} for shards after manifest and index, but the largest shard \
              has {}: give at least {}",
             size_rounded_down(left),
             size_rounded_up(largest),
@@ -138,8 +138,8 @@ pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) 
         n => format!(" of {n} ranks"),
     };
     if least <= room {
-        let what = "a shard is needed, and all that are in the folder are held by processes that \
-                    use them: raise `fetch_limit`, or end what else uses this folder";
+        let what = "a shard is needed, but all shards in the folder are in use by other processes: \
+                    raise `fetch_limit`, or end what else uses this folder";
         return trouble(what.to_owned());
     }
     trouble(format!(

@@ -161,7 +161,7 @@ mod tests {
                 return n;
             }
         }
-        panic!("not told");
+        panic!("not reported");
     }
 
     #[test]

@@ -76,8 +76,8 @@ impl Fetcher {
                 Err(e) if e.option_name() == Some("fetch_limit") => {
                     if !is_told {
                         tracing::warn!(
-                            "{}: other processes use this folder, and there is no room beside \
-                             them: waiting until there is (another `fetch_dir` has no others)",
+                            "{}: other processes use this folder, and there is no space left: \
+                             waiting for space (or use another `fetch_dir`)",
                             self.folder().display()
                         );
                         is_told = true;

@@ -292,8 +292,8 @@ async fn named(
     let all = shard_patterns::addresses(address.as_str())
         .map_err(|e| HelperError::new(address.as_str(), without(&e, address)))?;
     if let Some(other) = all.iter().find(|one| !one.ends_with(TAR_END)) {
-        let what = "names no plain tar (.tar), which samples are read of in place: name plain \
-                    tars, or unpack them in the store";
+        let what = "names no plain tar (.tar), but only plain tars can be read in place: name \
+                    plain tars, or unpack them in the store";
         return Err(HelperError::new(other, what));
     }
     let Some((first, _)) = all.first().and_then(|one| one.rsplit_once('/')) else {
@@ -309,7 +309,7 @@ async fn named(
         base = base.rsplit_once('/').map_or("", |(front, _)| front);
     }
     let base = StoreAddress::parse(base)
-        .map_err(|_| wrong("names shards that lie in several buckets: name those of one"))?;
+        .map_err(|_| wrong("names shards in several buckets: name shards of one bucket"))?;
     let store = Store::open(&base, options.allow_redirects)?;
     let objects = all.iter().map(|one| &one[base.as_str().len() + 1..]);
     let heads = objects.map(|below| {

@@ -154,7 +154,7 @@ impl TarList {
                 "{changed} of its {} shards changed, are new or are gone since it was indexed",
                 self.shards.len()
             ),
-            None => format!("has {count}, and no index of them is kept for these options"),
+            None => format!("has {count}, but no index for these options"),
         };
         // A shell would expand braces.
         let quoted = match address.as_str().contains('{') {
@@ -246,7 +246,7 @@ mod tests {
         let (old, new) = (folder("tars-1", &before), folder("tars-2", &now));
         let said = |list: &TarList| list.is_not_indexed(&address, &new, "i.fli").to_string();
         assert!(
-            said(&now).contains("has 3 tar shards, and no index"),
+            said(&now).contains("has 3 tar shards, but no index"),
             "{}",
             said(&now)
         );

@@ -116,7 +116,8 @@ pub(crate) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|e| Error::protocol(format!("write a message to a helper: {e}")))?;
     if bytes.len() > LONGEST {
         return Err(Error::config(format!(
-            "the options of the order take {} bytes, but the limit with an object store is {LONGEST}",
+            "the options of the order take {} bytes, but the limit with an object store is \
+             {LONGEST}",
             bytes.len()
         )));
     }

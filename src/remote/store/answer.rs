@@ -85,7 +85,7 @@ impl StoreAnswer {
 
 pub(crate) fn other_region(bucket: &str) -> String {
     format!(
-        "bucket '{bucket}' lies in another region or at another endpoint: set AWS_REGION or \
+        "bucket '{bucket}' is in another region or at another endpoint: set AWS_REGION or \
          AWS_ENDPOINT_URL"
     )
 }

@@ -54,8 +54,9 @@ pub(crate) fn causes<'a>(
 }
 
 /// Advice for this case.
-pub(crate) const NO_RANGES: &str = "the server serves no ranges, so each broken connection begins the object again: use a server \
-     that does, or smaller shards";
+pub(crate) const NO_RANGES: &str = "the server serves no ranges, so each broken connection \
+                                    restarts the download: use a server that does, or smaller \
+                                    shards";
 
 /// Whether a response lacks the length of its object.
 pub(crate) fn has_no_length(error: &(dyn StdError + 'static)) -> bool {
@@ -63,8 +64,8 @@ pub(crate) fn has_no_length(error: &(dyn StdError + 'static)) -> bool {
 }
 
 /// Advice for this case.
-pub(crate) const NO_LENGTH: &str = "the server does not say how long it is: have it send Content-Length, or copy the data set to \
-     a server that does";
+pub(crate) const NO_LENGTH: &str = "the server does not report its length: have it send \
+                                    Content-Length, or copy the data set to a server that does";
 
 /// Creates clients whose range responses always have a length.
 #[derive(Debug)]

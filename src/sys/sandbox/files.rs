@@ -98,7 +98,10 @@ impl FileRules {
         let rules = self.rules.try_clone();
         let rules = rules.map_err(|e| Error::io("limit the files of a worker", e))?;
         match rules.restrict_self().map_err(refused)?.ruleset {
-            RulesetStatus::NotEnforced => Err(Error::config("Landlock limits no files here")),
+            RulesetStatus::NotEnforced => Err(Error::config(
+                "Landlock does not limit files on this \
+                                                             system",
+            )),
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
                 LIMITED.store(true, Ordering::Relaxed);
                 Ok(())
