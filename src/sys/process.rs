@@ -334,7 +334,7 @@ pub(crate) fn standard_streams_to_null() -> Result<()> {
     for target in targets {
         if null.as_raw_fd() != target {
             // SAFETY: dup2 replaces the standard stream in the table; no
-            // memory is touched and nobody else in this child owns the number.
+            // memory is touched and no other value in this child owns the number.
             let put = unsafe { libc::dup2(null.as_raw_fd(), target) };
             Errno::result(put).map_err(|e| Error::io("dup2 /dev/null", e))?;
         }

@@ -33,7 +33,7 @@ const STUCK: Duration = Duration::from_secs(10);
 
 /// The fetcher that leads.
 #[derive(Debug)]
-pub(super) struct Leader {
+pub(super) struct FolderLeader {
     files: DatasetFiles,
     places: Vec<ShardState>,
     /// Bytes of incomplete parts of an earlier fetcher.
@@ -54,7 +54,7 @@ pub(super) struct Leader {
     right: LeaderLock,
 }
 
-impl Leader {
+impl FolderLeader {
     /// Takes over the folder, with the leader's lock.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::remote::fetch::disk_budget::{
 use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
 use crate::remote::fetch::heartbeat;
 use crate::remote::fetch::heartbeat::{LeaderProcess, LeaderWatch};
-use crate::remote::fetch::leader::Leader;
+use crate::remote::fetch::leader::FolderLeader;
 use crate::remote::fetch::listing::ListProgress;
 use crate::remote::fetch::messages::DatasetInfo;
 use crate::remote::fetch::next_use::NextUses;
@@ -68,7 +68,7 @@ pub(super) struct FetchSession {
     uses: Option<NextUses>,
     demand_file: Option<DemandFile>,
     demand_files: u32,
-    pub(super) leader: Option<Leader>,
+    pub(super) leader: Option<FolderLeader>,
     /// Watches the leader while another rank leads.
     watch: LeaderWatch,
     began: SystemTime,
@@ -224,7 +224,7 @@ impl FetchSession {
             // The error of a leader that failed while this rank ran.
             self.hear_of_trouble()?;
             match right {
-                Some(right) => self.leader = Some(Leader::begin(self.files.clone(), right)?),
+                Some(right) => self.leader = Some(FolderLeader::begin(self.files.clone(), right)?),
                 None => self.look_at_the_leader(look, &needs.distances)?,
             }
         }

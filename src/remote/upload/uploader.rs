@@ -26,7 +26,7 @@ static SENDER: HelperKind = HelperKind {
 
 /// A live uploader.
 #[derive(Debug)]
-pub(crate) struct Uploader {
+pub(crate) struct CacheUploader {
     address: StoreAddress,
     helper: HelperSupervisor,
     /// Unanswered requests for shards, in order.
@@ -34,7 +34,7 @@ pub(crate) struct Uploader {
     pub(crate) counts: TransferCounts,
 }
 
-impl Uploader {
+impl CacheUploader {
     /// Starts an uploader for the store at `address`. Makes no request to the store yet.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ pub(crate) fn put(
         bytes,
         hash,
     };
-    let mut sender = Uploader::open(address.clone(), helper.map(Path::to_owned))?;
+    let mut sender = CacheUploader::open(address.clone(), helper.map(Path::to_owned))?;
     match sender.ask(&request)? {
         UploadReply::Ended(_) => Ok(()),
         other => Err(unexpected(&other)),
