@@ -47,7 +47,7 @@ pub struct Pool {
     /// Runs while only live batches prevent the next ticket.
     held: Option<RunningClock>,
     /// Last value of the coordinator's heartbeat, and the time since it changed.
-    looks: (u64, RunningClock),
+    heartbeat: (u64, RunningClock),
     /// Text of the error that ended the pool. Every later call returns it again.
     ended: Option<String>,
     owner: Pid,
@@ -88,12 +88,12 @@ impl Pool {
             options,
             waited: Duration::ZERO,
             held: None,
-            looks: (0, RunningClock::start()),
+            heartbeat: (0, RunningClock::start()),
             ended: None,
             owner: getpid(),
         };
-        let nobody_else = |n| first.filter(|_| n == 0);
-        pool.post_ahead(&nobody_else);
+        let first_only = |n| first.filter(|_| n == 0);
+        pool.post_ahead(&first_only);
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;
         Ok(pool)
@@ -272,7 +272,7 @@ impl Pool {
 
     fn check_alive(&mut self) -> Result<()> {
         if self.coordinator.check_running() {
-            return self.check_looks();
+            return self.check_heartbeat();
         }
         let why = self.coordinator.ended();
         Err(self.end(why))
@@ -280,15 +280,15 @@ impl Pool {
 
     /// Detects a coordinator that is alive but hangs, for example while it writes a log to
     /// unresponsive storage. Then dead workers are not replaced.
-    fn check_looks(&mut self) -> Result<()> {
+    fn check_heartbeat(&mut self) -> Result<()> {
         let ring = self.slots.ring();
-        let looks = ring.words().load(ring.layout().heartbeat(), Relaxed);
-        if looks != self.looks.0 {
-            self.looks = (looks, RunningClock::start());
+        let heartbeat = ring.words().load(ring.layout().heartbeat(), Relaxed);
+        if heartbeat != self.heartbeat.0 {
+            self.heartbeat = (heartbeat, RunningClock::start());
             return Ok(());
         }
         let limit = heartbeat_limit(self.options.row_limit);
-        if self.looks.1.read(LOOK) < limit {
+        if self.heartbeat.1.read(LOOK) < limit {
             return Ok(());
         }
         let why = Error::worker(format!(

@@ -12,7 +12,7 @@ use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::lanes::{KillReason, REAP_LIMIT, Worker, WorkerLane};
 use crate::pool::coordinator::stall_detector::StallStatus;
 use crate::pool::coordinator::supervisor::WorkerSupervisor;
-use crate::pool::coordinator::worker_exits::{not_asked_for, too_many};
+use crate::pool::coordinator::worker_exits::{not_posted, too_many_rows};
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::ClaimedRow;
 use crate::pool::ring::ticket;
@@ -71,12 +71,12 @@ impl WorkerSupervisor {
         }
         let (w, l) = (self.ring.words(), self.ring.layout());
         // If the row is still claimed after its ticket was read, it was claimed at that time.
-        let invented = claimed.iter().find(|held| {
+        let unposted = claimed.iter().find(|held| {
             !coordinator_side::is_posted(&w, l, held, self.tries)
                 && coordinator_side::is_still_claimed(&w, l, held)
         });
-        if let Some(held) = invented {
-            return Some(not_asked_for(held));
+        if let Some(held) = unposted {
+            return Some(not_posted(held));
         }
         // Both at once: if the first is still claimed after the second was read, both were claimed
         // at that time.
@@ -86,7 +86,7 @@ impl WorkerSupervisor {
                 && coordinator_side::is_still_claimed(&w, l, held)
                 && coordinator_side::is_still_claimed(&w, l, first)
             {
-                return Some(too_many(held.owner, 2));
+                return Some(too_many_rows(held.owner, 2));
             }
         }
         None

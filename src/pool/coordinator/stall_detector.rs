@@ -45,7 +45,7 @@ pub(crate) struct StallDetector {
     returned: u64,
     /// Time of the last progress, or when there was nothing to do.
     since: Duration,
-    stands: bool,
+    is_stalled: bool,
 }
 
 impl StallDetector {
@@ -57,7 +57,7 @@ impl StallDetector {
             best: HashMap::new(),
             returned: 0,
             since: Duration::ZERO,
-            stands: false,
+            is_stalled: false,
         }
     }
 
@@ -74,30 +74,30 @@ impl StallDetector {
         returned: u64,
     ) -> StallStatus {
         let mut unfinished = false;
-        let mut went_on = std::mem::replace(&mut self.returned, returned) != returned;
+        let mut progressed = std::mem::replace(&mut self.returned, returned) != returned;
         for standing in standings {
             unfinished |= standing.unfinished;
             let best = self.best.entry(standing.slot).or_insert(standing);
             if best.sequence != standing.sequence {
                 *best = standing;
-                went_on = true;
+                progressed = true;
             }
-            went_on |= standing.ended > best.ended || standing.attempts > best.attempts;
+            progressed |= standing.ended > best.ended || standing.attempts > best.attempts;
             best.ended = best.ended.max(standing.ended);
             best.attempts = best.attempts.max(standing.attempts);
         }
-        if went_on || !unfinished {
+        if progressed || !unfinished {
             self.since = now;
-            self.stands = false;
+            self.is_stalled = false;
         }
-        let limit = self.limits[usize::from(self.stands)];
+        let limit = self.limits[usize::from(self.is_stalled)];
         if now.saturating_sub(self.since) <= limit {
             return StallStatus::Progressing;
         }
-        if self.stands {
+        if self.is_stalled {
             return StallStatus::StalledTwice;
         }
-        self.stands = true;
+        self.is_stalled = true;
         self.since = now;
         StallStatus::Stalled
     }

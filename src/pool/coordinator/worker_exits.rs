@@ -25,7 +25,7 @@ use crate::sys::process::child_event;
 use crate::sys::sandbox::calls;
 
 /// Error for a worker that holds several rows. Workers claim one row at a time.
-pub(super) fn too_many(serial: u32, rows: usize) -> String {
+pub(super) fn too_many_rows(serial: u32, rows: usize) -> String {
     format!(
         "worker {serial} holds {rows} rows, but can hold one: shared memory was overwritten by a \
          faulty decoder; {START_AGAIN}"
@@ -33,7 +33,7 @@ pub(super) fn too_many(serial: u32, rows: usize) -> String {
 }
 
 /// Error for a claim of a row that was not posted.
-pub(super) fn not_asked_for(held: &ClaimedRow) -> String {
+pub(super) fn not_posted(held: &ClaimedRow) -> String {
     let ClaimedRow {
         owner, row, slot, ..
     } = held;
@@ -129,11 +129,11 @@ impl WorkerSupervisor {
         let (w, l) = (ring.words(), ring.layout());
         let held: Vec<ClaimedRow> =
             coordinator_side::rows_claimed_by(&w, l, worker.serial).collect();
-        let asked_for = |held: &&ClaimedRow| coordinator_side::is_posted(&w, l, held, self.tries);
+        let is_posted = |held: &&ClaimedRow| coordinator_side::is_posted(&w, l, held, self.tries);
         if held.len() > 1 {
-            self.give_up(too_many(worker.serial, held.len()));
-        } else if let Some(invented) = held.iter().find(|held| !asked_for(held)) {
-            self.give_up(not_asked_for(invented));
+            self.give_up(too_many_rows(worker.serial, held.len()));
+        } else if let Some(unposted) = held.iter().find(|held| !is_posted(held)) {
+            self.give_up(not_posted(unposted));
         }
         let mut at_work = Vec::new();
         let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);

@@ -33,8 +33,8 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
     bytes.fold(SMALL_FILES * BLOCK, u64::saturating_add)
 }
 
-/// Space that remains for shards after the demand files of all ranks; one is already included.
-/// `None` if all shards fit, so none is ever deleted.
+/// Space for shards, without the demand files of other ranks. If all shards fit, it is the whole
+/// space, because none is ever deleted. `None` without ranks.
 pub(super) fn room_of(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
     let others = needs.len() as u64 - 1;

@@ -101,7 +101,7 @@ pub(crate) async fn small_if_there(
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
                 let size = first.get_or_insert_with(|| found.meta.clone()).size;
-                patience.expects(size);
+                patience.set_size(size);
                 let mut pieces = found.into_stream();
                 let mut ended = StoreFailure::Transient("the response ended early".to_owned());
                 while let Some(piece) = pieces.next().await {
@@ -111,7 +111,7 @@ pub(crate) async fn small_if_there(
                             let left = size.saturating_sub(bytes.len() as u64);
                             let left = left.min(piece.len() as u64) as usize;
                             bytes.extend_from_slice(&piece[..left]);
-                            patience.moved(left as u64, bytes.len() as u64)?;
+                            patience.record_progress(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
                             ended = broken(store, name, &e);
@@ -371,7 +371,7 @@ async fn downloaded(
         part.restart().map_err(|e| failed(&e))?;
     }
     let mut patience = RetryPolicy::new(about.clone(), PATIENCE);
-    patience.expects(shard.bytes);
+    patience.set_size(shard.bytes);
     let mut tag: Option<String> = None;
     let mut sent = 0;
     let hash = loop {
@@ -403,7 +403,7 @@ async fn downloaded(
                                 let piece = &piece[..left as usize];
                                 part.push(piece).map_err(|e| failed(&e))?;
                                 sent += left;
-                                patience.moved(left, part.at)?;
+                                patience.record_progress(left, part.at)?;
                             }
                             Err(e) => {
                                 ended = broken(store, &shard.below, &e);

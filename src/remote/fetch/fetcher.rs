@@ -126,7 +126,7 @@ struct FetcherReplies {
 impl FetcherReplies {
     /// # Errors
     /// An unexpected reply.
-    fn hear(&mut self, reply: FetchReply) -> Result<()> {
+    fn record(&mut self, reply: FetchReply) -> Result<()> {
         match reply {
             FetchReply::Report(counts) => self.counts = counts,
             FetchReply::GoesOn { ranks } => {
@@ -212,7 +212,7 @@ impl FetchTask {
             match process.reply()? {
                 FetchReply::Planned => return Ok(()),
                 // A reply to an earlier request.
-                other => lock(heard).hear(other)?,
+                other => lock(heard).record(other)?,
             }
         }
     }
@@ -233,7 +233,7 @@ pub(crate) struct Fetcher {
     asked: Instant,
     heard: Mutex<FetcherReplies>,
     /// Whether the fetcher may not know the position of the run.
-    untold: bool,
+    must_resend: bool,
     /// The fetcher has ended with an error, which was returned.
     gave_up: bool,
     waited: Duration,
@@ -326,7 +326,7 @@ impl Fetcher {
     ) -> Result<Self> {
         let begin = |process: &_| open(process, &address, &options, None);
         let opened = helper.retry_after_death(opened, begin)?;
-        helper.goes_on();
+        helper.reset_deaths();
         Ok(Self {
             in_use: use_folder(&opened.folder)?,
             held: HeldShards::new(opened.room, opened.evicts()),
@@ -342,7 +342,7 @@ impl Fetcher {
             watched: Instant::now(),
             asked: Instant::now(),
             heard: Mutex::default(),
-            untold: false,
+            must_resend: false,
             gave_up: false,
             waited: Duration::ZERO,
             wait: ShardWait::new(),
@@ -361,7 +361,7 @@ impl Fetcher {
             ..
         } = self;
         let (address, options) = (task.address, task.options);
-        let opened = helper.renew(|process| open(process, &address, &options, None));
+        let opened = helper.restart(|process| open(process, &address, &options, None));
         let fetcher = Self::new(helper, opened, address, options)?;
         lock(&fetcher.heard).before = before;
         Ok(fetcher)
@@ -412,8 +412,8 @@ impl Fetcher {
     }
 
     /// A shard was downloaded, so earlier deaths no longer count.
-    pub(super) fn goes_on(&mut self) {
-        self.helper.goes_on();
+    pub(super) fn reset_deaths(&mut self) {
+        self.helper.reset_deaths();
     }
 
     /// Checks regularly that the fetcher lives, while its shards are read and nothing else is
@@ -484,13 +484,13 @@ impl Fetcher {
         });
         self.task.at = at;
         // World size, until the fetcher reports the number of ranks on this machine.
-        self.held.is_of_ranks(plan.options().world);
+        self.held.set_ranks(plan.options().world);
         self.next = Some(at);
         if std::mem::take(&mut self.gave_up) {
-            return self.renew();
+            return self.restart();
         }
         let sent = self.task.send_order(&self.helper.process, &self.heard);
-        self.or_again(sent)
+        self.retry_after_death(sent)
     }
 
     /// Number of batches from `at` on whose shards are here and leased, at most `most`. `None` if
@@ -516,8 +516,8 @@ impl Fetcher {
                 // The state of the fetcher matters only if a shard is missing.
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
-                    self.tell_again()?;
-                    match self.hear(WATCH) {
+                    self.resend_position()?;
+                    match self.receive_replies(WATCH) {
                         Err(e) if e.is_protocol() => return Err(e),
                         _ => {}
                     }
@@ -537,7 +537,7 @@ impl Fetcher {
             thread::sleep(LOOK);
             let slept = waiting.elapsed();
             self.waited += slept;
-            if self.wait.adds(slept) {
+            if self.wait.add_sleep(slept) {
                 self.report_wait(index);
             }
         }
@@ -566,10 +566,10 @@ impl Fetcher {
         }
         self.task.at = at;
         if self.held.advance_to(at) || self.next == Some(at) {
-            return self.tell(&FetchRequest::At(at));
+            return self.send_request(&FetchRequest::At(at));
         }
         self.next = Some(at);
-        self.tell(&FetchRequest::Jump(at))
+        self.send_request(&FetchRequest::Jump(at))
     }
 
     /// Leases the next batch. Returns whether it is here.
@@ -584,23 +584,23 @@ impl Fetcher {
         let is_held = self.held.hold(index, plan, at)?;
         if is_held {
             self.next = Some(plan.next_mark(at));
-            self.helper.goes_on();
+            self.helper.reset_deaths();
         }
         Ok(is_held)
     }
 
     /// Sends the position of the run. If the socket is full, the next check sends it again. If the
     /// fetcher died, the next check notices it.
-    fn tell(&mut self, request: &FetchRequest) -> Result<()> {
-        self.untold |= !self.helper.process.offer(request)?;
+    fn send_request(&mut self, request: &FetchRequest) -> Result<()> {
+        self.must_resend |= !self.helper.process.offer(request)?;
         Ok(())
     }
 
     /// Sends the position again, after a message was lost.
-    fn tell_again(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.untold) {
+    fn resend_position(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.must_resend) {
             // Correct for any way to get there.
-            self.tell(&FetchRequest::Jump(self.task.at))?;
+            self.send_request(&FetchRequest::Jump(self.task.at))?;
         }
         Ok(())
     }
@@ -617,14 +617,14 @@ impl Fetcher {
     /// Checks that the fetcher lives and has no message. Restarts it if it died.
     fn watch(&mut self) -> Result<()> {
         if std::mem::take(&mut self.gave_up) {
-            return self.renew();
+            return self.restart();
         }
         if lock(&self.heard).trouble.is_some() {
             return Ok(());
         }
-        self.tell_again()?;
-        let heard = self.hear(LOOK);
-        self.or_again(heard)
+        self.resend_position()?;
+        let heard = self.receive_replies(LOOK);
+        self.retry_after_death(heard)
     }
 
     /// Receives replies of the fetcher, and checks regularly that it responds. A stopped or silent
@@ -633,18 +633,18 @@ impl Fetcher {
     ///
     /// # Errors
     /// It ended or was killed; an unexpected reply.
-    fn hear(&mut self, planned: Duration) -> Result<()> {
+    fn receive_replies(&mut self, planned: Duration) -> Result<()> {
         let process = &self.helper.process;
         let mut heard = lock(&self.heard);
         while let Some(reply) = heard.reply_within(process, Duration::ZERO, planned)? {
-            heard.hear(reply)?;
+            heard.record(reply)?;
         }
         // It ends then.
         if heard.trouble.is_some() {
             return Ok(());
         }
         if let Some(ranks) = heard.ranks.take() {
-            self.held.is_of_ranks(ranks);
+            self.held.set_ranks(ranks);
         }
         if heard.silent.is_none() && self.asked.elapsed() >= ASK {
             self.asked = Instant::now();
@@ -665,18 +665,18 @@ impl Fetcher {
     }
 
     /// Replaces a fetcher that has ended.
-    fn renew(&mut self) -> Result<()> {
-        self.forget();
+    fn restart(&mut self) -> Result<()> {
+        self.reset_replies();
         let begun = self
             .helper
-            .renew(|process| self.task.begin(process, &self.heard));
-        self.or_again(begun)
+            .restart(|process| self.task.begin(process, &self.heard));
+        self.retry_after_death(begun)
     }
 
     /// Returns `done`. If the fetcher died, another one gets all requests again.
-    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+    fn retry_after_death(&mut self, done: Result<()>) -> Result<()> {
         if done.as_ref().is_err_and(has_died) {
-            self.forget();
+            self.reset_replies();
         }
         let begin = |process: &_| self.task.begin(process, &self.heard);
         let done = self.helper.retry_after_death(done, begin);
@@ -686,13 +686,13 @@ impl Fetcher {
     }
 
     /// Resets what was known about an earlier fetcher.
-    fn forget(&mut self) {
+    fn reset_replies(&mut self) {
         let mut heard = lock(&self.heard);
         *heard = FetcherReplies {
             before: heard.before + heard.counts,
             ..FetcherReplies::default()
         };
-        self.untold = false;
+        self.must_resend = false;
         self.asked = Instant::now();
     }
 
@@ -703,7 +703,7 @@ impl Fetcher {
             // Keeps other replies too: their errors are needed later.
             while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, Duration::ZERO) {
                 let is_last = matches!(reply, FetchReply::Report(_));
-                if heard.hear(reply).is_err() || is_last {
+                if heard.record(reply).is_err() || is_last {
                     break;
                 }
             }

@@ -56,7 +56,7 @@ impl HeldShards {
         self.missing
     }
 
-    pub(super) fn is_of_ranks(&mut self, ranks: u32) {
+    pub(super) fn set_ranks(&mut self, ranks: u32) {
         self.ranks = u64::from(ranks).max(1);
     }
 

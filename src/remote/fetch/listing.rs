@@ -87,7 +87,7 @@ impl Listing<'_> {
     ///
     /// # Errors
     /// A repeated mark; too many pages.
-    fn goes_on(&mut self, mark: &str) -> Result<(), HelperError> {
+    fn check_next_page(&mut self, mark: &str) -> Result<(), HelperError> {
         if !self.marks.insert(HexHash128::of(mark.as_bytes()).0) {
             let what = "its store repeats the same page of names: check the endpoint";
             return Err(HelperError::new(self.store.address().as_str(), what));
@@ -128,7 +128,7 @@ pub(super) async fn tars(
         let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
             return Ok(Some(listing.shards));
         };
-        listing.goes_on(&next)?;
+        listing.check_next_page(&next)?;
         mark = Some(next);
         if last.elapsed() >= PROGRESS {
             progress(listing.so_far);
@@ -213,12 +213,12 @@ mod tests {
         );
         for number in 1..MOST_PAGES {
             listing.take(&others, 1).unwrap();
-            listing.goes_on(&number.to_string()).unwrap();
+            listing.check_next_page(&number.to_string()).unwrap();
         }
-        let e = listing.goes_on("7").unwrap_err();
+        let e = listing.check_next_page("7").unwrap_err();
         assert!(e.what.contains("repeats the same page"), "{}", e.what);
         listing.take(&others, 1).unwrap();
-        let e = listing.goes_on("last").unwrap_err();
+        let e = listing.check_next_page("last").unwrap_err();
         assert!(
             e.what.contains("lists 12288 names on 4096 pages"),
             "{}",

@@ -102,7 +102,7 @@ impl Fetcher {
             let (now, later) = away.into_iter().partition::<Vec<_>, _>(is_there);
             away = later;
             if !now.is_empty() {
-                self.goes_on();
+                self.reset_deaths();
             }
             if came(&now).is_break() {
                 return Ok(ControlFlow::Break(()));

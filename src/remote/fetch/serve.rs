@@ -21,7 +21,7 @@ use crate::remote::helper::progress::ProgressReports;
 /// Runs a fetcher on `socket`; returns its exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
     // A running name lookup is not waited for.
-    helper_loop::live(
+    helper_loop::run_helper(
         socket,
         c"featherload-fe",
         serve,
@@ -89,7 +89,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
             let pause = match &mut session {
                 Some(session) => {
                     let pause = session.work()?;
-                    tell_warnings(line, session)?;
+                    send_warnings(line, session)?;
                     pause
                 }
                 None => LONG,
@@ -107,7 +107,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
             }
             Err(SessionEnd::Trouble(trouble)) => {
                 if let Some(session) = &session {
-                    session.tell_others(&trouble);
+                    session.publish_error(&trouble);
                 }
                 return line.give_up(trouble);
             }
@@ -116,7 +116,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
 }
 
 /// Sends warnings for the user, the oldest first; later if the consumer accepts none now.
-fn tell_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
+fn send_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
     let Some(leader) = &mut session.leader else {
         return Ok(());
     };

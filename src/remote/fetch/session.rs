@@ -222,7 +222,7 @@ impl FetchSession {
         if self.leader.is_none() {
             let right = self.files.folder.lead()?;
             // The error of a leader that failed while this rank ran.
-            self.hear_of_trouble()?;
+            self.check_leader_error()?;
             match right {
                 Some(right) => self.leader = Some(FolderLeader::begin(self.files.clone(), right)?),
                 None => self.look_at_the_leader(look, &needs.distances)?,
@@ -267,7 +267,7 @@ impl FetchSession {
     }
 
     /// The leader's error, if it failed.
-    fn hear_of_trouble(&self) -> std::result::Result<(), SessionEnd> {
+    fn check_leader_error(&self) -> std::result::Result<(), SessionEnd> {
         let path = self.files.folder.file(TROUBLE);
         let written = fs::metadata(&path).and_then(|meta| meta.modified());
         // An older one is of an earlier run.
@@ -285,7 +285,7 @@ impl FetchSession {
     }
 
     /// Writes the error for the other ranks, so that they end with the same reason.
-    pub(super) fn tell_others(&self, trouble: &HelperError) {
+    pub(super) fn publish_error(&self, trouble: &HelperError) {
         if self.leader.is_some()
             && let Ok(text) = to_bytes(trouble)
         {

@@ -37,7 +37,7 @@ impl ShardWait {
     }
 
     /// Adds a sleep. Returns whether [`ShardWait::line`] is due.
-    pub(super) fn adds(&mut self, slept: Duration) -> bool {
+    pub(super) fn add_sleep(&mut self, slept: Duration) -> bool {
         self.slept += slept;
         self.slept >= self.next || (self.measured.is_none() && self.slept >= MEASURE)
     }
@@ -85,15 +85,15 @@ mod tests {
         let part = dir.path().join("shard-000003.tar.part");
         let second = Duration::from_secs(1);
         let mut wait = ShardWait::new();
-        assert!(!wait.adds(second / 2));
-        assert!(wait.adds(second / 2));
+        assert!(!wait.add_sleep(second / 2));
+        assert!(wait.add_sleep(second / 2));
         fs::write(&part, vec![0; 1 << 20]).unwrap();
         assert_eq!(wait.line(&path, || None), None);
         for _ in 0..3 {
-            assert!(!wait.adds(second));
+            assert!(!wait.add_sleep(second));
         }
         fs::write(&part, vec![0; 5 << 20]).unwrap();
-        assert!(wait.adds(second));
+        assert!(wait.add_sleep(second));
         let said = wait.line(&path, || Some(8 << 20)).unwrap();
         let want = format!(
             "waiting for shard-000003.tar: {} of {} after 5 s ({}/s)",
@@ -103,11 +103,11 @@ mod tests {
         );
         assert_eq!(said, want);
         // Ever more rarely.
-        assert!(!wait.adds(second * 9));
-        assert!(wait.adds(second));
+        assert!(!wait.add_sleep(second * 9));
+        assert!(wait.add_sleep(second));
         fs::write(&part, vec![0; 8 << 20]).unwrap();
         let said = wait.line(&path, || Some(8 << 20)).unwrap();
         assert!(said.contains("after 15 s") && said.ends_with("checksum is compared"));
-        assert!(!wait.adds(second * 19));
+        assert!(!wait.add_sleep(second * 19));
     }
 }

@@ -31,7 +31,7 @@ const CONSUMER_LOOK: Duration = Duration::from_millis(250);
 /// Runs a helper of this name on `socket`. Runs `serve` while its consumer lives, then `farewell`.
 /// Returns the exit status. `patience`: how long to wait at the end for system calls that are
 /// running.
-pub(crate) fn live(
+pub(crate) fn run_helper(
     socket: OwnedFd,
     name: &CStr,
     serve: impl AsyncFnOnce(&HelperConnection) -> Result<()>,

@@ -41,7 +41,7 @@ impl HelperSupervisor {
     }
 
     /// Records success, so that earlier deaths no longer count.
-    pub(crate) fn goes_on(&mut self) {
+    pub(crate) fn reset_deaths(&mut self) {
         self.deaths = 0;
     }
 
@@ -49,7 +49,7 @@ impl HelperSupervisor {
     ///
     /// # Errors
     /// Like [`HelperProcess::start`]; an error of `begin`.
-    pub(crate) fn renew<T>(
+    pub(crate) fn restart<T>(
         &mut self,
         begin: impl FnOnce(&HelperProcess) -> Result<T>,
     ) -> Result<T> {
@@ -84,7 +84,7 @@ impl HelperSupervisor {
                 )));
             }
             tracing::warn!("the {name} died and is restarted: {why}");
-            done = self.renew(&mut begin);
+            done = self.restart(&mut begin);
         }
     }
 }

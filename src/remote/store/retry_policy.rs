@@ -87,7 +87,7 @@ impl RetryPolicy {
     }
 
     /// For an upload of `about`.
-    pub(crate) fn sending(about: String, limit: Duration) -> Self {
+    pub(crate) fn for_upload(about: String, limit: Duration) -> Self {
         Self {
             what: "the store accepted no data",
             ..Self::new(about, limit)
@@ -95,7 +95,7 @@ impl RetryPolicy {
     }
 
     /// Sets the object's size in bytes.
-    pub(crate) fn expects(&self, bytes: u64) {
+    pub(crate) fn set_size(&self, bytes: u64) {
         self.transfer.set_size(bytes);
     }
 
@@ -103,7 +103,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// The rate was too low for too long.
-    pub(crate) fn moved(&mut self, bytes: u64, reached: u64) -> Result<(), HelperError> {
+    pub(crate) fn record_progress(&mut self, bytes: u64, reached: u64) -> Result<(), HelperError> {
         self.moved_at(Instant::now(), bytes, reached)
     }
 

@@ -80,7 +80,7 @@ impl CacheObjects {
     }
 
     fn patience(&self, name: &str) -> RetryPolicy {
-        RetryPolicy::sending(self.store.address().of(name), self.limit())
+        RetryPolicy::for_upload(self.store.address().of(name), self.limit())
     }
 
     /// Repeats a request until it succeeds.
@@ -136,7 +136,7 @@ impl CacheObjects {
             let failure = match self.store.objects.get(&path).await {
                 Ok(found) => {
                     self.answered.set(true);
-                    patience.expects(found.meta.size);
+                    patience.set_size(found.meta.size);
                     let (mut hasher, mut reached) = (Hasher::new(), 0);
                     let mut pieces = found.into_stream();
                     loop {
@@ -145,7 +145,7 @@ impl CacheObjects {
                             Some(Ok(piece)) => {
                                 hasher.write(&piece);
                                 reached += piece.len() as u64;
-                                patience.moved(piece.len() as u64, reached)?;
+                                patience.record_progress(piece.len() as u64, reached)?;
                             }
                             Some(Err(e)) => break self.store.failure_to_send(name, &e),
                         }

@@ -140,7 +140,7 @@ async fn tried<T>(
     retries: &Cell<u64>,
     does: impl AsyncFnMut() -> object_store::Result<T>,
 ) -> Result<T, HelperError> {
-    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
+    let mut patience = RetryPolicy::for_upload(store.address().of(name), PATIENCE);
     let failure = |e: &_| store.failure_to_send(name, e);
     let done = patience.tries(failure, does).await;
     retries.set(retries.get() + patience.retries);
@@ -204,7 +204,7 @@ async fn in_turn(
     (retries, sent): (&Cell<u64>, &TransferProgress),
 ) -> Result<(), HelperError> {
     let path = store.path(name);
-    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
+    let mut patience = RetryPolicy::for_upload(store.address().of(name), PATIENCE);
     loop {
         let mut reader = whole.reader()?;
         let mut upload = match store.objects.put_multipart(&path).await {

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Runs an uploader on `socket`; returns its exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
     let open = OpenUpload::default();
-    helper_loop::live(
+    helper_loop::run_helper(
         socket,
         c"featherload-se",
         async |line| serve(line, &open).await,

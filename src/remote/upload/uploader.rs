@@ -47,7 +47,7 @@ impl CacheUploader {
             counts: TransferCounts::default(),
         };
         let begun = begin(&sender.helper.process, &sender.address, &sender.waiting);
-        sender.or_again(begun)?;
+        sender.retry_after_death(begun)?;
         Ok(sender)
     }
 
@@ -72,10 +72,10 @@ impl CacheUploader {
         loop {
             match self.helper.process.ask(request) {
                 Ok(reply) => {
-                    self.helper.goes_on();
+                    self.helper.reset_deaths();
                     return Ok(reply);
                 }
-                Err(why) => self.or_again(Err(why))?,
+                Err(why) => self.retry_after_death(Err(why))?,
             }
         }
     }
@@ -87,7 +87,7 @@ impl CacheUploader {
     pub(crate) fn send_shard(&mut self, shard: String, request: UploadRequest) -> Result<()> {
         let sent = self.helper.process.send(&request, &[]);
         self.waiting.push_back((shard, request));
-        let done = self.or_again(sent);
+        let done = self.retry_after_death(sent);
         if done.is_err() {
             // A request that was not sent gets no reply.
             self.waiting.pop_back();
@@ -112,17 +112,17 @@ impl CacheUploader {
                         "{shard} was uploaded out of order"
                     )));
                 }
-                self.helper.goes_on();
+                self.helper.reset_deaths();
                 self.counts = self.counts + counts;
                 Ok(Some(shard))
             }
             Ok(Some(other)) => Err(unexpected(&other)),
-            Err(why) => self.or_again(Err(why)).map(|()| None),
+            Err(why) => self.retry_after_death(Err(why)).map(|()| None),
         }
     }
 
     /// Returns `done`. If the uploader died, another one gets all open requests.
-    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+    fn retry_after_death(&mut self, done: Result<()>) -> Result<()> {
         let begin = |process: &_| begin(process, &self.address, &self.waiting);
         self.helper.retry_after_death(done, begin)
     }
