@@ -1,6 +1,6 @@
-//! What a helper process can be: every kind of job, fetcher and sender.
+//! What a helper process can do: every kind of job, fetcher and uploader.
 //!
-//! In the process that a loader starts as its helper, at the very start of its `main`.
+//! Runs in the process that a loader starts as its helper, at the very start of its `main`.
 
 use crate::jobs::kinds;
 use crate::pool::coordinator::init;
@@ -9,7 +9,7 @@ use crate::pool::coordinator::init::HelperEntry;
 use crate::remote::{fetch, upload};
 use crate::scene::jobs::kinds as scene_kinds;
 
-/// What a helper can be beside the coordinator.
+/// The helpers other than the coordinator.
 const OTHERS: &[HelperEntry] = &[
     #[cfg(feature = "stores")]
     fetch::FETCHER,
@@ -17,29 +17,28 @@ const OTHERS: &[HelperEntry] = &[
     upload::SENDER,
 ];
 
-/// Lets this program start its own worker processes: the first line of `main`.
+/// Lets this program start its own worker processes. It must be the first line of `main`.
 ///
 /// ```no_run
 /// fn main() -> featherload::Result<()> {
 ///     featherload::init();
-///     // Arguments, threads, loaders: all of it behind that line.
+///     // Arguments, threads and loaders come after that line.
 ///     Ok(())
 /// }
 /// ```
 ///
-/// [`Launch::Exec`](crate::Launch::Exec) starts an executable that begins with this
-/// line, which then never returns: the process becomes the parent of the workers.
-/// Started in any other way the program goes on at once.
+/// [`LaunchMethod::Exec`](crate::LaunchMethod::Exec) starts an executable that begins with this
+/// line. There it never returns: the process becomes the parent of the workers. In any other
+/// process it returns at once.
 ///
-/// Whatever stands before it runs in the helper too, so nothing should: a parser of
-/// arguments would meet an argument that it does not know, and the helper may have one
-/// thread only. A program that links a library which starts threads before `main`
-/// cannot be its own helper; it takes the executable `featherload`
-/// (`cargo install featherload --features cli`).
+/// Code before this line would run in the helper too, so there should be none. A parser of
+/// arguments would find an unknown argument, and the helper may have only one thread. A library
+/// that starts threads before `main` makes a program unfit as its own helper. Such a program uses
+/// the executable `featherload` instead (`cargo install featherload --features cli`).
 ///
-/// Programs that `cargo test` builds have a `main` of the test harness. Tests name a
-/// program that begins with this line,
-/// `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or take zero workers.
+/// Programs built by `cargo test` have a `main` of the test harness. A test names a program that
+/// begins with this line, `LoaderBuilder::helper(env!("CARGO_BIN_EXE_trainer"))`, or uses zero
+/// workers.
 pub fn init() {
     let all = [kinds::KINDS, scene_kinds::KINDS].concat();
     init::init_with_others(&all, OTHERS);

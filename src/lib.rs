@@ -90,7 +90,7 @@ pub mod internals {
     pub use crate::pool::ring::layout::RingShape;
     pub use crate::pool::ring::ticket::{BatchKey, Ticket};
     pub use crate::pool::row_filler::RowFiller;
-    pub use crate::pool::tests_drill::{End, RingDrill};
+    pub use crate::pool::tests_drill::{DrillEnd, RingDrill};
     pub use crate::pool::worker::meter::{JobStage, StageMeter};
     pub use crate::pool::worker_options::{DrillBuilder, WorkerOptions};
     pub use crate::sys::pid_namespace::parents;

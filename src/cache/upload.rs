@@ -18,7 +18,7 @@ use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, HexHash128, Ma
 use crate::error::{Error, Result};
 use crate::remote::fetch::StoreAddress;
 use crate::remote::upload::messages::{MOST_NAMES, UploadReply, UploadRequest};
-use crate::remote::upload::uploader::{Uploader, unexpected};
+use crate::remote::upload::uploader::{CacheUploader, unexpected};
 use crate::sys::atomic_file::create_temporary;
 use crate::sys::whole_file;
 
@@ -40,7 +40,7 @@ enum StoredManifest {
 /// A cache on its way.
 #[derive(Debug)]
 pub(super) struct CacheUpload {
-    sender: Uploader,
+    sender: CacheUploader,
     stage: PathBuf,
     start: StoredManifest,
     /// Whether objects that are there are replaced.
@@ -63,7 +63,7 @@ impl CacheUpload {
         replace: bool,
     ) -> Result<Self> {
         Ok(Self {
-            sender: Uploader::open(address, helper)?,
+            sender: CacheUploader::open(address, helper)?,
             stage: stage.to_owned(),
             start: StoredManifest::ToBegin(None),
             replace,

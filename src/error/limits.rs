@@ -1,22 +1,21 @@
-//! The limits of this process that explain why the system refused it something.
+//! Limits of this process that explain a system error.
 //!
-//! Read when an error is printed, which happens in the process that was refused.
+//! Read when an error is printed, in the process that got it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-/// Set in workers: their limits of memory and of file lengths are this crate's own, and their
-/// sandbox has no call that reads limits.
+/// Set in workers. This crate sets their limits of memory and file length, and their sandbox does
+/// not allow the call that reads limits.
 static ARE_OWN: AtomicBool = AtomicBool::new(false);
 
-/// From here on no limit is read in this process.
+/// Stops reading limits in this process.
 pub(crate) fn disable_reading() {
     ARE_OWN.store(true, Ordering::Relaxed);
 }
 
-/// The limit that explains this error number, and its flag in `ulimit`. None where no limit
-/// is known to.
+/// The limit that explains this error number, and its flag in `ulimit`. `None` if none is known.
 pub(crate) fn explain(errno: i32) -> Option<String> {
     match errno {
         libc::EMFILE => {
@@ -26,10 +25,12 @@ pub(crate) fn explain(errno: i32) -> Option<String> {
                 "this process may open {most} files: raise it with ulimit -n"
             ))
         }
-        libc::ENFILE => Some("the system may open no more files: raise fs.file-max".into()),
+        libc::ENFILE => {
+            Some("the system's limit of open files is reached: raise fs.file-max".into())
+        }
         libc::EFBIG => foreign(Resource::RLIMIT_FSIZE).map(|bytes| {
             format!(
-                "files may have at most {} KiB: raise it with ulimit -f",
+                "the limit of a file's length is {} KiB: raise it with ulimit -f",
                 bytes / 1024
             )
         }),
@@ -38,13 +39,13 @@ pub(crate) fn explain(errno: i32) -> Option<String> {
     }
 }
 
-/// Whether the error number is that of a limit which was reached, of this process or of the
-/// system. What was to be opened or made may be there all the same.
+/// Whether the error number means that a limit of this process or the system was reached. The file
+/// may exist anyway.
 pub(crate) fn is_reached(errno: i32) -> bool {
     [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno)
 }
 
-/// Limits of memory. None where this process has none.
+/// The memory limits of this process; `None` without any.
 pub(crate) fn memory() -> Option<String> {
     let one = |resource, what, flag| {
         let kib = foreign(resource)? / 1024;

@@ -1,12 +1,12 @@
-//! The one public error, split by whose fault it is.
+//! The public error of this crate, with one variant per cause.
 //!
-//! Used in every process; holds no resources and prints nothing. Texts are
-//! lower-case fragments that name the object, the number and the option to
-//! change, so that callers can put them behind a prefix of their own. Sizes in them
-//! are words: [`size`], and [`needed`] beside [`room`] where two are compared.
+//! Used in every process; holds no resources and prints nothing. Texts are lower-case fragments
+//! that name the object, the number and the option to change. So callers can add a prefix. Sizes
+//! are written by [`size`], and by [`size_rounded_up`] and [`size_rounded_down`] where two are
+//! compared.
 //!
-//! - `printable`: text of strangers, which a terminal shows and does not obey;
-//! - `limits`: the limit of this process (`ulimit`) that explains what the system refused.
+//! - `printable`: makes untrusted text safe for a terminal;
+//! - `limits`: the limit of this process (`ulimit`) that explains a system error.
 
 pub(crate) mod limits;
 mod printable;
@@ -21,17 +21,17 @@ use serde::{Serialize, Serializer};
 pub(crate) use self::printable::pieces;
 pub use self::printable::{is_harmless, printable, printable_within};
 
-/// Bytes of the stack of a thread, where none are requested (`std::thread`).
+/// Default stack size of a thread in bytes (`std::thread`).
 const THREAD_STACK: usize = 2 << 20;
 
-/// What every fallible function of the crate returns.
+/// Result of every fallible function of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, by whose fault it is.
+/// The error of this crate, with one variant per cause.
 ///
-/// `{}` and `{:?}` print the same line for people, so that a `main` that returns
-/// [`Result`] ends with it. It is one line, and [`printable`]: what a file's name or a store's
-/// answer has in it moves no cursor. Programs match on the variants, or ask:
+/// `{}` and `{:?}` print the same line for people, so that a `main` that returns [`Result`] prints
+/// it. It is one line, and [`printable`]: names of files or answers of a store cannot control the
+/// terminal. Programs match on the variants, or use methods:
 ///
 /// ```
 /// # use featherload::{Loader, Source};
@@ -45,11 +45,11 @@ pub enum Error {
     /// An option, or a combination of options, that cannot work.
     #[non_exhaustive]
     Config {
-        /// The option of the builder, where one is at fault.
+        /// The option of the builder to change, if it is a single one.
         option: Option<&'static str>,
         what: String,
     },
-    /// The data set as a whole: a missing folder, a list file's bad line.
+    /// The data set as a whole: a missing folder, a bad line in a list file.
     #[non_exhaustive]
     Dataset {
         path: PathBuf,
@@ -57,27 +57,26 @@ pub enum Error {
         line: Option<u64>,
         what: String,
     },
-    /// One sample. Data, not a failure of the loader: the on-error policy decides.
+    /// A single sample. This is not a failure of the loader: the on-error policy decides.
     #[non_exhaustive]
     Sample {
         id: u64,
         path: PathBuf,
         fault: SampleFault,
     },
-    /// A worker, or the coordinator, ended or could not be started.
+    /// A worker or the coordinator ended, or could not be started.
     #[non_exhaustive]
     Worker { what: String },
-    /// Every slot of the ring is held by live batches. Passes when one is dropped.
+    /// Every slot of the ring is held by a live batch. Temporary: drop a batch.
     #[non_exhaustive]
     SlotsHeld { what: String },
     /// The accelerator or its driver.
     #[non_exhaustive]
     Device { what: String },
-    /// Two processes that do not speak alike, or shared memory that does not
-    /// hold what the protocol promises.
+    /// Two processes with different protocols, or damaged shared memory.
     #[non_exhaustive]
     Protocol { what: String },
-    /// The operating system refused an operation.
+    /// A failed operation of the operating system.
     #[non_exhaustive]
     Io {
         operation: String,
@@ -86,7 +85,7 @@ pub enum Error {
     },
 }
 
-/// Making one.
+/// Constructors.
 impl Error {
     pub fn config(what: impl Into<String>) -> Self {
         Self::Config {
@@ -140,8 +139,7 @@ impl Error {
         }
     }
 
-    /// An operation on a file. A path with a NUL byte is a mistake of its writer's, not the
-    /// system's.
+    /// An operation on a file. A path with a NUL byte is a usage error instead.
     pub fn io_at(
         operation: impl Into<String>,
         path: impl AsRef<Path>,
@@ -150,8 +148,8 @@ impl Error {
         let path = path.as_ref();
         if path.as_os_str().as_bytes().contains(&0) {
             return Self::config(format!(
-                "the path {path:?} has a NUL byte, which no name of a file has: correct it where \
-                 it is written"
+                "the path {path:?} has a NUL byte, which is not allowed in a file name: correct \
+                 the path"
             ));
         }
         Self::Io {
@@ -161,13 +159,12 @@ impl Error {
         }
     }
 
-    /// What a reader of JSON says of a file, with its words in single quotes: words in backticks
-    /// are options.
+    /// The text of a JSON parser, with single quotes instead of backticks, which mark options.
     pub(crate) fn words_of_json(e: &impl fmt::Display) -> String {
         cut(e.to_string().replace('`', "'"))
     }
 
-    /// A process or a thread that the system did not start: names the limit that was reached.
+    /// A process or a thread that could not be started. The text names the limit that was reached.
     pub fn not_started(what: impl Into<String>, source: io::Error) -> Self {
         let what = what.into();
         // One error number for two reasons.
@@ -184,7 +181,7 @@ impl Error {
         }
     }
 
-    /// The same error with advice behind a bad sample's reason; others stay as they are.
+    /// Adds advice to the reason of a bad sample. Leaves other errors as they are.
     #[must_use]
     pub fn advise_on_sample(self, advice: &str) -> Self {
         match self {
@@ -198,56 +195,55 @@ impl Error {
     }
 }
 
-/// Asking what it is.
+/// Queries.
 impl Error {
-    /// True for what the caller can mend by other options or other input:
-    /// the command line exits with 2 for these and with 3 for the rest.
+    /// Whether other options or other input fix it. The command line exits with 2 for these, and
+    /// with 3 for the rest.
     pub fn is_usage(&self) -> bool {
         self.is_config() || self.is_dataset()
     }
 
-    /// True for what passes by itself once the caller drops batches.
+    /// Whether it is temporary, and ends after the caller drops batches.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::SlotsHeld { .. })
     }
 
-    /// True for options that cannot work.
+    /// Whether options cannot work.
     pub fn is_config(&self) -> bool {
         matches!(self, Self::Config { .. })
     }
 
-    /// True for a data set that cannot be used as a whole.
+    /// Whether a data set cannot be used as a whole.
     pub fn is_dataset(&self) -> bool {
         matches!(self, Self::Dataset { .. })
     }
 
-    /// True for one bad image.
+    /// Whether it is about one bad image.
     pub fn is_sample(&self) -> bool {
         matches!(self, Self::Sample { .. })
     }
 
-    /// True when workers or the coordinator ended, or could not be started.
+    /// Whether workers or the coordinator ended, or could not be started.
     pub fn is_worker(&self) -> bool {
         matches!(self, Self::Worker { .. })
     }
 
-    /// True for the accelerator and its driver.
+    /// Whether it comes from the accelerator or its driver.
     pub fn is_device(&self) -> bool {
         matches!(self, Self::Device { .. })
     }
 
-    /// True when two processes do not speak alike.
+    /// Whether two processes have different protocols.
     pub fn is_protocol(&self) -> bool {
         matches!(self, Self::Protocol { .. })
     }
 
-    /// True when the operating system refused something; `source` says why.
+    /// Whether an operation of the operating system failed; `source` has its error.
     pub fn is_io(&self) -> bool {
         matches!(self, Self::Io { .. })
     }
 
-    /// True when a limit of open files or of memory was reached. It says nothing of what was to
-    /// be opened.
+    /// Whether a limit of open files or of memory was reached. The file itself may be fine.
     pub fn is_limit(&self) -> bool {
         let Self::Io { source, .. } = self else {
             return false;
@@ -255,7 +251,7 @@ impl Error {
         source.raw_os_error().is_some_and(limits::is_reached)
     }
 
-    /// The file or folder that it is about.
+    /// The file or folder that failed.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Dataset { path, .. } | Self::Sample { path, .. } => Some(path),
@@ -272,7 +268,7 @@ impl Error {
         }
     }
 
-    /// The sample that gave no pixels, as a number of the index.
+    /// The number of the failed sample in the index.
     pub fn id(&self) -> Option<u64> {
         match self {
             Self::Sample { id, .. } => Some(*id),
@@ -280,7 +276,7 @@ impl Error {
         }
     }
 
-    /// Why the sample gave no pixels.
+    /// Why the sample failed.
     pub fn fault(&self) -> Option<&SampleFault> {
         match self {
             Self::Sample { fault, .. } => Some(fault),
@@ -288,7 +284,7 @@ impl Error {
         }
     }
 
-    /// The option of the builder to change, where one alone is at fault.
+    /// The option of the builder to change, if it is a single one.
     pub fn option_name(&self) -> Option<&'static str> {
         match self {
             Self::Config { option, .. } => *option,
@@ -297,8 +293,8 @@ impl Error {
     }
 }
 
-/// The line that [`Display`](fmt::Display) prints: what `main` shows of an error
-/// that it returns.
+/// The same line as [`Display`](fmt::Display), because `main` prints it for an error that it
+/// returns.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -312,7 +308,7 @@ impl fmt::Display for Error {
 }
 
 impl Error {
-    /// Its text as bytes, with all that strangers have put into it.
+    /// Its text as bytes, including untrusted parts.
     fn text(&self) -> Vec<u8> {
         let at = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let about = |head: Vec<u8>, rest: String| [head, rest.into_bytes()].concat();
@@ -347,7 +343,7 @@ impl Error {
     }
 }
 
-/// What stands behind an error of the system where a limit of this process explains it.
+/// The limit of this process that explains a system error, after its text.
 struct Limit<'a>(&'a io::Error);
 
 impl fmt::Display for Limit<'_> {
@@ -372,8 +368,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why one sample gave no pixels: a kind that programs can match on, and a
-/// sentence for people.
+/// Why one sample failed: a kind for programs, and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SampleFault {
     #[serde(serialize_with = "name")]
@@ -393,9 +388,9 @@ impl SampleFault {
         }
     }
 
-    /// The same with advice behind its reason.
+    /// The same fault, with advice after its reason.
     pub(crate) fn advised(mut self, advice: &str) -> Self {
-        // Some decoders end their sentences.
+        // Some decoders end their texts with a dot.
         let length = self.reason.trim_end_matches('.').len();
         self.reason.truncate(length);
         self.reason.push_str("; ");
@@ -411,8 +406,7 @@ impl fmt::Display for SampleFault {
     }
 }
 
-/// The kinds of sample faults. The numbers travel through shared memory and
-/// are part of its layout.
+/// The kinds of sample faults. Their numbers are part of the layout of shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -423,26 +417,25 @@ pub enum FaultKind {
     NotRegular = 2,
     /// The data end before the image does.
     Truncated = 3,
-    /// The decoder refused the data.
+    /// The decoder rejected the data.
     Corrupt = 4,
-    /// A format, or a form of it, that is not served.
+    /// A format, or a variant of it, that is not supported.
     Unsupported = 5,
     /// Over `max_pixels` or `max_scratch`, or too large for an operation of the recipe.
     TooLarge = 6,
     /// The file shrank or became unreadable while it was mapped.
     Shrunk = 7,
-    /// Decoding it killed its worker, more than once.
+    /// Decoding it killed its worker repeatedly.
     Quarantined = 8,
-    /// Decoding it took longer than the time limit.
+    /// Decoding it exceeded the time limit.
     TimedOut = 9,
-    /// Another picture than when the headers of the data set were read.
+    /// The image has changed since the headers of the data set were read.
     Changed = 10,
     /// Smaller than a crop of the recipe, or its box lies outside of it.
     TooSmall = 11,
-    /// The system gave no memory for it: nothing that its bytes say.
+    /// The system had no memory for it. This tells nothing about the file.
     NoMemory = 12,
-    /// A fault number that this version does not know, or no fault of the sample's:
-    /// shared memory that was destroyed.
+    /// An unknown number: of another version, or in damaged shared memory.
     Unknown = 255,
 }
 
@@ -452,7 +445,7 @@ impl FaultKind {
         SampleFault::new(self, reason)
     }
 
-    /// The kind behind a number out of shared memory.
+    /// The kind for a number from shared memory.
     pub fn from_code(code: u8) -> Self {
         match code {
             1 => Self::Unreadable,
@@ -471,7 +464,7 @@ impl FaultKind {
         }
     }
 
-    /// A short name, as reports print it.
+    /// A short name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unreadable => "unreadable",
@@ -491,18 +484,18 @@ impl FaultKind {
     }
 }
 
-/// Bytes as people say them: `512 MiB`, `23.1 GiB`, to three digits. Exact where they are a
-/// whole number of a unit, so that a limit reads as it was given.
+/// A size as text: `512 MiB`, `23.1 GiB`, with three digits. A whole number of a unit is exact, so
+/// that a limit reads as the user wrote it.
 pub fn size(bytes: u64) -> String {
     in_words(bytes, f64::round)
 }
 
-/// The same, rounded up: what a run needs is never less than the text says.
+/// Like [`size`], rounded up, for a needed size.
 pub fn size_rounded_up(bytes: u64) -> String {
     in_words(bytes, f64::ceil)
 }
 
-/// The same, rounded down: what there is room for. A need that exceeds it by one byte still
+/// Like [`size`], rounded down, for an available size. So a need that exceeds it by one byte still
 /// reads larger.
 pub fn size_rounded_down(bytes: u64) -> String {
     in_words(bytes, f64::floor)
@@ -526,14 +519,14 @@ fn in_words(bytes: u64, round: fn(f64) -> f64) -> String {
         let step = 10f64.powi(digits);
         round(value * step) / step
     };
-    // 1,023.9 of a unit is one of the next.
+    // 1,023.9 of a unit reads as one of the next unit.
     if value(unit) >= 1024.0 && unit + 1 < UNITS.len() {
         unit += 1;
     }
     format!("{} {}", value(unit), UNITS[unit])
 }
 
-/// The beginning and the end of a text that quotes a file: a value in it may have any length.
+/// Shortens a text to its beginning and its end, because a quoted value may have any length.
 fn cut(text: String) -> String {
     const FIRST: usize = 200;
     const LAST: usize = 120;
@@ -601,7 +594,7 @@ mod tests {
         assert!(e.to_string().starts_with("open a.jpg: No such file"));
         assert!(!e.is_usage() && e.is_io());
         assert_eq!(e.path(), Some(Path::new("a.jpg")));
-        // A name that no file has is the caller's mistake.
+        // An invalid name of a file is the caller's mistake.
         let why = std::fs::File::open("a\0b").unwrap_err();
         let e = Error::io_at("open", "a\0b", why);
         assert!(e.is_config(), "{e}");

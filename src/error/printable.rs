@@ -1,22 +1,22 @@
-//! Text of strangers as a terminal may have it: paths, keys of stores, names out of archives,
-//! messages of libraries.
+//! Makes untrusted text safe for a terminal: paths, keys of stores, names in archives, messages of
+//! libraries.
 //!
-//! Every [`Error`](super::Error) passes its whole text through [`printable`], and so does each
-//! line of the command line. A text that has passed it once stays as it is.
+//! The text of every [`Error`](super::Error) passes through [`printable`], and so does each line of
+//! the command line. Applying it twice changes nothing.
 
 use std::borrow::Cow;
 
-/// Bytes that a text may have. A path of the system's longest (4,096) stays whole.
+/// Most bytes of a text. The longest path of the system (4,096 bytes) stays whole.
 const LONGEST: usize = 8 << 10;
 
-/// Bytes of a shortened text for the words in its middle.
+/// Bytes of a shortened text that its middle mark takes.
 const WORDS: usize = 48;
 
-/// `text` in one line that a terminal shows and does not obey.
+/// `text` as one line that cannot control a terminal.
 ///
-/// Control characters, line breaks, marks that change the direction of writing, and invisible
-/// characters are escaped: `\u{1b}`, `\n`, `\u{202e}`. Bytes that are no UTF-8 are `\xff`.
-/// More than 8 KiB lose their middle, and the text says how many bytes.
+/// Escapes control characters, line breaks, marks that change the direction of writing, and
+/// invisible characters: `\u{1b}`, `\n`, `\u{202e}`. Invalid UTF-8 becomes `\xff`. Texts over 8 KiB
+/// lose their middle, and the number of removed bytes is inserted.
 ///
 /// ```
 /// use featherload::error::printable;
@@ -30,7 +30,7 @@ pub fn printable(text: impl AsRef<[u8]>) -> String {
     printable_within(text, LONGEST)
 }
 
-/// The same with another length, in bytes.
+/// Like [`printable`], with another maximum length in bytes.
 pub fn printable_within(text: impl AsRef<[u8]>, most: usize) -> String {
     let text = text.as_ref();
     if text.len() <= most {
@@ -58,7 +58,8 @@ pub fn printable_within(text: impl AsRef<[u8]>, most: usize) -> String {
     )
 }
 
-/// The first pieces that have room in `most` bytes, and how many bytes of the text they are.
+/// The first pieces that fit into `most` bytes, and the number of bytes of the text that they stand
+/// for.
 fn fitting<'a>(
     pieces: impl Iterator<Item = (usize, Cow<'a, str>)>,
     most: usize,
@@ -76,7 +77,8 @@ fn fitting<'a>(
     (bytes, fitting)
 }
 
-/// The text, escaped, in pieces that may be left out alone; beside each, its bytes in the text.
+/// The escaped text in pieces that can be removed one by one, each with its number of bytes in the
+/// text.
 pub(crate) fn pieces(text: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
     text.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid();
@@ -92,11 +94,11 @@ pub(crate) fn pieces(text: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, str>)>
     })
 }
 
-/// Whether a terminal shows the character, where it stands, and does nothing else.
+/// Whether a terminal shows the character in place and does nothing else.
 pub fn is_harmless(c: char) -> bool {
     match c {
         ' '..='~' => true,
-        // Marks of direction, and what takes no room: nobody sees them.
+        // Marks of direction, and invisible characters.
         '\u{61c}'
         | '\u{200b}'
         | '\u{200e}'

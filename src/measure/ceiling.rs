@@ -1,7 +1,7 @@
-//! The decoder's own rate on the same files: the ceiling of any loader.
+//! Measures the decoder's own rate on the same files, the maximum for any loader.
 //!
-//! `serve` is the life of a measuring process; who starts it, when its windows
-//! are and what is made of them is the caller's business.
+//! `serve` is the main loop of a measuring process. The caller starts it, chooses the windows and
+//! interprets the results.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -21,16 +21,15 @@ pub struct CeilingShare {
     pub part: CeilingPart,
     pub recipe: Recipe,
     pub plan: OrderOptions,
-    /// Which process, of how many.
+    /// Number of this process, and number of processes.
     pub share: (u64, u64),
 }
 
-/// Serves windows: for each line of milliseconds that comes in, decodes for
-/// that long and answers `IMAGES NANOSECONDS`. Answers `ready` first. Ends with
-/// the input.
+/// Measures windows of time. First prints `ready`. For each input line with a number of
+/// milliseconds, decodes for that time and prints `IMAGES NANOSECONDS`. Ends at the end of input.
 ///
 /// # Errors
-/// A file that does not decode, or a broken pipe.
+/// A file cannot be decoded; a broken pipe.
 pub fn serve(
     saved_index: &Path,
     share: &CeilingShare,
@@ -40,8 +39,8 @@ pub fn serve(
     let index = Index::load(saved_index)?;
     if let Some(scales) = &share.plan.multi_scale {
         return Err(Error::config(format!(
-            "the bare decoder has one size, and multi_scale is {scales}: measure the ceiling \
-             without it"
+            "the bare decoder has one size, but multi_scale is {scales}: measure the ceiling \
+             without multi_scale"
         )));
     }
     let plan = sampler_table::plan(&index, &share.plan)?;

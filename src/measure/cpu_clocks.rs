@@ -1,7 +1,7 @@
-//! How many of the processors that this process may use nobody used, from /proc/stat.
+//! Measures unused processors among those that this process may use, from /proc/stat.
 //!
-//! In the consumer. Of the whole machine's time that of the allowed CPUs alone; what a cgroup's
-//! quota leaves of it is the caller's to say.
+//! Runs in the consumer. Counts the time of all processes on the allowed CPUs. The caller must
+//! consider the quota of a cgroup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,15 +9,15 @@ use std::fs;
 use nix::sched::sched_getaffinity;
 use nix::unistd::Pid;
 
-/// The clocks of the CPUs that this process may use, at one moment.
+/// Clocks of the CPUs that this process may use, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuClocks {
-    /// By number: idle, and all of the time, in the kernel's ticks.
+    /// By number: idle time and total time, in kernel ticks.
     cpus: BTreeMap<usize, (u64, u64)>,
 }
 
 impl CpuClocks {
-    /// None where /proc/stat or the affinity cannot be read.
+    /// `None` if /proc/stat or the affinity cannot be read.
     pub fn read() -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         let stat = fs::read_to_string("/proc/stat").ok()?;
@@ -29,7 +29,7 @@ impl CpuClocks {
         let cpu = |line: &str| {
             let (name, times) = line.split_once(' ')?;
             let cpu: usize = name.strip_prefix("cpu")?.parse().ok()?;
-            // user nice system idle iowait irq softirq steal; guests' time is in user's.
+            // user nice system idle iowait irq softirq steal; time of guests is included in user.
             let times: Vec<u64> = times
                 .split_whitespace()
                 .take(8)
@@ -43,13 +43,13 @@ impl CpuClocks {
         }
     }
 
-    /// Processors' worth of time that nobody used since `earlier`. None where the clocks stood
-    /// still, as in a sandbox that does not have them, or too little time passed.
+    /// Number of processors that were unused since `earlier`. `None` if the clocks did not advance,
+    /// as in some sandboxes, or too little time passed.
     pub fn idle_since(&self, earlier: &Self) -> Option<f64> {
         let shares = self.cpus.iter().filter_map(|(cpu, now)| {
             let then = earlier.cpus.get(cpu)?;
             let all = now.1.checked_sub(then.1).filter(|ticks| *ticks >= LEAST)?;
-            // Idle time may run back a little: the kernel corrects it.
+            // Idle time may decrease slightly, because the kernel corrects it.
             let idle = now.0.saturating_sub(then.0);
             Some((idle as f64 / all as f64).min(1.0))
         });
@@ -58,7 +58,7 @@ impl CpuClocks {
     }
 }
 
-/// Ticks of a CPU, as a rule of 10 ms, of which a share can be told.
+/// Fewest ticks of a CPU for a share, usually of 10 ms each.
 const LEAST: u64 = 5;
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
         };
         let before = at([[100, 100], [100, 100], [100, 100]]);
         assert_eq!(before.cpus.len(), 2);
-        // CPU 0 has rested for a quarter of the time, CPU 2 for all of it.
+        // CPU 0 was idle for a quarter of the time, CPU 2 for all of it.
         let after = at([[175, 125], [100, 200], [100, 200]]);
         assert_eq!(after.idle_since(&before), Some(1.25));
         // No time passed, or none of CPU 0.

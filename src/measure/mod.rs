@@ -1,15 +1,15 @@
-//! What a run costs: memory of processes, processor time, the decoder's ceiling;
-//! and what the system gives to it.
+//! Measures the cost of a run: memory of processes, processor time, the decoder's maximum rate.
+//! Also reads what the system offers to a run.
 //!
-//! In the consumer, in a process that watches it, or (for the ceiling) in processes of
-//! their own. Result structs only: who prints them is the binary's business.
+//! Runs in the consumer, in a process that watches it, or (for the decoder's rate) in separate
+//! processes. Returns structs only; the command line prints them.
 //!
 //! - `processes`: one process, from /proc;
 //! - `tree`: a pool's processes, sampled, and their medians;
-//! - `system`: what the system gives to a run; `idle`: what nobody used of its processors;
+//! - `system`: what the system offers to a run; `cpu_clocks`: its unused processors;
 //! - `page_cache`: cached files, which belong to no process;
 //! - `statistics`: median, slope, growth;
-//! - `ceiling`: the decoder alone.
+//! - `ceiling`: the rate of the decoder alone.
 
 #[cfg(feature = "codecs")]
 pub mod ceiling;

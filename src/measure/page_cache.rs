@@ -1,7 +1,7 @@
-//! The page cache: files that the kernel keeps in memory because they were
-//! read. It belongs to no process; what a process maps of it is in its PSS.
+//! The page cache: files that the kernel keeps in memory after reading. It belongs to no process;
+//! the PSS of a process includes what it maps of it.
 //!
-//! Asked by whoever measures, for its own cgroup or for the machine.
+//! Used by measurements, for their own cgroup or for the machine.
 
 use std::fs;
 
@@ -10,18 +10,18 @@ use serde::Serialize;
 use crate::sys::cgroup;
 use crate::sys::text_file::number;
 
-/// Cached files, without shared memory (which the kernel counts as cache).
+/// Cached files, without shared memory, which the kernel counts as cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PageCache {
     pub bytes: u64,
-    /// Whose cache it is, and which numbers of which file it was taken from.
+    /// The group or machine, and the file and figures it was computed from.
     pub source: String,
 }
 
 impl PageCache {
-    /// That of this process's memory cgroup, of version 2 or 1; where there is
-    /// none, or it is the root, that of the machine. None without /proc.
+    /// The page cache of this process's memory cgroup, version 2 or 1. Without a group, or in the
+    /// root group, that of the machine. `None` without /proc.
     pub fn read() -> Option<Self> {
         cgroup::memory_statistics()
             .and_then(|(file, key)| {
@@ -41,9 +41,9 @@ impl PageCache {
     }
 }
 
-/// The figure `key` less the figure `shared`, in units of `unit` bytes.
+/// Figure `key` minus figure `shared`, in units of `unit` bytes.
 fn less_shared_memory(text: &str, key: &str, shared: &str, unit: u64) -> Option<u64> {
-    // Version 1 adds up the groups below under names of their own.
+    // Version 1 has separate names for sums over child groups.
     let of_all = number(text, &format!("total_{shared}"));
     let shared = of_all.or_else(|| number(text, shared));
     Some(number(text, key)?.saturating_sub(shared.unwrap_or(0)) * unit)

@@ -1,9 +1,9 @@
 //! Memory and processor time of processes, from /proc.
 //!
-//! In whoever asks. RSS, PSS and USS as in the kernel's documents
-//! (`Documentation/filesystems/proc.rst`): PSS divides each shared page among
-//! those who map it, so the sum over a tree counts the ring once; a sum of RSS
-//! counts it for every process.
+//! RSS, PSS and USS are defined as in the kernel's documentation
+//! (`Documentation/filesystems/proc.rst`). PSS divides each shared page among the processes that
+//! map it. So a sum of PSS over a tree counts the ring once, and a sum of RSS counts it for every
+//! process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,35 +22,33 @@ use crate::pool::ring::region::MEMFD_NAME;
 use crate::scene::image_store;
 use crate::sys::pid_namespace;
 
-/// Memory of one process, or of several added up.
+/// Memory of one process, or a sum over several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ProcessMemory {
     pub rss_bytes: u64,
     pub pss_bytes: u64,
-    /// Private pages: what would be free if the process ended.
+    /// Private pages, which would be free after the process ends.
     pub uss_bytes: u64,
-    /// Resident pages that another process maps too: RSS less USS.
+    /// Resident pages that another process also maps: RSS minus USS.
     pub shared_bytes: u64,
-    /// Locked by the process or pinned for a device (`VmLck` and `VmPin`).
+    /// Locked by the process, or pinned for a device (`VmLck` and `VmPin`).
     pub pinned_bytes: u64,
-    /// Swapped out; shared pages are divided as in PSS.
+    /// Swapped memory. Shared pages are divided as in PSS.
     pub swap_bytes: u64,
-    /// The part of PSS that is heap, stacks and private copies.
+    /// Part of PSS: heap, stacks and private copies.
     pub pss_anon_bytes: u64,
-    /// The part of PSS that is page cache: executable, libraries, mapped input.
+    /// Part of PSS: page cache, that is, executable, libraries, mapped input.
     pub pss_file_bytes: u64,
-    /// The part of PSS that is shared memory: the ring, the index, and files
-    /// on tmpfs that are mapped.
+    /// Part of PSS: shared memory, that is, the ring, the index, and mapped files on tmpfs.
     pub pss_shmem_bytes: u64,
-    /// The part of `pss_shmem_bytes` that is the ring. Pages of it that are
-    /// allocated and mapped by nobody are in no process's figures.
+    /// Part of `pss_shmem_bytes`: the ring. Allocated pages that no process maps are in no figure.
     pub pss_ring_bytes: u64,
-    /// The part of `pss_shmem_bytes` that is decoded images of a scene.
+    /// Part of `pss_shmem_bytes`: decoded images of a scene.
     pub pss_store_bytes: u64,
-    /// The part of PSS that is page cache of mapped input: of regular files that
-    /// are mapped to be read, and are neither executable nor library. It stays in
-    /// memory whether it is mapped or not, and goes when something else needs it.
+    /// Part of PSS: page cache of mapped input, that is, regular files mapped to read that are
+    /// neither executable nor library. It stays in memory after unmapping, until other memory is
+    /// needed.
     pub pss_input_bytes: u64,
 }
 
@@ -58,7 +56,7 @@ impl ProcessMemory {
     /// Reads one process.
     ///
     /// # Errors
-    /// When it is gone, or /proc does not show it.
+    /// The process has ended, or /proc does not show it.
     pub fn read(pid: i32) -> Result<Self> {
         let read = |file: &str| {
             let path = in_proc(pid)?.join(file);
@@ -66,7 +64,7 @@ impl ProcessMemory {
         };
         let rollup = read("smaps_rollup")?;
         let mut memory = Self::parse(&rollup, &read("status")?);
-        // The rollup knows kinds of memory, not names; and the other way round.
+        // The rollup has kinds of memory without names, and smaps has names.
         let mapped = Mapped::of(&read("smaps")?);
         memory.pss_ring_bytes = mapped.ring;
         memory.pss_store_bytes = mapped.store;
@@ -98,7 +96,7 @@ impl ProcessMemory {
         memory
     }
 
-    /// The median of each figure by itself; zeros when there is no sample.
+    /// Median of each figure separately; zeros without samples.
     pub fn median(samples: &[Self]) -> Self {
         let mut columns: [Vec<f64>; FIGURES] = Default::default();
         for sample in samples {
@@ -137,7 +135,7 @@ impl ProcessMemory {
 
 const FIGURES: usize = 12;
 
-/// PSS of mappings that are told apart by what smaps says of them, bytes.
+/// PSS of mappings in bytes, by kind.
 #[derive(Debug, Default, PartialEq)]
 struct Mapped {
     ring: u64,
@@ -145,18 +143,18 @@ struct Mapped {
     input: u64,
 }
 
-/// What is mapped of one file that may be input.
+/// Mappings of one file that may be input.
 #[derive(Default)]
 struct File {
     read: u64,
-    /// Somewhere in it there is code.
+    /// A part of it is executable.
     runs: bool,
 }
 
 impl Mapped {
     fn of(smaps: &str) -> Self {
         let (mut ring, mut store) = (0, 0);
-        // By device and inode: a library is mapped in parts, of which one runs.
+        // By device and inode, because a library is mapped in parts, one of which is executable.
         let mut files: BTreeMap<(&str, &str), File> = BTreeMap::new();
         let mut at: Option<Mapping<'_>> = None;
         for line in smaps.lines() {
@@ -189,8 +187,7 @@ impl Mapped {
     }
 }
 
-/// The head of a mapping that has a path, in smaps: range, rights, offset, device,
-/// inode, path.
+/// First line of a named mapping in smaps: range, rights, offset, device, inode, path.
 struct Mapping<'a> {
     rights: &'a str,
     /// Device and inode.
@@ -207,16 +204,16 @@ impl<'a> Mapping<'a> {
             file: (fields.nth(1)?, fields.next()?),
             name: name.strip_suffix(" (deleted)").unwrap_or(name),
         };
-        // What has a path only within its name is no file.
+        // Fields after the path mean that it is not a plain file.
         fields.next().is_none().then_some(mapping)
     }
 
-    /// The name of the memory, where it is no file's.
+    /// Name of the memory, if it is not a file's.
     fn memfd(&self) -> Option<&'a str> {
         self.name.strip_prefix("/memfd:")
     }
 
-    /// Whether it reads a regular file that is no library by its name.
+    /// Whether it maps a regular file to read that is no library by its name.
     fn is_read(&self) -> bool {
         let base = self.name.rsplit('/').next().unwrap_or_default();
         let is_library = base.ends_with(".so") || base.contains(".so.");
@@ -243,7 +240,7 @@ impl Sum for ProcessMemory {
     }
 }
 
-/// One process.
+/// Memory and time of one process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ProcessUsage {
@@ -252,17 +249,17 @@ pub struct ProcessUsage {
     pub memory: ProcessMemory,
     /// User and system time of the process and of its reaped children.
     pub cpu_s: f64,
-    /// Time in which its first thread could have run and had no processor; none where the
+    /// Time during which its first thread was ready to run but had no processor. `None` if the
     /// kernel does not count it.
     pub queued_s: Option<f64>,
 }
 
-/// Several processes.
+/// Memory and time of several processes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TreeUsage {
     pub processes: Vec<ProcessUsage>,
-    /// Of all of them together.
+    /// Sum over all processes.
     #[serde(flatten)]
     pub memory: ProcessMemory,
     pub cpu_s: f64,
@@ -272,7 +269,7 @@ impl ProcessUsage {
     /// Reads one process.
     ///
     /// # Errors
-    /// When it is gone, or /proc does not show it.
+    /// The process has ended, or /proc does not show it.
     pub fn read(pid: i32) -> Result<Self> {
         Ok(Self {
             pid,
@@ -284,7 +281,7 @@ impl ProcessUsage {
 }
 
 impl TreeUsage {
-    /// Reads the given processes; those that ended meanwhile are left out.
+    /// Reads the given processes, without those that have ended.
     pub fn read(pids: impl IntoIterator<Item = i32>) -> Self {
         let mut tree = Self::default();
         for pid in pids {
@@ -303,15 +300,15 @@ fn in_proc(pid: i32) -> Result<PathBuf> {
     pid_namespace::folder(pid).map_err(failed)
 }
 
-/// The process's own time to the nanosecond, and in the kernel's ticks (10 ms
-/// as a rule) that of the children that it has reaped.
+/// The process's own time in nanoseconds, and the time of its reaped children in kernel ticks
+/// (usually 10 ms).
 fn cpu_seconds(pid: i32) -> Result<f64> {
     let own = clock_getcpuclockid(Pid::from_raw(pid))
         .and_then(ClockId::now)
         .map_err(|e| Error::io(format!("read the CPU clock of process {pid}"), e))?;
     let path = in_proc(pid)?.join("stat");
     let text = fs::read_to_string(&path).map_err(|e| Error::io_at("read", &path, e))?;
-    // The name, in brackets, may hold anything: count fields behind its end.
+    // The name, in parentheses, may contain anything, so fields are counted after it.
     let after = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks: u64 = after
         .split_whitespace()
@@ -326,7 +323,7 @@ fn cpu_seconds(pid: i32) -> Result<f64> {
     Ok(Duration::from(own).as_secs_f64() + ticks as f64 / per_second as f64)
 }
 
-/// The second number of schedstat, nanoseconds.
+/// The second number of schedstat, in nanoseconds.
 fn queued_seconds(pid: i32) -> Option<f64> {
     let text = fs::read_to_string(in_proc(pid).ok()?.join("schedstat")).ok()?;
     let ns: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
@@ -374,8 +371,8 @@ mod tests {
         assert_eq!(Mapped::of(&smaps).store, 9 * 1024);
     }
 
-    /// A shard, read; of a library and the executable no part, though most of each
-    /// is mapped without the right to run; nothing that is written, nor a device.
+    /// A shard that is read counts. Libraries and the executable do not, though most of each is
+    /// mapped without the right to run. Neither do written files and devices.
     #[test]
     fn input_is_what_is_read_of_files_that_do_not_run() {
         let mapping = |rights: &str, inode: u32, name: &str, pss: u32| {

@@ -1,6 +1,6 @@
-//! The few numbers that measurements are boiled down to. Pure.
+//! Statistics of measurements. Pure.
 
-/// The middle value, or the mean of the two in the middle; none of nothing.
+/// The middle value, or the mean of the two in the middle; `None` for an empty list.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -8,8 +8,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
-/// Slope of the least-squares line through points (x, y); none when they do
-/// not have two different x.
+/// Slope of the least-squares line through points (x, y); `None` without two different x.
 pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -19,8 +18,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| common / spread)
 }
 
-/// How much the last `n` values lie above the first `n`, by their medians;
-/// none when there are not twice as many.
+/// Median of the last `n` values minus median of the first `n`; `None` for fewer than 2n values.
 pub fn growth(values: &[f64], n: usize) -> Option<f64> {
     if n == 0 || values.len() < 2 * n {
         return None;

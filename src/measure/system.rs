@@ -1,7 +1,7 @@
-//! What the system gives to a run, as the loader itself sees it: the same
-//! functions decide the number of workers and whether a ring fits.
+//! What the system offers to a run, by the same functions that decide the number of workers and
+//! whether a ring fits.
 //!
-//! In the consumer. Looks, and changes nothing.
+//! Runs in the consumer. Changes nothing.
 
 use crate::error::{Error, Result};
 use crate::pool::ring::{RingLayout, RingShape};
@@ -13,20 +13,20 @@ pub use crate::sys::cpu::CpuLevel;
 pub use crate::sys::memory::available_bytes as available_memory;
 pub use crate::sys::stack::check as check_stack;
 
-/// A system call that a pool makes, tried.
+/// A system call that a pool needs, and the result of trying it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SystemCall {
     pub name: &'static str,
-    /// The kernel that had it first.
+    /// First kernel version that has it.
     pub since: &'static str,
-    /// False when only speed depends on it.
+    /// False if it only affects the speed.
     pub needed: bool,
-    /// Refused by the kernel, or by a filter of the container.
+    /// An error of the kernel, or of a container's filter.
     pub outcome: Result<()>,
 }
 
-/// Makes each of the less common system calls of a pool once.
+/// Tries each of the less common system calls of a pool once.
 pub fn system_calls() -> Vec<SystemCall> {
     let call = |name, since, needed, outcome| SystemCall {
         name,
@@ -43,20 +43,19 @@ pub fn system_calls() -> Vec<SystemCall> {
     ]
 }
 
-/// What the control groups of this process (version 1 or 2) limit; none where
-/// there is no limit.
+/// Limits of this process's control groups (version 1 or 2); `None` where there is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct CgroupLimits {
-    /// Processors' worth of time: 1.5 is a processor and a half.
+    /// CPU quota in processors: 1.5 is one and a half.
     pub cpus: Option<f64>,
     pub memory_bytes: Option<u64>,
-    /// Processes and threads that may still be made.
+    /// Processes and threads that may still be started.
     pub processes_left: Option<u64>,
 }
 
 impl CgroupLimits {
-    /// Those of this process, now.
+    /// Reads the limits of this process.
     pub fn read() -> Self {
         Self {
             cpus: cgroup::cpu_quota(),
@@ -66,8 +65,8 @@ impl CgroupLimits {
     }
 }
 
-/// The number of workers when none is given: the CPUs that this process may
-/// use, by affinity and cgroup quota; at least 1.
+/// Default number of workers: the CPUs that this process may use, by affinity and cgroup quota; at
+/// least 1.
 pub fn default_workers() -> usize {
     worker_options::default_workers()
 }
@@ -75,13 +74,13 @@ pub fn default_workers() -> usize {
 /// Bytes of the ring of a loader with these options.
 ///
 /// # Errors
-/// A recipe that cannot run, or whose rows have sizes of their own, which only
-/// the data can tell; a number out of its range.
+/// The recipe cannot run; its rows vary in size, so that only the data determine the ring; a number
+/// is out of range.
 pub fn ring_bytes(recipe: &Recipe, batch_size: u32, depth: u32, workers: u32) -> Result<u64> {
     let program = SampleProgram::compile(recipe)?;
     let RowExtent::Fixed { height, width } = program.extent else {
         return Err(Error::config(format!(
-            "the ring of recipe '{}' follows from the sizes of the pictures, not from the recipe",
+            "the ring of recipe '{}' depends on the sizes of the images, not on the recipe alone",
             recipe.name
         )));
     };

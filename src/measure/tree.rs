@@ -1,14 +1,14 @@
-//! What a pool's processes take, from samples of all of them.
+//! Memory of a pool's processes, from samples of all of them.
 //!
-//! In a process that watches from outside and is not counted. A sample is not
-//! one instant: processes are read one after the other, so a page that comes to
-//! be shared meanwhile may count a little more or less than once.
+//! Runs in a separate process that is not counted. A sample is not one instant, because processes
+//! are read one after the other. So a page that becomes shared meanwhile may be counted slightly
+//! more or less than once.
 
 use serde::Serialize;
 
 use super::processes::ProcessMemory;
 
-/// What a process is to its pool.
+/// The role of a process in its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessRole {
@@ -44,7 +44,7 @@ pub struct TreeSample {
 }
 
 impl TreeSample {
-    /// Reads the members; those that are gone are left out.
+    /// Reads the processes, without those that have ended.
     pub fn read(members: &[PoolProcess]) -> Self {
         let processes: Vec<_> = members
             .iter()
@@ -56,7 +56,7 @@ impl TreeSample {
         }
     }
 
-    /// False when a member was gone: too little to stand for the pool.
+    /// False if a process had ended, so the sample does not represent the pool.
     pub fn is_complete(&self) -> bool {
         !self.missing
     }
@@ -71,8 +71,7 @@ impl TreeSample {
     }
 }
 
-/// Medians over samples, each figure by itself: those of the parts need not
-/// add up to those of the total exactly.
+/// Medians over samples, each figure separately. So parts need not add up exactly to the total.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SteadyMemory {
@@ -86,13 +85,13 @@ pub struct SteadyMemory {
     pub processes: Vec<SteadyProcess>,
 }
 
-/// One process over the samples that it was alive in.
+/// One process, over the samples in which it was alive.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SteadyProcess {
     #[serde(flatten)]
     pub member: PoolProcess,
-    /// Fewer than the pool's when it died, or came for one that did.
+    /// Fewer than the pool's if it died, or replaced one that did.
     pub samples: usize,
     #[serde(flatten)]
     pub memory: ProcessMemory,

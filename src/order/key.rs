@@ -1,17 +1,17 @@
-//! Randomness of an epoch's order, apart from that of its samples' parameters.
+//! Keys of an epoch's order. Its random numbers are independent of the samples' parameters.
 
 use super::permutation::KeyedPermutation;
 use super::random::PositionRandom;
 
-/// What the draws of an epoch's order follow from.
+/// The numbers that the order of an epoch is drawn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderKey {
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
 }
 
-/// What is drawn. Each has randomness of its own; the numbers are part of the
-/// orders and never change.
+/// The purpose of a draw. Each has independent random numbers. The values are part of the orders
+/// and never change.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum DrawKind {
@@ -32,12 +32,12 @@ impl OrderKey {
         KeyedPermutation::new(n, self.seed, self.epoch)
     }
 
-    /// The `number`-th permutation of a part.
+    /// The `number`-th permutation of a kind.
     pub(crate) fn permutation(self, n: u64, part: DrawKind, number: u64) -> KeyedPermutation {
         KeyedPermutation::of_part(n, self.seed, self.epoch, part as u64, number)
     }
 
-    /// The `number`-th stream of numbers of a part.
+    /// The `number`-th random stream of a kind.
     pub(crate) fn random(self, part: DrawKind, number: u64) -> PositionRandom {
         PositionRandom::of_stream(self.seed, self.epoch, number, part as u32)
     }

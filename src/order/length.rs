@@ -1,31 +1,30 @@
-//! How long an epoch is, where its samples alone do not say so.
+//! The length of an epoch, if it is not the number of samples.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How long an epoch is.
+/// Length of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EpochLength {
-    /// As the sampler and the number of samples say.
+    /// Determined by sampler and number of samples.
     #[default]
     Samples,
-    /// So many batches on every rank: PaddleClas' `max_iters`. Of
-    /// [`Sampler::Identity`](crate::plan::Sampler::Identity) alone, whose draws do not
-    /// run out.
+    /// This number of batches on every rank: PaddleClas' `max_iters`. Only for
+    /// [`Sampler::Identity`](crate::order::Sampler::Identity), whose draws do not run out.
     Batches(u64),
-    /// Samples rounded down to a multiple of this, and every rank has the rows that
-    /// all of them have: DeiT's RASampler, with 256.
+    /// The number of samples rounded down to a multiple of this. Every rank has the same rows:
+    /// DeiT's RASampler, with 256.
     MultipleOf(u64),
-    /// One batch less than the samples of all identities fill when each identity's
-    /// number is rounded up to whole groups, whatever the number of ranks: PaddleClas'
-    /// NaiveIdentityBatchSampler. Of [`Sampler::Identity`](crate::plan::Sampler::Identity).
+    /// The samples of each identity are rounded up to whole groups. The epoch has one batch less
+    /// than these fill, for any number of ranks. This is PaddleClas' NaiveIdentityBatchSampler,
+    /// only for [`Sampler::Identity`](crate::order::Sampler::Identity).
     IdentityGroups,
 }
 
 impl EpochLength {
-    /// The default, which is not written: as before there were others.
+    /// Whether this is the default, which is not written to states.
     pub(super) fn is_samples(&self) -> bool {
         *self == Self::Samples
     }

@@ -1,19 +1,18 @@
-//! Which samples, in which order, with which random parameters.
+//! Which samples come in which order, with which random parameters.
 //!
-//! Pure: no I/O, no clock, no processes. Every question is answered from the
-//! numbers of the question alone, in O(1) time and memory (samplers that draw by
-//! labels, weights or sizes: nearly, see `sampler`), so no plan travels between
-//! processes and a resume goes straight to its place. What such a sampler knows of
-//! the data is a table in sealed shared memory, which does travel.
+//! Pure: no I/O, no clock, no processes. Every result follows from its arguments in O(1) time and
+//! memory; samplers that use labels, weights or sizes need slightly more (see `sampler`). So no
+//! order is sent between processes, and a resumed run starts at once. Such a sampler has a table of
+//! the data in sealed shared memory, which is sent.
 //!
-//! In every process; a worker asks as the consumer does. Never in here: clocks, files,
+//! Used in every process; workers and consumer get the same results. Never in here: clocks, files,
 //! private memory that grows with the data.
 //!
-//! - `options`, `length`, `tail`: what a plan follows from;
-//! - `epoch`: batches and rows; `status`: what a row is;
-//! - `sampler`: orders; `table`: what they know of the data;
-//! - `permutation`, `random`, `key`: randomness by position;
-//! - `state`: where a run stands; `place`: places that a caller names, and those between two
+//! - `options`, `length`, `tail`: options of an order;
+//! - `plan`: batches and rows; `row_status`: status of a row;
+//! - `sampler`: orders; `table`: their tables;
+//! - `permutation`, `random`, `key`: random numbers by position;
+//! - `state`: the saved state of a run; `position`: ranks, positions, and marks between two
 //!   batches.
 
 pub(crate) mod key;

@@ -1,4 +1,4 @@
-//! What a plan follows from, and which of it cannot work.
+//! Options of an order, and checks for values that cannot work.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,24 @@ use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use super::tail::EpochTail;
 use crate::error::{Error, Result};
 
-/// What a plan follows from.
+/// Options of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderOptions {
-    /// Rows of a batch.
+    /// Rows per batch.
     pub batch: u32,
     pub seed: u64,
     /// The order of an epoch.
     pub sampler: Sampler,
-    /// Identities that come more often, of [`Sampler::Identity`].
+    /// Identities that are drawn more often, for [`Sampler::Identity`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub identity_ratios: Vec<IdentityRatio>,
     #[serde(default, skip_serializing_if = "EpochLength::is_samples")]
     pub length: EpochLength,
-    /// Output sizes that take turns from batch to batch; none = the recipe's.
+    /// Output sizes that alternate between batches; `None` = the recipe's.
     pub multi_scale: Option<MultiScale>,
     pub tail: EpochTail,
-    /// This process's place among `world` processes that train together.
+    /// Number of this process among `world` processes that train together.
     pub rank: u32,
     pub world: u32,
 }
@@ -47,8 +47,8 @@ impl Default for OrderOptions {
 }
 
 impl OrderOptions {
-    /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
-    /// samples are files.
+    /// Fills in the defaults that depend on an index. `run`: samples per shard; `None` if samples
+    /// are single files.
     pub(crate) fn with_shard_samples(&self, run: Option<u64>) -> Self {
         Self {
             sampler: self.sampler.with_shard_samples(run),
@@ -56,10 +56,10 @@ impl OrderOptions {
         }
     }
 
-    /// Checks everything that needs no data but its size, before any is read.
+    /// Checks everything that needs no data except its size.
     ///
     /// # Errors
-    /// When a number is out of range.
+    /// A number is out of range.
     pub(crate) fn check(&self, samples: u64) -> Result<()> {
         if samples == 0 {
             return Err(Error::config(
@@ -78,7 +78,7 @@ impl OrderOptions {
             ));
         }
         Rank::new(self.rank, self.world).check()?;
-        // Sizes of whole epochs leave rows as they are.
+        // A size per epoch does not change the rows of batches.
         let scales = self.multi_scale.as_ref();
         let changes_rows = scales.is_some_and(|scales| scales.first_epochs.is_empty());
         if changes_rows && matches!(self.sampler, Sampler::Identity { .. }) {
@@ -95,7 +95,7 @@ impl OrderOptions {
         self.sampler.check(samples, self.batch)
     }
 
-    /// What is for the identity sampler alone, or not for it.
+    /// Checks the options for the identity sampler.
     fn check_identities(&self) -> Result<()> {
         let sampler = &self.sampler;
         let draws_identities = matches!(sampler, Sampler::Identity { .. });

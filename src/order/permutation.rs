@@ -1,13 +1,12 @@
 //! A keyed permutation of 0..n in O(1) memory: the shuffle of an epoch.
 //!
-//! A balanced Feistel network permutes the smallest square power of two that
-//! holds n; results outside of 0..n are put through again ("cycle walking",
-//! Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002), on
-//! average fewer than four times.
+//! A balanced Feistel network permutes the smallest square power of two that is at least n. Results
+//! outside of 0..n go through it again ("cycle walking", Black and Rogaway, "Ciphers with Arbitrary
+//! Finite Domains", CT-RSA 2002), on average fewer than four times.
 
-/// Rounds of the network. Four make a permutation that cannot be told from a
-/// random one in theory (Luby and Rackoff) if the round function is random;
-/// ours is a good mixer, not a cipher, hence more.
+/// Rounds of the network. With a random round function, four are indistinguishable from a random
+/// permutation (Luby and Rackoff). Our round function is a good mixer, not a cipher, so there are
+/// more.
 const ROUNDS: u64 = 8;
 
 /// A permutation of `0..n`, chosen by a key.
@@ -28,8 +27,8 @@ impl KeyedPermutation {
         }
     }
 
-    /// One of many permutations of the same epoch: the `number`-th of a part of
-    /// its order. No two parts share one, nor does any with [`KeyedPermutation::new`].
+    /// One of many permutations of an epoch: the `number`-th of a kind of draw. All of them differ,
+    /// also from [`KeyedPermutation::new`].
     pub(crate) fn of_part(n: u64, seed: u64, epoch: u64, part: u64, number: u64) -> Self {
         let whole = Self::new(n, seed, epoch);
         Self {
@@ -38,7 +37,7 @@ impl KeyedPermutation {
         }
     }
 
-    /// Where position `i` of the epoch leads. `i` must be below n.
+    /// The value at position `i`, which must be below n.
     pub(crate) fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut x = i;
@@ -50,8 +49,7 @@ impl KeyedPermutation {
         }
     }
 
-    /// The position that leads to `to`: the inverse of [`KeyedPermutation::at`]. `to`
-    /// must be below n.
+    /// The position of value `to`, which must be below n: the inverse of [`KeyedPermutation::at`].
     pub(crate) fn position_of(&self, to: u64) -> u64 {
         debug_assert!(to < self.n);
         let mut x = to;
@@ -140,8 +138,8 @@ mod tests {
         }
     }
 
-    /// Orders are part of every run that is to be resumed: computed apart from
-    /// this code, by what the module says of it.
+    /// Resumed runs depend on these orders. They were computed by separate code from the
+    /// description above.
     #[test]
     fn orders_stay_what_they_are() {
         let p = KeyedPermutation::new(12, 7, 3);
@@ -172,8 +170,8 @@ mod tests {
         assert!(same(&order(0, 0), &(0..1000).collect::<Vec<_>>()) < 12);
     }
 
-    /// Each id comes at each position equally often over many epochs:
-    /// chi-square over n x n cells, for sizes small enough to see a bias.
+    /// Over many epochs each id comes at each position equally often: chi-square over n x n cells,
+    /// for sizes small enough to show a bias.
     #[test]
     fn positions_are_uniform() {
         for n in [2usize, 3, 5, 8, 13, 66] {
@@ -200,7 +198,6 @@ mod tests {
     }
 
     /// Neighbours in one epoch are not neighbours in the data more often than
-    /// by chance.
     #[test]
     fn neighbours_are_torn_apart() {
         let n = 10_000u64;

@@ -1,9 +1,9 @@
-//! Batches of an epoch: which sample stands in which row.
+//! Batches of an epoch: which sample is in which row.
 //!
-//! An epoch is one sequence of positions over all ranks. A batch is known by the samples in
-//! front of it: at p samples, row n of rank r of w has position p + n x w + r. So an epoch may
-//! go on at any place with other ranks or another batch size. A batch's number is for people,
-//! and for the first place of a run.
+//! An epoch is one sequence of positions over all ranks. A batch is identified by the number of
+//! samples before it. After p samples, row n of rank r of w has position p + n x w + r. So an epoch
+//! can continue anywhere with other ranks or another batch size. The number of a batch is only for
+//! people, and for the start of a run.
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use super::table::SamplerTable;
 use super::tail::EpochTail;
 use crate::error::{Error, Result};
 
-/// Samples that are tried, one after the other, in the place of one that gives
-/// no pixels.
+/// Number of substitutes that are tried, one after the other, for a failed sample.
 const SUBSTITUTES: u32 = 8;
 
 /// Order, batches and rows of every epoch over `samples` samples.
@@ -32,36 +31,35 @@ pub struct EpochPlan {
     scales: Option<ScaleCycle>,
 }
 
-/// A batch of this rank, from the samples in front of it.
+/// A batch of this rank.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     number: u64,
-    /// Rows of it when it is full.
+    /// Rows of a full batch.
     rows: u32,
-    /// Height and width of its rows; none = the recipe's.
+    /// Height and width of its rows; `None` = the recipe's.
     size: Option<(u32, u32)>,
-    /// Which draw of the epoch, over all ranks, it is.
+    /// Number of the draw in the epoch, over all ranks.
     draw: u64,
 }
 
-/// One row of a batch, before it is filled.
+/// A row of a batch, before it is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowPlan {
-    /// Sample of the index; meaningless for padding.
+    /// Number of the sample in the index; meaningless for padding.
     pub id: u64,
-    /// Place in the epoch over all ranks: the key of the random parameters.
+    /// Position in the epoch over all ranks. It is the key of the row's random parameters.
     pub position: u64,
     pub status: RowStatus,
-    /// Height and width that the row is to have; none = the recipe's.
+    /// Height and width of the row; `None` = the recipe's.
     pub size: Option<(u32, u32)>,
 }
 
 impl EpochPlan {
-    /// A plan of which the order needs nothing but the number of samples.
+    /// A plan for a sampler that needs only the number of samples.
     ///
     /// # Errors
-    /// When a number is out of range, the ranks would get no batch at all, or the
-    /// sampler needs more.
+    /// A number is out of range; the ranks would get no batch; the sampler needs more data.
     pub fn new(samples: u64, options: OrderOptions) -> Result<Self> {
         if options.sampler.needs_table() {
             return Err(Error::config(format!(
@@ -73,7 +71,7 @@ impl EpochPlan {
         Self::with_table(samples, options, None)
     }
 
-    /// As [`EpochPlan::new`], with what the sampler knows of the data.
+    /// Like [`EpochPlan::new`], with the sampler's table.
     pub(crate) fn with_table(
         samples: u64,
         options: OrderOptions,
@@ -114,18 +112,17 @@ impl EpochPlan {
         &self.options
     }
 
-    /// Samples of the index.
+    /// Number of samples in the index.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// What the sampler knows of the data, if it needs to.
+    /// The sampler's table, if it has one.
     pub(crate) fn table(&self) -> Option<&SamplerTable> {
         self.table.as_deref()
     }
 
-    /// Positions of an epoch over all ranks: the number of samples, unless the
-    /// sampler says otherwise.
+    /// Positions of an epoch over all ranks: the number of samples, unless the sampler has its own.
     pub fn positions(&self) -> u64 {
         let positions = self.options.sampler.positions(self.samples);
         match self.options.length {
@@ -134,14 +131,14 @@ impl EpochPlan {
         }
     }
 
-    /// Rows that this rank (as every other) has in an epoch: repeated samples included, and
-    /// those of a last batch that [`Tail::Drop`] drops.
+    /// Rows per epoch on every rank. Includes repeated samples, and rows of a last batch that
+    /// [`EpochTail::Drop`] drops.
     pub fn rows_per_rank(&self) -> u64 {
         let world = u64::from(self.options.world);
         let batch = u64::from(self.options.batch);
         match self.options.length {
             EpochLength::Samples => {}
-            // Below 2^62, as is looked at before.
+            // Below 2^62, as was checked before.
             EpochLength::Batches(n) => return n.saturating_mul(batch),
             EpochLength::MultipleOf(_) => return self.positions() / world,
             EpochLength::IdentityGroups => {
@@ -158,7 +155,7 @@ impl EpochPlan {
         }
     }
 
-    /// Batches of an epoch: equal on every rank, and in every epoch.
+    /// Batches per epoch: the same on every rank and in every epoch.
     pub fn batches(&self) -> u64 {
         let batch = u64::from(self.options.batch);
         match (&self.scales, self.options.tail) {
@@ -168,7 +165,7 @@ impl EpochPlan {
         }
     }
 
-    /// The batch that begins behind so many samples of an epoch.
+    /// The batch at a mark.
     fn step(&self, at: EpochMark) -> Step {
         let (batch, world) = (self.options.batch, u64::from(self.options.world));
         match &self.scales {
@@ -179,7 +176,7 @@ impl EpochPlan {
                     number,
                     rows,
                     size: Some(size),
-                    // Each number is another one, and so is the draw of each rank.
+                    // Each batch number and each rank has its own draw.
                     draw: self.draw_of(number.wrapping_mul(world)),
                 }
             }
@@ -192,13 +189,12 @@ impl EpochPlan {
         }
     }
 
-    /// Which draw of the epoch, over all ranks, that of this rank is; `first` is rank 0's.
+    /// This rank's draw, given that of rank 0.
     fn draw_of(&self, first: u64) -> u64 {
         first.wrapping_add(u64::from(self.options.rank))
     }
 
-    /// Where batch `batch` of an epoch begins, if the whole epoch has this plan's ranks and batch
-    /// size.
+    /// Start of batch `batch`, if the whole epoch has this plan's ranks and batch size.
     pub fn mark(&self, epoch: u64, batch: u64) -> EpochMark {
         let rows = match &self.scales {
             Some(scales) => scales.before(self.key(epoch), batch),
@@ -208,9 +204,8 @@ impl EpochPlan {
         EpochMark::new(epoch, rows.saturating_mul(world))
     }
 
-    /// The number of the batch that begins there. Counts on by at least one from each batch to
-    /// the next. With this plan's ranks and batch size from the epoch's first batch it is the
-    /// batch's number.
+    /// Number of the batch at a mark. It increases by at least one per batch. It is exact if the
+    /// whole epoch has this plan's ranks and batch size.
     pub(crate) fn number_at(&self, at: EpochMark) -> u64 {
         self.step(at).number
     }
@@ -225,12 +220,12 @@ impl EpochPlan {
         }
     }
 
-    /// Whether a run may stand behind so many samples of an epoch.
+    /// Whether a run may continue after this number of samples of an epoch.
     pub(crate) fn is_within(&self, samples: u64) -> bool {
         samples == 0 || samples < self.samples_of_an_epoch()
     }
 
-    /// Rows that this rank has left of an epoch.
+    /// Rows of this rank that remain in the epoch.
     fn rows_left(&self, samples: u64) -> u64 {
         let world = u64::from(self.options.world);
         let left = self.positions().saturating_sub(samples);
@@ -243,7 +238,7 @@ impl EpochPlan {
         }
     }
 
-    /// Whether a batch begins there: enough is left of the epoch.
+    /// Whether enough samples remain for a batch.
     pub(crate) fn has_batch_at(&self, at: EpochMark) -> bool {
         let least = match self.options.tail {
             EpochTail::Drop => u64::from(self.step(at).rows),
@@ -252,8 +247,8 @@ impl EpochPlan {
         self.rows_left(at.samples) >= least
     }
 
-    /// Batches from there to the end of the epoch; where sizes take turns and the epoch began
-    /// with other ranks or another batch size, at most so many.
+    /// Batches from the mark to the end of the epoch. An upper bound if sizes alternate and the
+    /// epoch began with other ranks or another batch size.
     pub(crate) fn batches_left(&self, at: EpochMark) -> u64 {
         if !self.has_batch_at(at) {
             return 0;
@@ -267,15 +262,14 @@ impl EpochPlan {
         }
     }
 
-    /// Behind the batch that begins there: in the same epoch, or in front of the next one's
-    /// first batch.
+    /// Mark after the batch at `at`; at the end of an epoch, the start of the next.
     pub(crate) fn next_mark(&self, at: EpochMark) -> EpochMark {
         let world = u64::from(self.options.world);
         let of_all = u64::from(self.step(at).rows) * world;
         self.skip_epoch_end(EpochMark::new(at.epoch, at.samples.saturating_add(of_all)))
     }
 
-    /// The same place, or the begin of the next epoch where no batch is left of this one.
+    /// The same mark, or the start of the next epoch if no batch is left.
     pub(crate) fn skip_epoch_end(&self, at: EpochMark) -> EpochMark {
         match at.samples == 0 || self.has_batch_at(at) {
             true => at,
@@ -283,13 +277,12 @@ impl EpochPlan {
         }
     }
 
-    /// Height and width of the rows of the batch that begins there, when batches take turns;
-    /// none = the recipe's.
+    /// Height and width of rows in the batch at a mark, if sizes alternate; `None` = the recipe's.
     pub fn size_at(&self, at: EpochMark) -> Option<(u32, u32)> {
         self.step(at).size
     }
 
-    /// Height, width and most rows of every size when batches take turns.
+    /// Height, width and most rows of every size, if sizes alternate.
     pub(crate) fn scales(&self) -> impl Iterator<Item = ((u32, u32), u32)> {
         let all = self
             .scales
@@ -299,23 +292,23 @@ impl EpochPlan {
         all.iter().map(|scale| (scale.size, scale.rows))
     }
 
-    /// Most rows that a batch may have.
+    /// Most rows of a batch.
     pub fn most_rows(&self) -> u32 {
         let of_scales = self.scales().map(|(_, rows)| rows).max();
         of_scales.unwrap_or(self.options.batch)
     }
 
-    /// Rows of the batch that begins there that hold samples: the rest of a padded batch does not.
+    /// Rows of the batch at a mark that hold samples, without padding.
     pub fn filled_rows_at(&self, at: EpochMark) -> u32 {
         let rows = self.step(at).rows;
         if let SampleOrder::Identity(_) = self.order {
-            // Identities do not run out: a last batch is as full as any.
+            // Identities do not run out, so the last batch is full.
             return if self.has_batch_at(at) { rows } else { 0 };
         }
         self.rows_left(at.samples).min(u64::from(rows)) as u32
     }
 
-    /// Rows of the batch that begins there, as it is handed over: padding included.
+    /// Rows of the batch at a mark, including padding.
     pub fn rows_at(&self, at: EpochMark) -> u32 {
         match self.options.tail {
             EpochTail::Pad | EpochTail::Drop => self.step(at).rows,
@@ -330,10 +323,10 @@ impl EpochPlan {
         }
     }
 
-    /// The sample in row `n` of this rank's epoch, whatever batch the row is in.
+    /// The sample in row `n` of this rank's epoch, counted over all batches.
     pub fn sample_at(&self, epoch: u64, n: u64) -> u64 {
         let (batch, world) = (u64::from(self.options.batch), u64::from(self.options.world));
-        // Only this order draws whole batches; with others any row may be the first of a batch.
+        // Only identity draws whole batches. With other samplers any row may start a batch.
         let first = match self.order {
             SampleOrder::Identity(_) => n - n % batch,
             _ => n,
@@ -342,14 +335,14 @@ impl EpochPlan {
         self.row_at(at, (n - first) as u32).id
     }
 
-    /// What stands in a row of the batch that begins there.
+    /// The content of a row in the batch at a mark.
     pub fn row_at(&self, at: EpochMark, row: u32) -> RowPlan {
         let o = &self.options;
         let (rank, world) = (u64::from(o.rank), u64::from(o.world));
         let Step { size, draw, .. } = self.step(at);
-        // A batch that does not exist holds padding, whatever its position.
+        // A batch that does not exist holds padding only.
         let position = match &self.order {
-            // Whole batches are dealt out, not rows.
+            // Identity draws whole batches, not rows.
             SampleOrder::Identity(_) => draw
                 .wrapping_mul(u64::from(o.batch))
                 .wrapping_add(u64::from(row)),
@@ -374,8 +367,8 @@ impl EpochPlan {
                 size,
             };
         }
-        // Behind the end the order starts again: a rank that has no sample of
-        // its own left repeats one.
+        // After the last position the order starts again. A rank without its own sample repeats
+        // one.
         let positions = self.positions();
         RowPlan {
             id: self.order.id_at(self.key(at.epoch), position % positions),
@@ -389,20 +382,19 @@ impl EpochPlan {
         }
     }
 
-    /// The random numbers of the operations on a sample at this position.
+    /// Random numbers of the operations on the sample at a position.
     pub(crate) fn random(&self, epoch: u64, position: u64) -> PositionRandom {
         PositionRandom::new(self.options.seed, epoch, position)
     }
 
-    /// The random numbers of a batch as a whole: its own among the batches of all
-    /// ranks, and none of a sample's or of the order's.
+    /// Random numbers of a whole batch. They differ for each batch of all ranks, and from those of
+    /// samples and order.
     pub(crate) fn batch_random(&self, at: EpochMark) -> PositionRandom {
         self.key(at.epoch)
             .random(DrawKind::Mixing, self.step(at).draw)
     }
 
-    /// Samples that may stand in for one that gives no pixels: 8, or all the
-    /// others when there are fewer.
+    /// Number of substitutes for a failed sample: 8, or all other samples if there are fewer.
     pub fn substitutes(&self) -> u32 {
         let others = match self.order {
             SampleOrder::Identity(_) => self.samples - 1,
@@ -411,17 +403,18 @@ impl EpochPlan {
         u64::from(SUBSTITUTES).min(others) as u32
     }
 
-    /// As [`EpochPlan::row_at`], at the row's `attempt`-th attempt: at 0 the same, at n the sample n
-    /// positions behind it, with the random parameters of that position. Behind the epoch's last
-    /// position comes its first. Rows have the size of their batch, whatever stands in them.
+    /// Content of a row at an attempt. Attempt 0 is [`EpochPlan::row_at`]. Attempt n has the sample
+    /// and the random parameters of the n-th position after it; after the last position comes the
+    /// first. The row keeps the size of its batch.
     ///
-    /// Two samplers differ. Where a sample stands at several positions in a row
-    /// (repeated augmentation), an attempt goes on to the next sample, not to
-    /// the next position. Under identity it is the next sample of the same
-    /// identity, with the parameters of the row's own position: one that has no
-    /// row in the batch, while there are such. When the identity has no further
-    /// sample, the attempt is `Failed`, with the row's own id. Weighted draws may
-    /// give the same sample again.
+    /// Two samplers differ:
+    /// - Repeated augmentation puts a sample at several positions in a row. There an attempt goes
+    ///   to the next sample, not to the next position.
+    /// - Identity takes the next sample of the same identity, with the parameters of the row's own
+    ///   position. It prefers samples that are not in the batch. When the identity has no more
+    ///   samples, the attempt is `Failed`, with the row's own id.
+    ///
+    /// Weighted draws may return the same sample again.
     pub fn attempt_at(&self, at: EpochMark, row: u32, attempt: u32) -> RowPlan {
         let own = self.row_at(at, row);
         if attempt == 0 || own.status == RowStatus::Padding {
@@ -455,17 +448,16 @@ impl EpochPlan {
         }
     }
 
-    /// Most rows of a batch in which one sample may stand, when each row may be
-    /// given to any of its first `tries` substitutes.
+    /// Most rows of a batch that one sample may fill, if each row may use any of its first `tries`
+    /// substitutes.
     pub(crate) fn most_rows_per_sample(&self, tries: u32) -> u64 {
         let batch = u64::from(self.most_rows());
         let rows = match &self.order {
             SampleOrder::Identity(identities) => identities.rows_of_one_sample(),
             SampleOrder::Weighted(_) => batch,
             order => {
-                // Its own rows, and as many for each attempt at which it may
-                // stand in. Ranks share a run; one more may come from the
-                // epoch's begin when this rank is filled up with it.
+                // Its own rows, and as many for each attempt as a substitute. Ranks share a run.
+                // One more may come from the start of the epoch, if it fills up this rank.
                 let world = u64::from(self.options.world);
                 let of_a_run = match order.repeat_count() {
                     1 => 1,
@@ -492,7 +484,7 @@ mod tests {
         ]
     }
 
-    /// Orders in which every sample has one position, made without data.
+    /// Orders without a table, in which every sample has one position.
     fn plain() -> impl Strategy<Value = Sampler> {
         prop_oneof![
             Just(Sampler::Sequential),
@@ -555,8 +547,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each attempt stands in for a row as the row of the position behind
-        /// it would be, and no sample is tried twice.
+        /// Each attempt has the content of the next position, and no sample is tried twice.
         #[test]
         fn attempts_are_the_rows_behind(
             samples in 1u64..60, batch in 1u32..9, world in 1u32..5, rank in 0u32..5, seed: u64,
@@ -566,7 +557,7 @@ mod tests {
                 batch, seed, sampler, tail, rank: rank % world, world, ..OrderOptions::default()
             };
             let Ok(plan) = EpochPlan::new(samples, options) else { return Ok(()) };
-            // One process and one row a batch: batch n is position n.
+            // With one process and one row per batch, batch n is position n.
             let alone = OrderOptions { batch: 1, seed, sampler, ..OrderOptions::default() };
             let alone = EpochPlan::new(samples, alone).unwrap();
             let (number, row) = (number % plan.batches(), row % batch);
@@ -590,7 +581,7 @@ mod tests {
             }
         }
 
-        /// Numbers out of shared memory that a decoder has scribbled on.
+        /// Numbers from shared memory that a faulty decoder has overwritten.
         #[test]
         fn any_numbers_give_some_row(
             samples in 1u64..1 << 62, world in 1u32..9, epoch: u64, number: u64, row: u32,

@@ -1,15 +1,15 @@
-//! Places that a caller names: a process's among the others, and a batch's in a run.
+//! Ranks, positions in a run, and marks between batches.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// A process's place among those that train together.
+/// The number of a process among those that train together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rank {
-    /// Its number, from 0.
+    /// Number of this process, from 0.
     pub rank: u32,
-    /// How many there are.
+    /// Number of processes.
     pub world: u32,
 }
 
@@ -21,7 +21,7 @@ impl Rank {
     }
 
     /// # Errors
-    /// A number that is not below the number of processes.
+    /// `rank` is not below `world`.
     pub(crate) fn check(self) -> Result<()> {
         if self.rank < self.world {
             return Ok(());
@@ -36,20 +36,20 @@ impl Rank {
     }
 }
 
-/// Alone: 0 of 1.
+/// A single process: 0 of 1.
 impl Default for Rank {
     fn default() -> Self {
         Self::new(0, 1)
     }
 }
 
-/// A place of a run: the batch that comes next.
+/// A position in a run: the next batch.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Position {
     pub epoch: u64,
-    /// Batch of that epoch, on this rank.
+    /// Number of the batch in that epoch, on this rank.
     pub batch: u64,
 }
 
@@ -61,8 +61,8 @@ impl Position {
     }
 }
 
-/// A place of an epoch between two batches, whatever their size: the samples of all ranks
-/// that come before it. [`Plan::mark`](super::Plan::mark) makes it of a batch's number.
+/// A position between two batches of any size: the number of samples of all ranks before it.
+/// [`EpochPlan::mark`](super::EpochPlan::mark) converts a batch number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EpochMark {
     pub epoch: u64,

@@ -1,9 +1,9 @@
-//! The random numbers of one position: counter-based, so that they depend on
-//! (seed, epoch, position) alone and on no process, order or history.
+//! Random numbers of one position. They are counter-based, so they depend on (seed, epoch,
+//! position) only, not on processes, order or history.
 //!
-//! Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-//! easy as 1, 2, 3" (SC 2011): the generator of JAX-like frameworks and cuRAND,
-//! small enough that a well-kept crate for it does not exist.
+//! Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
+//! (SC 2011), the generator of JAX-like frameworks and cuRAND. It is small, and no maintained crate
+//! implements it.
 
 use crate::recipe::geometry::UniformSource;
 use crate::recipe::random::RandomStreams;
@@ -29,10 +29,10 @@ pub(crate) fn philox4x32_10(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4
     counter
 }
 
-/// Streams of samplers have this bit; those of operations do not.
+/// Set in streams of samplers, not in those of operations.
 const SAMPLER: u32 = 1 << 31;
 
-/// The stream of one position of one epoch.
+/// Random numbers of one position in one epoch.
 #[derive(Debug, Clone)]
 pub(crate) struct PositionRandom {
     key: [u32; 2],
@@ -45,8 +45,8 @@ pub(crate) struct PositionRandom {
 
 impl PositionRandom {
     pub(crate) fn new(seed: u64, epoch: u64, position: u64) -> Self {
-        // The epoch is mixed into the key by one call of the generator, so
-        // that (seed, epoch) pairs do not overlap as seed + epoch would.
+        // The generator mixes the epoch into the key, so that (seed, epoch) pairs do not overlap as
+        // seed + epoch would.
         let k = philox4x32_10(
             [epoch as u32, (epoch >> 32) as u32, 0, u32::MAX],
             [seed as u32, (seed >> 32) as u32],
@@ -61,8 +61,8 @@ impl PositionRandom {
         }
     }
 
-    /// Numbers for something else than the parameters of a sample, at the same
-    /// position: each `stream` has its own, and none is that of an operation.
+    /// Random numbers for another purpose than a sample's parameters, at the same position. Each
+    /// `stream` is independent, also of those of operations.
     pub(crate) fn of_stream(seed: u64, epoch: u64, position: u64, stream: u32) -> Self {
         Self {
             stream: stream | SAMPLER,
@@ -70,8 +70,8 @@ impl PositionRandom {
         }
     }
 
-    /// A whole number below `n`, by the high half of a product: none comes more
-    /// often than another by more than n / 2^64. 0 for an `n` of 0.
+    /// A whole number below `n`, by the high half of a product. The bias is at most n / 2^64.
+    /// Returns 0 for an `n` of 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         let high = u64::from(self.next_u32());
         let drawn = high << 32 | u64::from(self.next_u32());
@@ -91,7 +91,7 @@ impl PositionRandom {
     }
 }
 
-/// Streams do not overlap: the second word of the counter is the stream's. A block of the
+/// Streams do not overlap, because the stream is the second word of the counter. A block of the
 /// generator is two numbers.
 impl RandomStreams for PositionRandom {
     fn number(&self, stream: u32, place: u32) -> f64 {
@@ -104,7 +104,7 @@ impl RandomStreams for PositionRandom {
     }
 }
 
-/// 53 random bits: every multiple of 2^-53 in [0, 1) equally likely.
+/// 53 random bits: every multiple of 2^-53 in [0, 1) is equally likely.
 fn uniform(high: u32, low: u32) -> f64 {
     let bits = (u64::from(high) << 32 | u64::from(low)) >> 11;
     bits as f64 * (1.0 / (1u64 << 53) as f64)
@@ -121,7 +121,7 @@ impl UniformSource for PositionRandom {
 mod tests {
     use super::*;
 
-    /// The known answers of the authors' own test suite (Random123, kat_vectors).
+    /// Known answers from the authors' test suite (Random123, kat_vectors).
     #[test]
     fn known_answers() {
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
         let base = first(1, 2, 3);
         let of_op = |n| PositionRandom::new(1, 2, 3).number(n, 0);
         assert_eq!(base, of_op(0));
-        // Those of samplers are none of an operation's.
+        // Streams of samplers differ from those of operations.
         let all = [
             stream(0),
             stream(1),
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// By their places or one after the other.
+    /// Random access and sequential access agree.
     #[test]
     fn a_stream_is_the_same_either_way() {
         let by_place = PositionRandom::new(1, 2, 3);

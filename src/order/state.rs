@@ -1,4 +1,4 @@
-//! Where a run stands, and all that must be equal to go on from there.
+//! The state of a run, and checks that another run may continue it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,43 +9,43 @@ use super::sampler::{IdentityRatio, MultiScale, Sampler};
 use crate::error::{Error, Result};
 use crate::recipe::NumericProfile;
 
-/// Where a run stands. Counts the samples of batches that were handed to the user, not
-/// those that workers have prepared ahead; serialise it beside the model.
+/// The state of a run. Counts samples of batches that the user has received, not of those that
+/// workers have prepared. Save it with the model.
 ///
-/// All ranks that have as many batches behind them have the same place. So the state of one
-/// rank is enough, and a run may go on with another rank, another number of ranks or another
-/// batch size: each further sample of the epoch comes once. Two orders are made of whole
-/// batches and cannot: [`Sampler::Identity`] keeps its batch size, and its number of ranks too
-/// where [`EpochLength`] counts batches.
+/// All ranks with the same number of received batches have the same position. So the state of one
+/// rank is enough. A run may continue with another rank, number of ranks or batch size; each
+/// remaining sample of the epoch still comes once. There are two exceptions, made of whole batches:
+/// [`Sampler::Identity`] keeps its batch size, and an [`EpochLength`] in batches also keeps the
+/// number of ranks.
 ///
-/// [`OnError`](crate::OnError) is no part of it: a run that a bad sample stopped
-/// may go on under another policy, any other should keep its own.
+/// [`OnError`](crate::OnError) is not included. A run that stopped at a bad sample may continue
+/// with another policy; other runs should keep theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
-    /// Version of this form.
+    /// Version of this format.
     pub version: u32,
-    /// Epoch that the next batch belongs to.
+    /// Epoch of the next batch.
     pub epoch: u64,
-    /// Samples of that epoch, of all ranks, that are in front of the next batch.
+    /// Samples of that epoch, over all ranks, before the next batch.
     pub samples: u64,
-    /// Of the rank that wrote it.
+    /// Options of the rank that wrote the state.
     pub plan: OrderOptions,
-    /// Fingerprint of what the sampler knows of the data (labels, weights or
-    /// sizes), as hexadecimal digits; none when that is their number alone.
+    /// Fingerprint of the sampler's table (labels, weights or sizes), as hexadecimal digits; `None`
+    /// without a table.
     pub sampler_hash: Option<String>,
     /// Fingerprint of paths, labels and their order, as hexadecimal digits.
     pub index_hash: String,
     /// Fingerprint of the recipe's operations, as hexadecimal digits.
     pub recipe_hash: String,
     pub profile: NumericProfile,
-    /// Limits that decide whether a sample fails.
+    /// Limits that decide which samples fail.
     pub max_pixels: u64,
     pub max_scratch: u64,
 }
 
 impl State {
-    /// The version that this crate writes and reads.
+    /// The version that this crate reads and writes.
     pub const VERSION: u32 = 3;
 
     pub(crate) fn mark(&self) -> EpochMark {
@@ -56,11 +56,11 @@ impl State {
         (self.epoch, self.samples) = (at.epoch, at.samples);
     }
 
-    /// Checks that going on with `now` gives the samples that `self` left. Ranks and batch
-    /// size may be others, where the order is not made of whole batches.
+    /// Checks that a run with `now` would continue with the samples that `self` has left. Ranks and
+    /// batch size may change, unless the order consists of whole batches.
     ///
     /// # Errors
-    /// Names what differs, both values, and what to do.
+    /// A difference. The text names it, both values, and the fix.
     pub(crate) fn check_resumable(&self, now: &Self) -> Result<()> {
         let what = "the version of the state";
         same(what, &self.version, &now.version, u32::to_string)?;
@@ -73,7 +73,7 @@ impl State {
         }
         let (a, b) = (&self.plan, &now.plan);
         same("the sampler", &a.sampler, &b.sampler, Sampler::to_string)?;
-        let what = "the list of identities that come more often";
+        let what = "the list of identities with ratios";
         let text = |ratios: &Vec<IdentityRatio>| match &ratios[..] {
             [] => "none".to_owned(),
             some => serde_json::to_string(some).unwrap_or_default(),
@@ -98,7 +98,7 @@ impl State {
         self.check_whole_batches(&now.plan)
     }
 
-    /// What an order of whole batches keeps: each batch of it is a draw of its own.
+    /// Checks what an order of whole batches must keep: each of its batches is its own draw.
     fn check_whole_batches(&self, now: &OrderOptions) -> Result<()> {
         let then = &self.plan;
         if !matches!(then.sampler, Sampler::Identity { .. }) {
@@ -122,13 +122,13 @@ impl State {
             EpochLength::Batches(_) | EpochLength::IdentityGroups
         );
         if counts_batches && then.world != now.world {
-            let why = format!("an epoch of {} is so long for each rank", then.length);
+            let why = format!("an epoch of {} has that length on each rank", then.length);
             return differs("rank", "the number of ranks", &why, then.world, now.world);
         }
         if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {
             return Err(Error::config(format!(
-                "cannot resume: the state stands behind {} samples, which are no whole batches of \
-                 {}. Start without a state",
+                "cannot resume: the state is after {} samples, which are not whole batches of {}. \
+                 Start without a state",
                 self.samples, then.batch
             )));
         }
@@ -136,7 +136,7 @@ impl State {
     }
 }
 
-/// Refuses a resume with another value of `what`.
+/// Rejects a resume with another value of `what`.
 fn same<T: PartialEq>(what: &str, then: &T, now: &T, text: impl Fn(&T) -> String) -> Result<()> {
     if then == now {
         return Ok(());

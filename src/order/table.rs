@@ -1,9 +1,7 @@
-//! What an order needs to know of the data, in shared memory: once for all
-//! processes.
+//! The data that a sampler needs, in memory shared by all processes.
 //!
-//! Made in the consumer from labels, weights or sizes; mapped read-only by
-//! coordinator and workers. Sealed, so it is what it was when its hash was taken.
-//! Never in here: which sample comes when.
+//! The consumer makes it from labels, weights or sizes. Coordinator and workers map it read-only.
+//! It is sealed, so it still matches its hash. Never in here: which sample comes when.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -20,8 +18,8 @@ pub(crate) enum SamplerTable {
     Sums(SumTable),
 }
 
-/// Samples in groups, one group behind the other: 4 bytes a sample and 4 a group.
-/// Groups that are not as likely as they are long have 8 bytes each for it.
+/// Samples in consecutive groups: 4 bytes per sample and 4 per group. Groups with their own weights
+/// take 8 bytes each in addition.
 ///
 /// ```text
 /// number of groups | end of each group | samples of group 0 | of group 1 | ... | running weights
@@ -34,14 +32,14 @@ pub(crate) struct GroupTable {
     weighted: bool,
 }
 
-/// Running sums over all samples in order: 8 bytes a sample.
+/// Running sums over all samples in order: 8 bytes per sample.
 #[derive(Debug)]
 pub(crate) struct SumTable {
     sealed: SealedBytes,
 }
 
 impl SamplerTable {
-    /// Seals samples in groups: `ends` are the places in `members` behind each.
+    /// Seals samples in groups; `ends` are the end positions of groups in `members`.
     pub(super) fn groups(ends: &[u32], members: &[u32]) -> Result<Self> {
         let count = [ends.len() as u32];
         let parts = [&count[..], ends, members].map(bytemuck::cast_slice);
@@ -49,7 +47,7 @@ impl SamplerTable {
         GroupTable::open(sealed, members.len() as u64).map(Self::Groups)
     }
 
-    /// The same with a weight for each group, given as running sums.
+    /// The same, with a weight per group, as running sums.
     pub(super) fn weighted_groups(ends: &[u32], members: &[u32], sums: &[u64]) -> Result<Self> {
         let count = [ends.len() as u32];
         let sums: Vec<u32> = (sums.iter())
@@ -66,7 +64,7 @@ impl SamplerTable {
         SumTable::open(sealed, sums.len() as u64).map(Self::Sums)
     }
 
-    /// The table of `sampler` over `samples` samples, out of another process.
+    /// Maps a table from another process; it must be one for `sampler` over `samples` samples.
     pub(crate) fn from_fd(fd: OwnedFd, sampler: &Sampler, samples: u64) -> Result<Self> {
         let sealed = SealedBytes::from_fd(fd)?;
         match sampler.table_form() {
@@ -83,7 +81,7 @@ impl SamplerTable {
         format!("{:032x}", XxHash3_128::oneshot(self.sealed().bytes()))
     }
 
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sealed().bytes().len() as u64
     }
@@ -102,8 +100,8 @@ impl AsFd for SamplerTable {
     }
 }
 
-/// A map begins on a page, so only its length can be wrong, and that was looked
-/// at when it was opened.
+/// A mapping begins on a page, so only its length can be wrong, and that was checked when it was
+/// opened.
 fn numbers<T: bytemuck::AnyBitPattern>(sealed: &SealedBytes) -> &[T] {
     bytemuck::try_cast_slice(sealed.bytes()).unwrap_or_default()
 }
@@ -124,7 +122,7 @@ impl GroupTable {
         let weighted = samples.checked_add(2 * groups as u64) == Some(behind);
         let whole = ends.last().is_some_and(|&end| u64::from(end) == samples)
             && (behind == samples || weighted);
-        // No group is empty, so the ends rise.
+        // No group is empty, so the ends increase.
         if !whole || ends[0] == 0 || ends.windows(2).any(|pair| pair[0] >= pair[1]) {
             return Err(wrong());
         }
@@ -133,11 +131,11 @@ impl GroupTable {
             groups,
             weighted,
         };
-        // Weights are above 0, so their sums rise from 0.
+        // Weights are positive, so their sums increase from 0.
         let rises = |g: u64| table.weight_before(g) < table.weight_before(g + 1);
         if weighted && !(0..groups as u64).all(rises) {
             return Err(Error::protocol(
-                "the received weights of groups do not rise",
+                "the received weights of groups do not increase",
             ));
         }
         Ok(table)
@@ -167,7 +165,7 @@ impl GroupTable {
         all.get(1 + self.groups..end).unwrap_or_default()
     }
 
-    /// Weights of the groups in front of this one.
+    /// Sum of weights of all groups before this one.
     fn weight_before(&self, group: u64) -> u64 {
         let Some(group) = usize::try_from(group).ok().and_then(|g| g.checked_sub(1)) else {
             return 0;
@@ -180,12 +178,12 @@ impl GroupTable {
         }
     }
 
-    /// True when groups are not as likely as they are long.
+    /// Whether weights differ from group sizes.
     pub(super) fn is_weighted(&self) -> bool {
         self.weighted
     }
 
-    /// What the weights of all groups add up to: their samples, where none has another.
+    /// Sum of all weights; without weights, the number of samples.
     pub(super) fn weight(&self) -> u64 {
         match self.weighted {
             true => self.weight_before(self.len()),
@@ -193,8 +191,8 @@ impl GroupTable {
         }
     }
 
-    /// The group at a place below all weights, with the place at which it begins and
-    /// its weight.
+    /// The group at an offset below the sum of weights, with the offset of its start and its
+    /// weight.
     pub(super) fn at_weight(&self, place: u64) -> (u64, u64, u64) {
         if !self.weighted {
             let group = self.group_at(place);
@@ -217,12 +215,12 @@ impl GroupTable {
         )
     }
 
-    /// The group that the place is in, of all groups one behind the other.
+    /// The group that contains an offset into all groups.
     pub(super) fn group_at(&self, place: u64) -> u64 {
         self.ends().partition_point(|&end| u64::from(end) <= place) as u64
     }
 
-    /// First place of a group, and its number of samples.
+    /// First offset of a group, and its number of samples.
     pub(super) fn span(&self, group: u64) -> (u64, u64) {
         let ends = self.ends();
         let end = |group: Option<u64>| {
@@ -233,11 +231,11 @@ impl GroupTable {
         (start, end(Some(group)).saturating_sub(start))
     }
 
-    /// The sample at a place.
+    /// The sample at an offset.
     pub(super) fn member(&self, place: u64) -> u64 {
         let at = usize::try_from(place).ok();
         let id = at.and_then(|at| self.members().get(at));
-        // No sample: its path is empty, which is a failed row.
+        // Not a sample: its path is empty, so the row fails.
         id.copied().map_or(u64::MAX, u64::from)
     }
 }

@@ -1,18 +1,18 @@
-//! What happens at the end of an epoch.
+//! The last batch of an epoch.
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to the samples that do not fill a batch.
+/// What to do with samples that do not fill a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum EpochTail {
     /// The last batch is short.
     #[default]
     Short,
-    /// The last batch has full size; the rows behind the samples are zero and
-    /// their status is [`RowStatus::Padding`](crate::plan::RowStatus::Padding).
+    /// The last batch has full size. Rows after the samples are zero and have the status
+    /// [`RowStatus::Padding`](crate::order::RowStatus::Padding).
     Pad,
-    /// The last batch is left out when it would be short.
+    /// A short last batch is dropped.
     Drop,
 }
 

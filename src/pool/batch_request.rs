@@ -1,27 +1,27 @@
-//! A batch as the consumer asks for it, before a slot is free.
+//! A batch that the consumer wants, before a slot is free.
 //!
-//! In the consumer, which makes tickets of it.
+//! Runs in the consumer, which makes tickets of it.
 
 use std::fmt;
 
 use crate::pool::ring::ticket::{BatchKey, Ticket};
 
-/// A batch that is to be filled.
+/// A batch to be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRequest {
-    /// What the job knows it by.
+    /// Identifies the batch for the job.
     pub key: BatchKey,
-    /// What errors call it: its epoch, where the job has epochs, and its number.
+    /// Epoch and number for error texts; `None` for jobs without epochs.
     pub epoch: Option<u64>,
     pub number: u64,
-    /// Rows for workers to fill.
+    /// Rows that workers fill.
     pub rows_to_fill: u32,
-    /// Rows of the batch, padding included.
+    /// Rows of the batch, including padding.
     pub rows: u32,
 }
 
 impl BatchRequest {
-    /// A batch of a job without epochs, whose key is this number and 0.
+    /// A batch of a job without epochs. Its key is `[number, 0]`.
     pub fn numbered(number: u64, rows: u32) -> Self {
         Self {
             key: BatchKey([number, 0]),
@@ -32,7 +32,7 @@ impl BatchRequest {
         }
     }
 
-    /// The order to fill it.
+    /// The ticket for this batch.
     pub(crate) fn ticket(&self, sequence: u32) -> Ticket {
         Ticket {
             sequence,

@@ -1,21 +1,21 @@
-//! Memory of this process in which rows lie where no ring is, reused from batch to
-//! batch.
+//! Memory of this process for rows where there is no ring. Buffers are reused from batch to batch.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::unistd::{Pid, getpid};
 
-/// Buffers that were given back.
+/// Buffers that are free for reuse.
 #[derive(Debug, Clone)]
 pub(crate) struct BufferPool {
     idle: Arc<Mutex<Vec<Vec<u64>>>>,
-    /// The process whose lock it is: in a forked copy nobody may ever give it back.
+    /// The process that owns the lock. A forked copy might find it locked for ever, so it never
+    /// takes it.
     owner: Pid,
 }
 
-/// A buffer that goes back to its pool. Words, so that every element is aligned.
+/// A buffer that returns to its pool when dropped. Made of words, so that every element is aligned.
 #[derive(Debug)]
 pub struct PooledBuffer {
     words: Vec<u64>,
@@ -33,7 +33,7 @@ impl BufferPool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u64>>> {
-        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        // The list is valid between any two operations, so a poisoned lock is harmless.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -48,7 +48,7 @@ impl Default for BufferPool {
 }
 
 impl PooledBuffer {
-    /// All of it, which may be a few bytes more than were asked for.
+    /// All bytes: the requested number, rounded up to a multiple of 8.
     pub(crate) fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.words)
     }

@@ -1,7 +1,6 @@
-//! Batches by workers: tickets go out in order, ready slots come in in order.
+//! Batches by workers: posts tickets in order and takes ready slots in order.
 //!
-//! In the consumer. Knows tickets and slots; samples and recipes are the epoch's
-//! business.
+//! Runs in the consumer. Knows tickets and slots only, no samples and no recipes.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,11 +25,11 @@ use crate::pool::ring::slots::{PostedSlot, RingSlots, WatchedSlot};
 use crate::pool::ring::words::RingWords;
 use crate::sys::clock::RunningClock;
 
-/// How long to sleep before looking whether the coordinator lives.
+/// Longest sleep before checking that the coordinator is alive.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The same while cancelled rows are awaited: a batch that another thread
-/// drops frees a slot without a wake.
+/// The same while cancelled rows are awaited. It is shorter, because a batch dropped by another
+/// thread frees a slot without a wake.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// A started pool.
@@ -41,35 +40,34 @@ pub struct Pool {
     in_flight: VecDeque<(BatchRequest, PostedSlot)>,
     draining: Vec<PostedSlot>,
     sequence: u32,
-    /// Attempts behind a row's first.
+    /// Number of substitutes for a failed sample.
     tries: u32,
     options: PoolOptions,
     waited: Duration,
-    /// Runs while live batches alone are in the way of the next one.
+    /// Runs while only live batches prevent the next ticket.
     held: Option<RunningClock>,
-    /// The coordinator's looks as last counted, and the time since then.
-    looks: (u64, RunningClock),
-    /// The error that ended the pool; every later call gives its text again.
+    /// Last value of the coordinator's heartbeat, and the time since it changed.
+    heartbeat: (u64, RunningClock),
+    /// Text of the error that ended the pool. Every later call returns it again.
     ended: Option<String>,
     owner: Pid,
 }
 
-/// What a pool needs to know beside its work.
+/// Options of a pool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolOptions {
     /// How long `next` waits when every slot is held.
     pub(crate) hold_timeout: Duration,
     pub(crate) row_limit: Duration,
-    /// 1, but in tests of the count's limit.
+    /// First number of a ticket: 1, except in tests of the limit.
     pub(crate) first_sequence: u32,
-    /// When the build began, nanoseconds of CLOCK_MONOTONIC.
+    /// Start of the launch in nanoseconds of CLOCK_MONOTONIC.
     pub(crate) began_ns: u64,
 }
 
 impl Pool {
-    /// Sends ring and job to a coordinator that waits for them, and the first
-    /// ticket, where it can be made already; while workers begin with it, the rest of the ring is
-    /// allocated.
+    /// Sends ring and job to the waiting coordinator, and posts the first ticket if it is known.
+    /// While workers start on it, this allocates the rest of the ring.
     pub(crate) fn start(
         coordinator: CoordinatorHandle,
         ring: Ring,
@@ -90,18 +88,18 @@ impl Pool {
             options,
             waited: Duration::ZERO,
             held: None,
-            looks: (0, RunningClock::start()),
+            heartbeat: (0, RunningClock::start()),
             ended: None,
             owner: getpid(),
         };
-        let nobody_else = |n| first.filter(|_| n == 0);
-        pool.post_ahead(&nobody_else);
+        let first_only = |n| first.filter(|_| n == 0);
+        pool.post_ahead(&first_only);
         pool.slots.ring().allocate_rest()?;
         pool.coordinator.await_start()?;
         Ok(pool)
     }
 
-    /// Slots of the ring.
+    /// Number of slots of the ring.
     pub(crate) fn depth(&self) -> u32 {
         self.slots.ring().layout().shape().slots
     }
@@ -110,12 +108,11 @@ impl Pool {
         self.slots.shared_ring()
     }
 
-    /// Posts as many of the coming batches as there are free slots. `coming`
-    /// gives the batch that is `n` behind those in flight.
+    /// Posts the next batches while slots are free. `coming(n)` is the n-th batch after those in
+    /// flight.
     fn post_ahead(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
         self.slots.drain(&mut self.draining);
-        // At the last number nothing is posted any more; what is in flight is
-        // still delivered.
+        // After the last number no ticket is posted. Batches in flight are still delivered.
         while self.sequence != u32::MAX
             && let Some(place) = coming(self.in_flight.len())
             && let Some(free) = self.slots.take_free()
@@ -127,15 +124,15 @@ impl Pool {
         }
     }
 
-    /// As [`Pool::post_ahead`], when slots came back.
+    /// Like [`Pool::post_ahead`], after slots were freed.
     pub(crate) fn refill(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) {
         if self.ended.is_none() && getpid() == self.owner {
             self.post_ahead(coming);
         }
     }
 
-    /// For who reads rows of the `n`-th batch in flight, of which the first is `coming(0)`, before
-    /// all are final; none when it is not posted.
+    /// Gives access to the final rows of the `n`-th batch in flight, while others are still open.
+    /// `coming(0)` is the first batch in flight. `None` if the batch is not posted.
     pub(crate) fn watch(
         &mut self,
         n: usize,
@@ -146,7 +143,7 @@ impl Pool {
         Some((*place, self.slots.watch(posted)))
     }
 
-    /// As [`Pool::next_within`], without waiting.
+    /// Like [`Pool::next_within`], without waiting.
     pub(crate) fn next_finished(
         &mut self,
         coming: &impl Fn(usize) -> Option<BatchRequest>,
@@ -163,7 +160,7 @@ impl Pool {
         Ok(next)
     }
 
-    /// The first batch in flight, if it is finished.
+    /// The first batch in flight, if it is ready.
     fn take_front(&mut self) -> Result<Option<FilledBatch>> {
         let Some((place, posted)) = self.in_flight.pop_front() else {
             return Ok(None);
@@ -179,9 +176,9 @@ impl Pool {
         }
     }
 
-    /// The next batch; none when `limit` is over and it is not finished. `coming(0)` is its
-    /// place, `coming(n)` that of the n-th behind it, as far as the run is known. The limit on
-    /// held slots counts through such calls.
+    /// The next batch; `None` if it is not ready within `limit`. `coming(0)` describes it,
+    /// `coming(n)` the n-th batch after it, as far as the run is known. The limit on held slots
+    /// spans several calls.
     pub(crate) fn next_within(
         &mut self,
         coming: &impl Fn(usize) -> Option<BatchRequest>,
@@ -199,7 +196,7 @@ impl Pool {
         }
         let next = result?;
         if next.is_some() {
-            // The slot just taken was the front: refill behind the others.
+            // The first batch has left the queue, so `coming` shifts by one.
             self.post_ahead(&|n| coming(n + 1));
         }
         Ok(next)
@@ -252,14 +249,14 @@ impl Pool {
         }
     }
 
-    /// Nothing in the ring can be believed any more, after what was found in a batch.
+    /// Ends the pool: after damage in one batch nothing in the ring is reliable.
     fn destroyed(&mut self, damage: SlotDamage, batch: &str) -> Error {
         let what = match damage {
             SlotDamage::Ticket => "the ticket".to_owned(),
             SlotDamage::Row(row) => format!("row {row}"),
         };
         self.end(Error::protocol(format!(
-            "{what} of {batch} was destroyed in shared memory, by a decoder gone wrong; build a new \
+            "{what} of {batch} was overwritten in shared memory by a faulty decoder; build a new \
              loader from the last state"
         )))
     }
@@ -275,27 +272,27 @@ impl Pool {
 
     fn check_alive(&mut self) -> Result<()> {
         if self.coordinator.check_running() {
-            return self.check_looks();
+            return self.check_heartbeat();
         }
         let why = self.coordinator.ended();
         Err(self.end(why))
     }
 
-    /// A coordinator may live and stand still all the same: in a write to a log on storage that
-    /// does not answer. Then nobody looks after workers.
-    fn check_looks(&mut self) -> Result<()> {
+    /// Detects a coordinator that is alive but hangs, for example while it writes a log to
+    /// unresponsive storage. Then dead workers are not replaced.
+    fn check_heartbeat(&mut self) -> Result<()> {
         let ring = self.slots.ring();
-        let looks = ring.words().load(ring.layout().heartbeat(), Relaxed);
-        if looks != self.looks.0 {
-            self.looks = (looks, RunningClock::start());
+        let heartbeat = ring.words().load(ring.layout().heartbeat(), Relaxed);
+        if heartbeat != self.heartbeat.0 {
+            self.heartbeat = (heartbeat, RunningClock::start());
             return Ok(());
         }
         let limit = heartbeat_limit(self.options.row_limit);
-        if self.looks.1.read(LOOK) < limit {
+        if self.heartbeat.1.read(LOOK) < limit {
             return Ok(());
         }
         let why = Error::worker(format!(
-            "the coordinator (pid {}) has stood still for {} s: the file that stderr goes to may \
+            "the coordinator (pid {}) has not responded for {} s: the file that stderr goes to may \
              lie on storage that does not answer; {START_AGAIN}",
             self.coordinator.pid(),
             limit.as_secs()
@@ -303,18 +300,18 @@ impl Pool {
         Err(self.end(why))
     }
 
-    /// No batch will come any more: every later call says why again.
+    /// Ends the pool. Every later call returns the same error.
     pub(crate) fn end(&mut self, why: Error) -> Error {
         self.ended = Some(why.to_string());
         why
     }
 
-    /// No slot is free: workers finish rows of cancelled tickets, or live
-    /// batches hold every slot. Waits one look, at most `most`.
+    /// Waits once, at most `most`, while no slot is free: workers finish rows of cancelled tickets,
+    /// or live batches hold every slot.
     fn wait_for_slot(&mut self, most: Duration) -> Result<()> {
         self.check_alive()?;
         if !self.draining.is_empty() {
-            // Not the user's doing, so it does not count against the limit.
+            // Cancelled rows are not the user's doing, so this does not count against the limit.
             let look = DRAIN_LOOK.min(most);
             return match self.slots.wait_drained(&mut self.draining, look) {
                 SlotWait::Ready => Ok(()),
@@ -329,7 +326,7 @@ impl Pool {
             };
         }
         let limit = self.options.hold_timeout;
-        // Stopped, the threads that drop batches do not run either.
+        // While this process is stopped, the threads that drop batches do not run either.
         let clock = self.held.get_or_insert_with(RunningClock::start);
         let left = limit.saturating_sub(clock.read(LOOK));
         if self.slots.wait_free(left.min(LOOK).min(most)) || !left.is_zero() {
@@ -347,15 +344,15 @@ impl Pool {
     fn fatal(&self) -> Error {
         match self.coordinator.report() {
             Ok(r) => Error::worker(format!(
-                "the pool was given up: {}",
+                "the worker pool failed: {}",
                 r.fatal.as_deref().unwrap_or("no reason was given")
             )),
             Err(e) => e,
         }
     }
 
-    /// Cancels every ticket that is out. Not in a forked copy: the ring is
-    /// shared, the tickets are the parent's.
+    /// Cancels every posted ticket. Does nothing in a forked copy, which shares the ring with its
+    /// parent.
     pub(crate) fn cancel(&mut self) {
         if getpid() != self.owner {
             return;
@@ -373,7 +370,7 @@ impl Pool {
             consumer_wait_s: self.waited.as_secs_f64(),
             ..PoolReport::default()
         };
-        // Workers write these: any numbers.
+        // Workers write these words, so they may hold any number.
         report.rows = ring.rows_committed();
         let mut first_commit = u64::MAX;
         for lane in 0..ring.layout().shape().lanes {

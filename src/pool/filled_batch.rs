@@ -1,6 +1,6 @@
-//! A batch whose rows are final: where their bytes lie, and which gave none.
+//! A batch whose rows are final: its bytes, and the rows whose samples failed.
 //!
-//! In the consumer. The same whether workers or this process filled the rows.
+//! Runs in the consumer. The same with workers and without.
 
 use crate::error::SampleFault;
 use crate::pool::batch_request::BatchRequest;
@@ -8,35 +8,35 @@ use crate::pool::buffers::PooledBuffer;
 use crate::pool::ring::consumer_side::SlotDamage;
 use crate::pool::ring::slots::HeldSlot;
 
-/// The rows of one place.
+/// A batch whose rows are final.
 #[derive(Debug)]
 pub struct FilledBatch {
     pub place: BatchRequest,
     pub rows: RowMemory,
-    /// In the order of their rows.
+    /// Sorted by row.
     pub bad: Vec<BadRow>,
 }
 
-/// Where rows lie. The memory is free for others once this is dropped.
+/// Memory of the rows. It is reused after this is dropped.
 #[derive(Debug)]
 pub enum RowMemory {
     Slot(HeldSlot),
     Own(PooledBuffer),
 }
 
-/// A row whose own sample gave nothing.
+/// A row whose own sample failed.
 #[derive(Debug)]
 pub struct BadRow {
     pub row: u32,
-    /// Why its own sample gave nothing.
+    /// Why its own sample failed.
     pub fault: SampleFault,
-    /// The attempt that filled the row; none = it failed.
+    /// The attempt that filled the row; `None` if all failed.
     pub attempt: Option<u32>,
 }
 
 impl RowMemory {
-    /// All of it, which may be more than the rows take. Bytes of failed rows, and
-    /// outside of rows, are whatever was there.
+    /// All bytes, which may be more than the rows take. Bytes of failed rows and between rows are
+    /// undefined.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Slot(held) => held.bytes(),
@@ -44,8 +44,8 @@ impl RowMemory {
         }
     }
 
-    /// Copies their bytes from byte `from` on; false when there are not so many. Of those in a slot
-    /// each word is read once: a worker that was taken over may write them.
+    /// Copies bytes from offset `from` on; false if there are too few. A compromised worker may
+    /// still write into a slot, so each word is read once.
     pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
         match self {
             Self::Slot(held) => held.copy(from, to),
@@ -56,7 +56,7 @@ impl RowMemory {
         }
     }
 
-    /// As [`RowMemory::bytes`], to be written.
+    /// Like [`RowMemory::bytes`], but mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Slot(held) => held.bytes_mut(),
@@ -67,7 +67,7 @@ impl RowMemory {
 
 impl FilledBatch {
     /// # Errors
-    /// What was destroyed of the slot: its rows are not those of the ticket.
+    /// The slot was damaged: its rows are not those of the ticket.
     pub(crate) fn of_slot(
         place: BatchRequest,
         held: HeldSlot,

@@ -1,7 +1,7 @@
-//! Rows by a plain loop in this process: no ring, no coordinator, no mapped input.
-//! The independent truth that the pool is compared with, and what users debug with.
+//! Fills rows in a plain loop in this process: no ring, no coordinator, no mapped input. The pool
+//! is tested against it, and users debug with it.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::pool::worker::attempts;
 use crate::pool::worker::attempts::AttemptRange;
 use crate::pool::worker::meter::StageMeter;
 
-/// The one job, and buffers for its rows.
+/// The job, and buffers for its rows.
 pub struct InProcessLoop {
     job: Box<dyn Job>,
     buffers: BufferPool,
@@ -43,8 +43,8 @@ impl InProcessLoop {
         })
     }
 
-    /// Fills the batch at `place`, with rows where they would lie in a slot, and
-    /// faults as they would come out of a ring.
+    /// Fills a batch. Rows lie at the same offsets as in a slot, and faults have the same texts as
+    /// from a ring.
     pub(crate) fn fill(&mut self, place: BatchRequest) -> FilledBatch {
         let ticket = place.ticket(1);
         let bytes = match place.rows.checked_sub(1) {

@@ -1,10 +1,9 @@
-//! The one seam between the pool and what it works on.
+//! The interface between the pool and its work.
 //!
-//! Used in every process. The consumer orders a job by the name of its kind, with a
-//! description as bytes and descriptors ([`JobRequest`]). The coordinator looks the
-//! name up among the kinds that its executable was given and builds the job once
-//! ([`JobKind`]). Workers have it by fork and know it as a [`Job`]. Never in here: any
-//! kind of work, or a list of them.
+//! Used in every process. The consumer requests a job by the name of its kind, a description as
+//! bytes, and descriptors ([`JobRequest`]). The coordinator finds the kind by its name and builds
+//! the job once ([`JobKind`]). Workers inherit it by fork and use it as a [`Job`]. Never in here:
+//! any kind of work, or a list of kinds.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,15 +17,14 @@ use crate::error::{Error, Result, SampleFault};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
 
-/// Work whose results are rows.
+/// Work that produces rows.
 pub trait Job: Send {
-    /// Where row `row` of ticket `ticket` lies: bytes of the slot's data. The
-    /// same in every process; rows of a ticket share no byte.
+    /// Byte range of a row in the data of its slot. It is the same in every process. Rows of a
+    /// ticket never overlap.
     fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize>;
 
-    /// Fills row `row` of ticket `ticket`: at attempt 0 with its own sample, at
-    /// attempt n with the n-th that may take its place. The same bytes whenever
-    /// and wherever it is called; a failed row may leave anything in `out`.
+    /// Fills a row into `out`. Attempt 0 uses its own sample, attempt n its n-th substitute. The
+    /// bytes depend on the arguments only. A failed attempt may leave anything in `out`.
     fn fill(
         &mut self,
         ticket: &Ticket,
@@ -36,64 +34,63 @@ pub trait Job: Send {
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault>;
 
-    /// Whether [`Job::prefers`] has anything to say.
+    /// Whether [`Job::prefers`] may return true.
     fn has_preferences(&self) -> bool {
         false
     }
 
-    /// Whether this worker has at hand what the row is made from. Asked for a few
-    /// rows in front of each, so it must be quick. A ticket's numbers may be wrong:
-    /// any answer will do then.
+    /// Whether this worker already has the input of the row in memory. Called for several rows
+    /// before each claim, so it must be fast. The ticket may be stale; then any answer is fine.
     fn prefers(&self, _ticket: &Ticket, _row: u32) -> bool {
         true
     }
 
-    /// Private memory that a worker may take at most, bytes.
+    /// Most bytes of private memory that a worker may allocate.
     fn memory_limit(&self) -> u64;
 
-    /// Opens what a worker needs and could not open later: then only files of rows can be
-    /// opened. Called in each worker, once.
+    /// Opens the files that a worker needs besides those of its rows: later it cannot open them.
+    /// Called once in each worker.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     fn enter_worker(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Descriptors that rows are made with, which a worker may write and lock. It closes all
-    /// others, so what else a job was built from must be mapped by then.
+    /// Descriptors that a worker may write and lock. It closes all others, so everything else that
+    /// the job was built from must be mapped before.
     fn descriptors(&self) -> Vec<RawFd> {
         Vec::new()
     }
 
-    /// What the row is made from at that attempt, for messages: a path, as a rule.
+    /// The input of an attempt for messages, usually a path.
     fn describe(&self, ticket: &Ticket, row: u32, attempt: u32) -> String;
 }
 
-/// Something that knows which files rows are made from.
+/// Lists the files that rows are made from.
 pub trait ReadableFiles {
-    /// Folders and files: whatever rows are made from lies there or below, links followed.
-    /// Asked once, in the consumer, when workers are to be kept to them.
+    /// Folders and files that contain all input, after following links. Called once in the
+    /// consumer, if workers are to be limited to these files.
     fn readable_paths(&self) -> Vec<PathBuf>;
 }
 
-/// A kind of job: its name, and how one is built.
+/// A kind of job: its name and its constructor.
 #[derive(Debug, Clone, Copy)]
 pub struct JobKind {
     pub name: &'static str,
     pub build: fn(JobParts) -> Result<Box<dyn Job>>,
 }
 
-/// Which process a job works in.
+/// The process that a job runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobProcess {
-    /// A worker, which a broken file may end.
+    /// A worker. A damaged file may crash it.
     Worker,
-    /// The consumer itself, which nothing may end.
+    /// The consumer. It must survive any file.
     Consumer,
 }
 
-/// What a job is built from.
+/// The parts that a job is built from.
 #[derive(Debug)]
 pub struct JobParts {
     spec: Vec<u8>,
@@ -102,30 +99,30 @@ pub struct JobParts {
 }
 
 impl JobParts {
-    /// The description, as [`JobRequest::new`] was given it.
+    /// Parses the description that was given to [`JobRequest::new`].
     ///
     /// # Errors
-    /// When the bytes are no description of this type.
+    /// The bytes are no description of this type.
     pub fn spec<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.spec)
             .map_err(|e| Error::protocol(format!("read the description of a job: {e}")))
     }
 }
 
-/// A job as it is ordered: what travels by message.
+/// A job as it is sent to the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct JobSpec {
     kind: String,
     spec: Vec<u8>,
-    /// Samples that are tried in the place of one that gives no row.
+    /// Number of substitutes that are tried after a sample has failed.
     pub(crate) tries: u32,
 }
 
 impl JobSpec {
-    /// Builds it by the kind of its name.
+    /// Builds the job by its kind.
     ///
     /// # Errors
-    /// A name that none of `kinds` has; what the kind says.
+    /// `kinds` has no kind of this name; the constructor fails.
     pub(crate) fn build(
         &self,
         kinds: &[JobKind],
@@ -135,7 +132,7 @@ impl JobSpec {
         let Some(kind) = kinds.iter().find(|kind| kind.name == self.kind) else {
             let known: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
             return Err(Error::protocol(format!(
-                "a job of the kind '{}' was ordered, and this executable knows [{}]: name a \
+                "the job '{}' is unknown to this executable, which knows [{}]: name a \
                  helper that knows it (FEATHERLOAD_HELPER)",
                 self.kind,
                 known.join(", ")
@@ -149,7 +146,7 @@ impl JobSpec {
     }
 }
 
-/// A job that a consumer orders, with the shared memory that it reads.
+/// A job that the consumer requests, with the descriptors of its shared memory.
 #[derive(Clone)]
 pub struct JobRequest<'a> {
     pub(crate) job: JobSpec,
@@ -158,11 +155,11 @@ pub struct JobRequest<'a> {
 }
 
 impl<'a> JobRequest<'a> {
-    /// A job of the kind `kind`. `tries` samples may stand in for one that gives no
-    /// row; the descriptors come to the job in this order.
+    /// A job of the kind `kind`. `tries` is the number of substitutes for a failed sample. The job
+    /// gets the descriptors in the same order.
     ///
     /// # Errors
-    /// A description that has no form as text.
+    /// A description that cannot be written as JSON.
     pub fn new(
         kind: &str,
         spec: &impl Serialize,
@@ -180,18 +177,17 @@ impl<'a> JobRequest<'a> {
         })
     }
 
-    /// Its rows are made from these files. Of a job that does not say so, no worker can open
-    /// any.
+    /// Sets the files that rows are made from. Without this call, workers cannot open any file.
     #[must_use]
     pub fn reading(mut self, files: &'a dyn ReadableFiles) -> Self {
         self.reads = Some(files);
         self
     }
 
-    /// Builds the job in this process, over descriptors of its own.
+    /// Builds the job in this process, with duplicated descriptors.
     ///
     /// # Errors
-    /// As [`JobSpec::build`]; a system that refuses descriptors.
+    /// Like [`JobSpec::build`]; descriptors cannot be duplicated.
     pub(crate) fn build_here(&self, kinds: &[JobKind]) -> Result<Box<dyn Job>> {
         let own = self.descriptors.iter().map(|fd| fd.try_clone_to_owned());
         let own = own.collect::<std::io::Result<_>>();

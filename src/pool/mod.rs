@@ -1,28 +1,28 @@
-//! Rows by workers: one ring of slots, one coordinator, any number of workers.
+//! Worker processes that fill rows: one ring of slots, one coordinator, any number of workers.
 //!
-//! The pool knows numbers and bytes. A row is some bytes of a slot, a batch is a
-//! key and a count of rows. What rows are made of is a job, which the
-//! pool builds from a name, bytes and descriptors.
+//! The pool knows numbers and bytes only. A row is a range of bytes in a slot. A batch is a key and
+//! a number of rows. A job defines how rows are filled; the pool builds it from a name, bytes and
+//! descriptors.
 //!
-//! | file | runs in | what it is |
+//! | file | runs in | contents |
 //! |---|---|---|
-//! | [`job`] | all | the one seam: a kind of job, how it is ordered, what it does |
-//! | [`crew`] | consumer | who makes the rows, as a user asks; the order of the start |
-//! | [`engine`] | consumer | workers or this process: the next batch, and the report |
-//! | [`consumer`] | consumer | by workers: tickets out, ready slots in |
-//! | [`in_process`] | consumer | by a loop in this process, with zero workers |
-//! | [`place`], [`filled`] | consumer | a batch that is to be filled; its rows once they are final |
-//! | [`buffers`] | consumer | memory for rows where no ring is |
-//! | [`report`] | consumer | what happened, in numbers |
-//! | `advice` | all | what to do when a pool has ended |
-//! | `tests_drill` | a test | the ring under a worker that writes anything, in one process |
+//! | [`job`] | all | the interface of a job: its kinds, how it is requested, what it does |
+//! | [`worker_options`] | consumer | the user's options for workers; the order of a start |
+//! | [`row_filler`] | consumer | workers or this process: the next batch, the report |
+//! | [`consumer`] | consumer | batches by workers: posts tickets, takes ready slots |
+//! | [`in_process`] | consumer | batches by a loop in this process, with zero workers |
+//! | [`batch_request`], [`filled_batch`] | consumer | a batch to fill; its rows once they are final |
+//! | [`buffers`] | consumer | memory for rows where there is no ring |
+//! | [`pool_report`] | consumer | counters of a run |
+//! | `advice` | all | what to do after a pool has ended, for error texts |
+//! | `tests_drill` | a test | the ring in one process, with a worker that overwrites words |
 //! | [`ring`] | all | the shared memory and its protocol |
-//! | [`sandbox`] | all | what keeps workers from anything but their work |
+//! | [`sandbox`] | all | which system calls and files a worker may use |
 //! | [`coordinator`] | see there | the process between consumer and workers |
-//! | [`worker`] | workers | the life of a worker |
+//! | [`worker`] | workers | the loop of a worker |
 //!
-//! Never in here: any kind of work, and so no picture, recipe, index, plan or device;
-//! names of stages; a list of jobs (`jobs::kinds` has it).
+//! Never in here: any kind of work, and so no picture, recipe, index, order or device; names of
+//! stages; a list of jobs (see `jobs::kinds`).
 
 pub(crate) mod advice;
 pub(crate) mod batch_request;

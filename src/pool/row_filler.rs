@@ -1,6 +1,6 @@
-//! Who fills the rows of a run: workers, or this process.
+//! Fills the rows of a run, with workers or in this process.
 //!
-//! In the consumer. The one place where the two are told apart once a run has begun.
+//! Runs in the consumer. After the start, only this file distinguishes the two.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::pool::filled_batch::FilledBatch;
 use crate::pool::in_process::InProcessLoop;
 use crate::pool::pool_report::PoolReport;
 
-/// Who fills the rows.
+/// Fills the rows of a run.
 #[derive(Debug)]
 pub enum RowFiller {
     Workers(Box<Pool>),
@@ -19,11 +19,11 @@ pub enum RowFiller {
 }
 
 impl RowFiller {
-    /// The next batch. `coming(0)` is its place, `coming(n)` that of the n-th
-    /// behind it, as far as the run is known.
+    /// Returns the next batch. `coming(0)` describes it, `coming(n)` the n-th batch after it, as
+    /// far as the run is known.
     ///
     /// # Errors
-    /// What ends the pool; every slot held for too long.
+    /// The pool has ended; every slot is held for too long.
     pub fn next(&mut self, coming: &impl Fn(usize) -> Option<BatchRequest>) -> Result<FilledBatch> {
         loop {
             if let Some(filled) = self.next_within(coming, Duration::MAX)? {
@@ -32,11 +32,11 @@ impl RowFiller {
         }
     }
 
-    /// As [`RowFiller::next`]; none when workers have not finished it within `limit`. In
-    /// this process a batch takes the time that it takes.
+    /// Like [`RowFiller::next`], but returns `None` if workers have not finished the batch within
+    /// `limit`. Without workers the limit has no effect.
     ///
     /// # Errors
-    /// As [`RowFiller::next`].
+    /// Like [`RowFiller::next`].
     pub fn next_within(
         &mut self,
         coming: &impl Fn(usize) -> Option<BatchRequest>,
@@ -46,12 +46,12 @@ impl RowFiller {
             Self::Workers(pool) => pool.next_within(coming, limit),
             Self::InProcess(process) => match coming(0) {
                 Some(place) => Ok(Some(process.fill(place))),
-                None => Err(Error::protocol("a batch after the last was asked for")),
+                None => Err(Error::protocol("a batch after the last was requested")),
             },
         }
     }
 
-    /// Slots of the ring; none where each batch has memory of its own.
+    /// Number of slots of the ring; `None` without workers, where each batch has its own memory.
     #[must_use]
     pub fn depth(&self) -> Option<u32> {
         match self {
@@ -60,7 +60,7 @@ impl RowFiller {
         }
     }
 
-    /// Nothing that is under way will be asked for.
+    /// Cancels all batches in flight.
     pub fn cancel(&mut self) {
         match self {
             Self::Workers(pool) => pool.cancel(),
@@ -68,10 +68,10 @@ impl RowFiller {
         }
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     ///
     /// # Errors
-    /// When the coordinator does not answer.
+    /// The coordinator does not answer.
     pub fn report(&self) -> Result<PoolReport> {
         match self {
             Self::Workers(pool) => pool.report(),

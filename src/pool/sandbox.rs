@@ -1,8 +1,7 @@
-//! What keeps workers from anything but their work: what a user asks for, and what the
-//! kernel has of it.
+//! The sandbox of workers: the user's option, and what the kernel supports of it.
 //!
-//! Chosen in the consumer, prepared in the coordinator, entered by each worker as the last
-//! thing before its first row. Never in here: lists of calls and rights (`sys/sandbox`).
+//! Chosen in the consumer, prepared in the coordinator. Each worker enters it just before its first
+//! row. Never in here: lists of calls and rights (`sys/sandbox`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -23,33 +22,32 @@ use crate::sys::sandbox::files::FileRules;
 use crate::sys::sandbox::{calls, files};
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// Exit status of a trial that failed without an error of the system: no error has this number.
+/// Exit status of a trial that failed without a system error. No system error has this number.
 const OTHER_REFUSAL: i32 = 255;
-/// How a process ends that panics.
+/// Exit status of a process that panics.
 const PANICKED: i32 = 101;
 
-/// Forks that fail, and the wait between two.
+/// Retries of a failed fork, and the wait between two.
 const FORK_TRIES: u32 = 50;
 const FORK_WAIT: Duration = Duration::from_millis(100);
 
-/// Whether workers, which decode files that nobody vouches for, are kept from everything
-/// else: a list of system calls (seccomp), and of files only those of the data set, to be
-/// read (Landlock, Linux 5.13).
+/// Restricts workers, because they decode untrusted files. A worker may make only listed system
+/// calls (seccomp). It may read only files of the data set (Landlock, Linux 5.13).
 ///
-/// A call outside of the list ends the worker, and the file at which it was is a failed
-/// sample when that happens again. A file outside of the data set cannot be opened: links
-/// that lead out of a folder are followed to where they led when the run began.
+/// An unlisted call ends the worker. If the same file causes it again, its sample fails. Files
+/// outside the data set cannot be opened. Links that lead out of a folder work if they existed when
+/// the run began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sandbox {
-    /// As far as the kernel and the container allow it. `featherload doctor` and the report
-    /// of a run say how far that is.
+    /// As far as kernel and container support it. `featherload doctor` and the report of a run show
+    /// the extent.
     #[default]
     Auto,
-    /// All of it, or no run.
+    /// Fails if any part is not supported.
     Require,
-    /// Nothing: for a helper whose allocator or profiler needs other calls, which a fault
-    /// "asked for system call" names.
+    /// Off: for a helper whose allocator or profiler needs other calls. The fault "made the
+    /// forbidden system call" names such a call.
     Off,
 }
 
@@ -63,24 +61,24 @@ impl FromStr for Sandbox {
             "off" => Ok(Self::Off),
             _ => Err(Error::option(
                 "sandbox",
-                format!("'{text}' is none of auto, require, off"),
+                format!("'{text}' is invalid: use auto, require or off"),
             )),
         }
     }
 }
 
-/// What workers are kept to.
+/// The parts of the sandbox that are in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxStatus {
-    /// The list of system calls.
+    /// System calls are limited to the list.
     pub calls: bool,
-    /// The files of the data set.
+    /// Files are limited to the data set.
     pub files: bool,
 }
 
 impl SandboxStatus {
-    /// What this kernel can do, which a container may refuse all the same: the report of a
-    /// run says what its workers were kept to.
+    /// The parts that this kernel supports. A container may still reject them: the report of a run
+    /// has the final answer.
     #[must_use]
     pub fn possible() -> Self {
         Self {
@@ -89,7 +87,7 @@ impl SandboxStatus {
         }
     }
 
-    /// In words: of what kind, or `off`.
+    /// A text for people: the active parts, or `off`.
     #[must_use]
     pub fn text(self) -> &'static str {
         match (self.calls, self.files) {
@@ -101,8 +99,8 @@ impl SandboxStatus {
     }
 }
 
-/// Paths as bytes that travel by descriptor: there may be many, and a name may be no text.
-/// Each stands behind a zero byte, which none has in it.
+/// Writes the paths into sealed memory. There may be many, and they need not be UTF-8. Each follows
+/// a zero byte, which no path contains.
 pub(crate) fn seal_paths(readable: &[PathBuf]) -> Result<SealedBytes> {
     let paths = readable.iter().map(|path| path.as_os_str().as_bytes());
     let bytes = paths.fold(vec![0], |mut all, path| {
@@ -113,10 +111,10 @@ pub(crate) fn seal_paths(readable: &[PathBuf]) -> Result<SealedBytes> {
     SealedBytes::new("featherload-readable", &[&bytes])
 }
 
-/// What [`seal`] has sealed.
+/// Reads the paths that [`seal_paths`] wrote.
 ///
 /// # Errors
-/// Memory that is not sealed.
+/// The memory is not sealed.
 pub(crate) fn unseal_paths(readable: OwnedFd) -> Result<Vec<PathBuf>> {
     let sealed = SealedBytes::from_fd(readable)?;
     let paths = sealed.bytes().split(|&byte| byte == 0);
@@ -124,19 +122,19 @@ pub(crate) fn unseal_paths(readable: OwnedFd) -> Result<Vec<PathBuf>> {
     Ok(paths.map(|path| OsStr::from_bytes(path).into()).collect())
 }
 
-/// How a child that tried something ended.
+/// How a trial process ended.
 enum TrialOutcome {
     Passed,
-    /// An error of the system, by its number; 0 for one that has none.
+    /// The number of a system error; 0 for other errors.
     Refused(i32),
-    /// It asked for a call that is not on the list.
+    /// It made an unlisted system call.
     Unlisted,
     Killed(Signal),
 }
 
 impl TrialOutcome {
-    /// What helps, where another kernel or container does: not where a limit of this process was
-    /// reached, or where this program ended by itself.
+    /// Advice to use another kernel or container, where that would help. It does not help if this
+    /// process reached a limit or crashed by itself.
     fn advice(&self) -> &'static str {
         match self {
             Self::Refused(errno) if limits::is_reached(*errno) => "",
@@ -148,12 +146,13 @@ impl TrialOutcome {
         }
     }
 
-    /// `check` asks the system why, where asking is known to end nobody.
+    /// Converts the outcome into a result. `check` finds the reason in this process, where that is
+    /// safe.
     fn judge(self, check: fn() -> Result<()>) -> Result<()> {
         match self {
             Self::Passed => Ok(()),
             Self::Refused(0) => {
-                check().and_then(|()| Err(Error::config("this system refuses it to a process")))
+                check().and_then(|()| Err(Error::config("this system denies it to processes")))
             }
             Self::Refused(errno) => Err(Error::io(
                 "a process that tried it",
@@ -162,7 +161,7 @@ impl TrialOutcome {
             Self::Unlisted => Err(Error::config(
                 "this program's allocator makes system calls that are not on it",
             )),
-            // By itself, as where its memory ends.
+            // It crashed by itself, for example for lack of memory.
             Self::Killed(signal @ (Signal::SIGABRT | Signal::SIGSEGV)) => {
                 let limits = limits::memory().map_or(String::new(), |limits| format!("; {limits}"));
                 Err(Error::config(format!(
@@ -170,19 +169,19 @@ impl TrialOutcome {
                 )))
             }
             Self::Killed(signal) => Err(Error::config(format!(
-                "this system ends a process that asks for it ({signal})"
+                "this system kills a process that uses it ({signal})"
             ))),
         }
     }
 }
 
-/// What becomes of a child that does `what`.
+/// Runs `what` in a child process.
 fn trial(what: impl Fn() -> Result<()>) -> Result<TrialOutcome> {
     let mut tries = 0;
     let child = loop {
         match process::fork_never_returning(|| what().map_or_else(|e| exit_status(&e), |()| 0)) {
             Ok(child) => break child,
-            // A limit on processes may pass.
+            // A limit on processes may be temporary.
             Err(_) if tries < FORK_TRIES => tries += 1,
             Err(e) => return Err(e),
         }
@@ -197,7 +196,7 @@ fn trial(what: impl Fn() -> Result<()>) -> Result<TrialOutcome> {
     })
 }
 
-/// The number of the system's error, by which the parent names it.
+/// Exit status that passes the system error to the parent.
 fn exit_status(e: &Error) -> i32 {
     match e {
         Error::Io { source, .. } => source.raw_os_error(),
@@ -212,8 +211,8 @@ fn enter_files(readable: &[PathBuf]) -> Result<()> {
     FileRules::new(readable)?.enter()
 }
 
-/// And takes memory as decoders do, for which some allocators make calls of their own. Blocks
-/// that a limit of memory has no room for are left out: workers may live with smaller ones.
+/// Also allocates memory as decoders do, because some allocators use special system calls. Blocks
+/// that exceed a memory limit are skipped, as workers may need less.
 fn enter_calls() -> Result<()> {
     static REFUSED_CALL: AtomicU64 = AtomicU64::new(0);
     calls::check()?;
@@ -233,7 +232,7 @@ fn enter_calls() -> Result<()> {
     Ok(())
 }
 
-/// What a worker may still do, ready to be entered.
+/// The prepared sandbox of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerSandbox {
     calls: bool,
@@ -241,12 +240,12 @@ pub(crate) struct WorkerSandbox {
 }
 
 impl WorkerSandbox {
-    /// Workers may read what lies at `readable` and below. What this system lets a process do
-    /// is tried by a child of this one, which has one thread: a container may refuse what its
-    /// kernel has, or end whoever asks for it.
+    /// Prepares the sandbox. Workers may read files at or below `readable`. A child process, which
+    /// has one thread, tries each part: a container may reject what its kernel supports, or kill
+    /// the caller.
     ///
     /// # Errors
-    /// A system that cannot do what is required; one that refuses rules, or forks no child.
+    /// A required part is not supported; the kernel rejects the rules; the fork fails.
     pub(crate) fn prepare(choice: Sandbox, readable: &[PathBuf]) -> Result<Self> {
         if choice == Sandbox::Off {
             return Ok(Self::default());
@@ -264,11 +263,12 @@ impl WorkerSandbox {
             (Sandbox::Require, advice, Err(e)) => Err(Error::option(
                 "sandbox",
                 format!(
-                    "it is required, and workers are not kept to a list of {part}: {e}{advice}"
+                    "it is required, but workers cannot be limited to a list of {part}: \
+                     {e}{advice}"
                 ),
             )),
             (_, _, Err(e)) => {
-                tracing::warn!("sandbox: workers are not kept to a list of {part}: {e}");
+                tracing::warn!("sandbox: workers are not limited to a list of {part}: {e}");
                 Ok(false)
             }
         };
@@ -288,20 +288,20 @@ impl WorkerSandbox {
         }
     }
 
-    /// From here on this process, a worker, opens no other file. Before it makes no other
-    /// call, and while descriptors of the coordinator are open.
+    /// From here on this process, a worker, can open no other file. Call it before
+    /// [`WorkerSandbox::limit_calls`] and while the coordinator's descriptors are open.
     ///
     /// # Errors
-    /// A kernel that refuses.
+    /// The kernel rejects it.
     pub(crate) fn limit_files(&self) -> Result<()> {
         self.files.as_ref().map_or(Ok(()), FileRules::enter)
     }
 
-    /// From here on this process makes no other system call than those of the list, of which
-    /// `own` is a part; one that it may not make is named in `refused_call`.
+    /// From here on this process can make only listed system calls. `own` limits the arguments of
+    /// some. `refused_call` gets the number of an unlisted call.
     ///
     /// # Errors
-    /// A kernel that refuses.
+    /// The kernel rejects it.
     pub(crate) fn limit_calls(
         &self,
         own: &AllowedResources<'_>,
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// The rest is tried by a child, and so by processes of one thread alone.
+    /// A child process tries the rest, so it needs a process with one thread.
     #[test]
     fn off_asks_for_nothing() {
         let off = WorkerSandbox::prepare(Sandbox::Off, &[]).unwrap();

@@ -1,11 +1,11 @@
-//! A ring in one process, under a worker that writes anything: for `fuzz/` alone.
+//! Runs a ring in one process, with a worker that overwrites any word. Only for `fuzz/`.
 //!
-//! The consumer's, the workers' and the coordinator's steps are the functions that those
-//! processes run. What is here decides when each has its turn, and says what must hold: no
-//! panic, no wait without an end, and a batch that is handed over is the one that was ordered.
+//! The steps of consumer, workers and coordinator are the real functions. This file decides their
+//! order, and checks the outcome: no panic, no endless wait, and every delivered batch is the
+//! posted one.
 //!
-//! Time is rounds: a row limit of [`ROW_LIMIT`]. Words of the ring are overwritten
-//! between two steps, the rows' bytes never: who may write those can write any pixels.
+//! Time is counted in rounds, with a row limit of [`ROW_LIMIT`]. Words of the ring are overwritten
+//! between steps. Bytes of rows are not, because any pixels could be written there.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -31,25 +31,25 @@ const SHAPE: RingShape = RingShape {
     slot_bytes: 4 * ROW as u64,
     lanes: 2,
 };
-/// Bytes of a row: four words, which say what it was made for.
+/// Bytes of a row: four words that identify it.
 const ROW: usize = 32;
-/// Attempts behind a row's first.
+/// Number of substitutes for a row's own sample.
 const TRIES: u32 = 2;
-/// What a round takes.
+/// Duration of a round.
 const ROUND: Duration = Duration::from_secs(1);
-/// As long may a worker be at one row.
+/// Time limit for one row.
 const ROW_LIMIT: Duration = Duration::from_secs(3);
-/// Rounds until a run without further harm has come to its end.
+/// Rounds until a run without further damage must end.
 const ROUNDS: usize = 64;
-/// Workers that end one after the other without a row, until the pool is given up.
+/// Workers that end in a row without finishing a row, until the pool fails.
 const ENDS: u32 = 3;
 
 /// Why no more batches come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The consumer saw that something was destroyed.
+pub enum DrillEnd {
+    /// The consumer detected damage.
     Destroyed,
-    /// The coordinator gave up, or a word said so.
+    /// The coordinator failed the pool, or its word says so.
     Fatal,
 }
 
@@ -71,13 +71,13 @@ pub struct RingDrill {
     sequence: u32,
     overdue: RowTimeouts,
     progress: StallDetector,
-    /// Rows that were taken from the dead.
+    /// Rows taken from dead workers.
     returned: u64,
     round: u32,
-    /// Ends of workers without a row between.
+    /// Workers that ended in a row, without a finished row in between.
     ends: u32,
     delivered: u64,
-    end: Option<End>,
+    end: Option<DrillEnd>,
 }
 
 impl RingDrill {
@@ -107,17 +107,17 @@ impl RingDrill {
         Ok(drill)
     }
 
-    /// Batches handed over so far.
+    /// Number of delivered batches.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// How the run ended, if it did before its time.
-    pub fn end(&self) -> Option<End> {
+    /// How the run ended, if it ended early.
+    pub fn end(&self) -> Option<DrillEnd> {
         self.end
     }
 
-    /// Words in front of the rows' bytes.
+    /// Number of words before the rows' bytes.
     pub fn words(&self) -> usize {
         self.slots.ring().layout().slot_data(0).0 / 8
     }
@@ -126,12 +126,12 @@ impl RingDrill {
         self.slots.ring().words().load(word, Acquire)
     }
 
-    /// A worker's decoder writes where it should not.
+    /// A faulty decoder writes into the ring.
     pub fn overwrite(&self, word: WordIndex, value: u64) {
         self.slots.ring().words().store(word, value, Release);
     }
 
-    /// As the pool does before each look: a ticket into each free slot.
+    /// Posts a ticket into each free slot, as the pool does before each check.
     pub fn post(&mut self) {
         if self.end.is_some() {
             return;
@@ -150,7 +150,7 @@ impl RingDrill {
         }
     }
 
-    /// As `Pool::next_within`, without the sleep. Panics when a batch is not what was ordered.
+    /// Like `Pool::next_within`, without the sleep. Panics if a batch is not the posted one.
     pub fn consume(&mut self) {
         if self.end.is_some() {
             return;
@@ -163,14 +163,14 @@ impl RingDrill {
             SlotWait::Ready => match self.slots.hold(posted) {
                 Ok(held) => match FilledBatch::of_slot(place, held, TRIES) {
                     Ok(filled) => self.hand_over(filled),
-                    Err(_) => self.end = Some(End::Destroyed),
+                    Err(_) => self.end = Some(DrillEnd::Destroyed),
                 },
                 Err(posted) => self.in_flight.push_front((place, posted)),
             },
-            SlotWait::Fatal => self.end = Some(End::Fatal),
+            SlotWait::Fatal => self.end = Some(DrillEnd::Fatal),
             SlotWait::Again => {
                 if self.slots.damage(&posted).is_some() {
-                    self.end = Some(End::Destroyed);
+                    self.end = Some(DrillEnd::Destroyed);
                 }
                 self.in_flight.push_front((place, posted));
             }
@@ -184,8 +184,8 @@ impl RingDrill {
         match self.slots.wait_drained(&mut self.draining, Duration::ZERO) {
             SlotWait::Ready => {}
             SlotWait::Again if self.slots.damage_of_cancelled(&self.draining).is_none() => {}
-            SlotWait::Again => self.end = Some(End::Destroyed),
-            SlotWait::Fatal => self.end = Some(End::Fatal),
+            SlotWait::Again => self.end = Some(DrillEnd::Destroyed),
+            SlotWait::Fatal => self.end = Some(DrillEnd::Fatal),
         }
     }
 
@@ -199,7 +199,7 @@ impl RingDrill {
                 let want = pixels([first, second, u64::from(row), u64::from(attempt)]);
                 assert!(
                     found == want,
-                    "row {row} of {} is another one",
+                    "row {row} of {} has another sample",
                     filled.place
                 );
             }
@@ -208,12 +208,12 @@ impl RingDrill {
         self.held.push(filled);
     }
 
-    /// Drops the batches that were handed over.
+    /// Drops the delivered batches.
     pub fn release(&mut self) {
         self.held.clear();
     }
 
-    /// As `Pool::cancel`.
+    /// Like `Pool::cancel`.
     pub fn cancel(&mut self) {
         let posted = self.in_flight.drain(..).map(|(_, posted)| posted);
         self.draining.extend(posted);
@@ -229,8 +229,7 @@ impl RingDrill {
         Worker { serial, at: None }
     }
 
-    /// A worker claims a row, or commits the one that it has. With `fails` the attempt at it
-    /// gives no pixels.
+    /// A worker claims a row, or commits its row. With `fails` the attempt fails.
     pub fn work(&mut self, lane: usize, fails: bool) {
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let worker = &mut self.workers[lane];
@@ -273,12 +272,12 @@ impl RingDrill {
         receipt::write(&w, l, (slot, row), &claim.ticket, filled);
         match worker_side::commit(&w, l, worker.serial, claim, outcome) {
             Ok(()) => self.ends = 0,
-            // It ends, as who finds its row in other hands must.
+            // It ends, as a worker must if its row has another owner.
             Err(_) => self.bury(lane, RowVerdict::Retry),
         }
     }
 
-    /// A worker dies, whatever it was at.
+    /// A worker dies at any point.
     pub fn die(&mut self, lane: usize, verdict: u8) {
         let verdicts = [RowVerdict::Retry, RowVerdict::NextAttempt, RowVerdict::Fail];
         self.bury(lane, verdicts[usize::from(verdict) % verdicts.len()]);
@@ -320,8 +319,8 @@ impl RingDrill {
         verdict
     }
 
-    /// The coordinator's look: claims of nobody, more than one of a worker, rows that take
-    /// too long.
+    /// The coordinator's check: claims without a worker, several claims of one worker, rows that
+    /// take too long.
     pub fn look(&mut self) {
         self.round += 1;
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
@@ -360,8 +359,8 @@ impl RingDrill {
         }
     }
 
-    /// Nothing is harmed any more. Every batch that is out comes, or the run ends with an
-    /// error; and `more` further ones behind them. Panics when neither happens in time.
+    /// Without further damage, every posted batch and `more` further ones are delivered, or the run
+    /// ends with an error. Panics if neither happens in time.
     pub fn settle(&mut self, more: u64) {
         let mut wanted = None;
         for _ in 0..ROUNDS {

@@ -1,7 +1,7 @@
-//! Who makes the rows, as a user asks for it; and the order of a start: first the
-//! coordinator, then whatever the caller reads, then ring and job.
+//! Options for workers, and the order of a start: first the coordinator, then the caller reads its
+//! data, then ring and job.
 //!
-//! In the consumer. Everything that two builders would otherwise both write.
+//! Runs in the consumer. Shared by all builders.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -23,22 +23,22 @@ use crate::pool::sandbox::Sandbox;
 use crate::sys::clock::monotonic_ns;
 use crate::sys::memory;
 
-/// What a builder was told of its workers.
+/// Options for the workers of a loader.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// 0 = this process; none = as many as it has CPUs.
+    /// Number of worker processes; 0 = work in this process; `None` = number of usable CPUs.
     pub workers: Option<usize>,
     pub launch: LaunchMethod,
-    /// The executable of `Launch::Exec`; none = searched for.
+    /// The executable for `LaunchMethod::Exec`; `None` = search for it.
     pub helper: Option<PathBuf>,
-    /// Most time that one row may take.
+    /// Time limit for one row.
     pub row_limit: Duration,
     /// How long to wait for a batch to be dropped when all slots are held.
     pub hold_timeout: Duration,
     pub sandbox: Sandbox,
-    /// Kills a worker that often: a test of the recovery.
+    /// Kills a worker at this interval, to test the recovery.
     pub kill_every: Option<Duration>,
-    /// Where tickets and workers begin to be counted: 1, but in tests of the limits.
+    /// First numbers of tickets and workers. They are 1, except in tests of the limits.
     pub first_sequence: u32,
     pub first_serial: u32,
 }
@@ -59,20 +59,19 @@ impl Default for WorkerOptions {
     }
 }
 
-/// A builder that has a crew: what tests and drills change of it, and users do not.
+/// Settings of a builder that only tests and drills change.
 #[cfg(feature = "internals")]
 pub trait DrillBuilder: Sized {
     fn worker_options(&mut self) -> &mut WorkerOptions;
 
-    /// Kills a worker that often: a test of the recovery. The bytes stay the same.
+    /// Kills a worker at this interval, to test the recovery. The batches stay the same.
     #[must_use]
     fn kill_workers_every(mut self, every: Duration) -> Self {
         self.worker_options().kill_every = Some(every);
         self
     }
 
-    /// Starts the counts that never wrap elsewhere than at 1: for tests of
-    /// their limits.
+    /// Sets the first numbers of tickets and workers, to test what happens at their maximum.
     #[must_use]
     fn first_counts(mut self, sequence: u32, serial: u32) -> Self {
         let crew = self.worker_options();
@@ -82,22 +81,22 @@ pub trait DrillBuilder: Sized {
     }
 }
 
-/// A coordinator that waits for its job; none with zero workers. Made before
-/// any data exists and before anything is locked.
+/// Coordinator that waits for its job; none with zero workers. It starts before any data is read
+/// and before any lock is taken.
 #[derive(Debug)]
 pub struct LaunchedWorkers {
     crew: WorkerOptions,
     kinds: &'static [JobKind],
     workers: u32,
     coordinator: Option<CoordinatorHandle>,
-    /// When the launch began, nanoseconds of CLOCK_MONOTONIC.
+    /// Start of the launch in nanoseconds of CLOCK_MONOTONIC.
     began_ns: u64,
 }
 
-/// A number of workers that a ring has room for.
+/// Converts a number of workers.
 ///
 /// # Errors
-/// More than that.
+/// More workers than a ring has lanes.
 pub(crate) fn check_worker_count(workers: usize) -> Result<u32> {
     match u32::try_from(workers) {
         Ok(count) if count <= MAX_LANES => Ok(count),
@@ -109,27 +108,27 @@ pub(crate) fn check_worker_count(workers: usize) -> Result<u32> {
 }
 
 impl WorkerOptions {
-    /// Worker processes.
+    /// Number of worker processes.
     ///
     /// # Errors
-    /// More than can be counted.
+    /// More workers than a ring has lanes.
     pub fn count(&self) -> Result<u32> {
         check_worker_count(self.workers.unwrap_or_else(default_workers))
     }
 
-    /// Makes the coordinator. `kinds` are the jobs that this process can do itself:
-    /// with zero workers, and by `Launch::Fork`.
+    /// Starts the coordinator. `kinds` are the jobs that this process itself can do: with zero
+    /// workers, and with `LaunchMethod::Fork`.
     ///
     /// # Errors
-    /// A helper that is missing or of another version, a system that refuses.
+    /// A helper that is missing or of another version; a system call that fails.
     pub fn launch(self, kinds: &'static [JobKind]) -> Result<LaunchedWorkers> {
         let began_ns = monotonic_ns();
         let workers = self.count()?;
         let coordinator = match workers {
             0 if kinds.is_empty() => {
                 return Err(Error::config(
-                    "zero workers decode in this process, and this library was built without the \
-                     feature 'codecs'; use at least 1 worker",
+                    "zero workers decode in this process, which needs the feature 'codecs', but \
+                     this library was built without it: use at least 1 worker",
                 ));
             }
             0 => None,
@@ -146,18 +145,20 @@ impl WorkerOptions {
 }
 
 impl LaunchedWorkers {
-    /// Worker processes; 0 = this process.
+    /// Number of worker processes; 0 = this process.
     pub fn workers(&self) -> u32 {
         self.workers
     }
 
-    /// Starts the job, whose first batch stands at `first`; none = nothing can be made yet.
-    /// Slots of so many rows and bytes. With workers the whole ring is allocated: one that is larger than
-    /// what is free would call the out-of-memory killer, so `too_large` says of
-    /// the bytes that are needed and those that are available what to change.
+    /// Starts the job. `first` is its first batch; `None` = it is not known yet. `shape` gives rows
+    /// and bytes per slot.
+    ///
+    /// With workers this allocates the whole ring. A ring larger than the available memory would
+    /// trigger the out-of-memory killer. So it is rejected with the text of `too_large`, which gets
+    /// the needed and the available bytes.
     ///
     /// # Errors
-    /// Too little memory, a system that refuses.
+    /// Too little memory; a system call that fails.
     pub fn start(
         self,
         order: &JobRequest<'_>,
@@ -165,7 +166,7 @@ impl LaunchedWorkers {
         first: impl Into<Option<BatchRequest>>,
         too_large: impl FnOnce(u64, u64) -> String,
     ) -> Result<RowFiller> {
-        // Zero workers have no ring, but the same limits.
+        // Without workers there is no ring, but the same limits apply.
         let needed = RingLayout::new(shape)?.total_bytes() as u64;
         let Some(coordinator) = self.coordinator else {
             let process = InProcessLoop::new(order, self.kinds)?;
@@ -209,8 +210,8 @@ impl LaunchedWorkers {
     }
 }
 
-/// Workers where nobody says another number.
+/// Default number of workers.
 pub(crate) fn default_workers() -> usize {
-    // Affinity and cgroup quota are both in it; at least 1 by its type.
+    // Accounts for CPU affinity and cgroup quota. At least 1.
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -1,7 +1,7 @@
 //! Addresses of object stores, as text.
 //!
-//! In every process. Never in here: a store, or credentials, which come from the environment and
-//! are in no address.
+//! Used in every process. Never in here: a store, or credentials. Those come from the environment
+//! and are part of no address.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,21 +15,21 @@ use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 use crate::sys::location::ResolvedPath;
 
-/// How addresses begin that a store is known for.
+/// Schemes of known stores.
 const SCHEMES: &[&str] = &[
     "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "file",
 ];
 
-/// Where a cache lies in an object store: `s3://BUCKET/PREFIX`, `gs://`, `az://`, `https://`,
+/// The address of a cache in an object store: `s3://BUCKET/PREFIX`, `gs://`, `az://`, `https://`,
 /// `file:///`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StoreAddress(String);
 
 impl StoreAddress {
-    /// How addresses begin, for messages.
+    /// The schemes, for messages.
     pub const KINDS: &str = "s3://, gs://, az://, https:// or file://";
 
-    /// Whether a text begins as the address of a store.
+    /// Whether a text begins like the address of a store.
     pub fn is_address(text: impl AsRef<OsStr>) -> bool {
         let text = text
             .as_ref()
@@ -39,8 +39,7 @@ impl StoreAddress {
     }
 
     /// # Errors
-    /// A text that begins otherwise; one with a password, a query or a fragment in it; a
-    /// `file://` of which no absolute path follows.
+    /// An unknown scheme; a password, a query or a fragment; a `file://` without an absolute path.
     pub fn parse(text: impl AsRef<OsStr>) -> Result<Self> {
         let given = text.as_ref();
         let wrong = |shown: &str, what: &str| {
@@ -50,18 +49,18 @@ impl StoreAddress {
             )
         };
         let Some(text) = given.to_str() else {
-            return Err(wrong(&given.to_string_lossy(), "is no UTF-8"));
+            return Err(wrong(&given.to_string_lossy(), "is not UTF-8"));
         };
         let found = text.split_once("://");
         let found = found.and_then(|(scheme, rest)| Some((known_scheme(scheme)?, rest)));
         let Some((scheme, rest)) = found else {
-            return Err(wrong(text, "is no address of an object store"));
+            return Err(wrong(text, "is not an address of an object store"));
         };
         if let Some(at) = rest.find(['?', '#']) {
             let shown = format!("{scheme}://{}", &rest[..at]);
             return Err(wrong(
                 &shown,
-                "has a query behind it, which may hold a secret: credentials come from the \
+                "has a query, which may contain a secret: credentials come from the \
                  environment",
             ));
         }
@@ -86,30 +85,28 @@ impl StoreAddress {
         Ok(Self(format!("{scheme}://{trimmed}")))
     }
 
-    /// `rest`: what stands behind `file://`.
+    /// `rest`: the part after `file://`.
     fn of_file(text: &str, rest: &str) -> Result<Self> {
         let wrong = |what: &str| {
             let form = "write file:///FOLDER with the whole path, or the path alone";
             Err(Error::dataset(text, format!("{what}: {form}")))
         };
-        // This machine, by its name of RFC 8089.
+        // The name of this machine in RFC 8089.
         let path = rest.strip_prefix("localhost").unwrap_or(rest);
         if !path.starts_with('/') {
-            return wrong("names a host or a relative path, and files lie on this machine");
+            return wrong("names a host or a relative path, but files must be on this machine");
         }
-        // Parsers of addresses drop or turn these.
+        // Parsers of addresses drop or convert these.
         if path.contains(|c: char| c == '\\' || c.is_control()) {
             return wrong("has a backslash or a control character (%5C is a backslash)");
         }
         match local_path(path) {
             Some(_) => Ok(Self(format!("file://{path}"))),
-            None => {
-                wrong("has a percent sign that begins no byte of UTF-8 (%25 is a percent sign)")
-            }
+            None => wrong("has a percent sign without a byte of UTF-8 (%25 is a percent sign)"),
         }
     }
 
-    /// The `file://` of an absolute path; none of a name that is no UTF-8.
+    /// The `file://` address of an absolute path; `None` for a name that is not UTF-8.
     pub(crate) fn of_local(path: &Path) -> Option<Self> {
         let mut text = String::from("file://");
         for byte in path.to_str()?.bytes() {
@@ -122,15 +119,15 @@ impl StoreAddress {
         Some(Self(text))
     }
 
-    /// The folder or file of this machine that a `file://` names; none of other addresses.
+    /// The path of a `file://` address; `None` for other addresses.
     pub(crate) fn local_path(&self) -> Option<PathBuf> {
         local_path(self.0.strip_prefix("file://")?)
     }
 
-    /// Where a path or a `file://` leads; none of the address of a store that is elsewhere.
+    /// Resolves a path or a `file://` address; `None` for other addresses.
     ///
     /// # Errors
-    /// An address that is none; an empty path.
+    /// An invalid address; an empty path.
     pub(crate) fn location(place: &Path) -> Result<Option<ResolvedPath>> {
         let path = match Self::is_address(place) {
             true => Self::parse(place)?.local_path(),
@@ -144,7 +141,7 @@ impl StoreAddress {
     /// Whether `place`, a path or an address, is this place.
     ///
     /// # Errors
-    /// As [`StoreAddress::location`].
+    /// Like [`StoreAddress::location`].
     pub(crate) fn is_same_place(&self, place: &Path) -> Result<bool> {
         let own = Self::location(Path::new(&self.0))?;
         Ok(match (own, Self::location(place)?) {
@@ -154,10 +151,10 @@ impl StoreAddress {
         })
     }
 
-    /// Whether `place`, a path or an address, is this place or lies below it.
+    /// Whether `place`, a path or an address, is this place or below it.
     ///
     /// # Errors
-    /// As [`StoreAddress::location`].
+    /// Like [`StoreAddress::location`].
     pub(crate) fn contains(&self, place: &Path) -> Result<bool> {
         let own = Self::location(Path::new(&self.0))?;
         Ok(match (own, Self::location(place)?) {
@@ -171,7 +168,7 @@ impl StoreAddress {
         })
     }
 
-    /// The address with one name for each kind of store.
+    /// The address with one scheme for each kind of store.
     fn bucket_path(&self) -> String {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
         let scheme = match scheme {
@@ -187,10 +184,10 @@ impl StoreAddress {
         &self.0
     }
 
-    /// Where its objects lie: of tars that are named, the folders that they are in.
+    /// The folders of its objects. For named tars, the folders that contain them.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// An invalid pattern.
     pub(crate) fn folders(&self) -> Result<BTreeSet<String>> {
         if !Index::names_tars(&self.0) {
             return Ok(BTreeSet::from([self.0.clone()]));
@@ -212,7 +209,7 @@ impl fmt::Display for StoreAddress {
     }
 }
 
-/// The scheme as it is written here: capital letters make no other one.
+/// The scheme in lower case, if it is known.
 fn known_scheme(scheme: &str) -> Option<&'static str> {
     let mut known = SCHEMES.iter();
     known
@@ -220,9 +217,8 @@ fn known_scheme(scheme: &str) -> Option<&'static str> {
         .copied()
 }
 
-/// The path that the part of an address behind `file://` names, as stores read it: percent signs
-/// decoded, `.` and `..` taken by their letters. None where a percent sign begins no byte, or the
-/// bytes are no UTF-8.
+/// The path after `file://`, as stores read it: percent signs decoded, `.` and `..` resolved
+/// textually. `None` for an invalid percent sign, or bytes that are not UTF-8.
 fn local_path(text: &str) -> Option<PathBuf> {
     let mut path = PathBuf::from("/");
     for part in text.split('/') {

@@ -1,16 +1,16 @@
-//! Data sets in object stores: how they come to this machine, and how they go there. The work is
-//! done by helpers, which are processes of their own with an HTTP client; the consumer has none.
+//! Data sets in object stores: downloads to this machine, and uploads. Helper processes with an
+//! HTTP client do the work; the consumer has none.
 //!
-//! | what it is | files |
+//! | contents | files |
 //! |---|---|
-//! | where a data set lies | `address` |
-//! | the life of a helper, of either kind, and what it says to its consumer | `helper` |
-//! | a store, as both kinds speak with it | `store` |
-//! | the fetcher: shards come into a folder of this machine | `fetch` |
-//! | the sender: a cache goes into a store | `upload` |
+//! | the address of a data set | `address` |
+//! | both kinds of helpers: their processes, and messages with the consumer | `helper` |
+//! | access to a store, for both kinds of helpers | `store` |
+//! | the fetcher: downloads shards into a folder | `fetch` |
+//! | the uploader: uploads a cache | `upload` |
 //!
-//! Never in here: pixels, workers, how a shard is read or made. An HTTP client and its runtime run
-//! in fetcher and sender and nowhere else, and are compiled with the feature `stores` alone.
+//! Never in here: pixels, workers, reading or writing of shards. An HTTP client and its runtime run
+//! only in fetcher and uploader. They are compiled with the feature `stores` only.
 
 mod address;
 pub mod fetch;

@@ -1,4 +1,4 @@
-//! Files that are replaced whole: a reader sees the old one or the new one.
+//! Replaces files atomically: a reader sees the old file or the new one.
 //!
 //! Runs in the consumer.
 
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
-/// The name of a file of featherload's own, beside files of others.
+/// The name of featherload's own files in folders of the user.
 macro_rules! own_name {
     ($rest:literal) => {
         concat!(".featherload-", $rest)
@@ -21,13 +21,13 @@ macro_rules! own_name {
 }
 pub(crate) use own_name;
 
-/// How all of them begin; those of temporary files go on with [`RANDOM`] letters.
+/// Prefix of these names. A temporary file has [`RANDOM`] random characters after it.
 pub(crate) const OWN_PREFIX: &str = own_name!("");
 
-/// Letters and digits behind it.
+/// Number of random letters and digits.
 const RANDOM: usize = 6;
 
-/// A new temporary file beside `path`, which is removed when it is dropped.
+/// Creates a temporary file in the folder of `path`. It is removed when dropped.
 pub(crate) fn create_temporary(path: &Path) -> Result<NamedTempFile> {
     let folder = folder_of(path);
     tempfile::Builder::new()
@@ -38,8 +38,7 @@ pub(crate) fn create_temporary(path: &Path) -> Result<NamedTempFile> {
         .map_err(|e| Error::io_at("make a temporary file in", folder, e))
 }
 
-/// Puts what was written to `temporary`, which is beside it, in the place of
-/// `path`: on storage, when this returns.
+/// Moves `temporary` to `path`, in the same folder. The content is on storage when this returns.
 pub(crate) fn publish(temporary: NamedTempFile, path: &Path) -> Result<()> {
     temporary
         .as_file()
@@ -51,22 +50,22 @@ pub(crate) fn publish(temporary: NamedTempFile, path: &Path) -> Result<()> {
     sync_folder(folder_of(path))
 }
 
-/// What was renamed or removed in a folder is so after a crash too.
+/// Writes a folder to storage, so that renames and removals in it survive a crash.
 pub(crate) fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)
         .and_then(|f| f.sync_all())
         .map_err(|e| Error::io_at("sync", folder, e))
 }
 
-/// Letters that no other process has, on this machine or another: numbers of processes repeat
-/// in each PID namespace.
+/// Random letters that are unique across machines. Process numbers are not, because they repeat in
+/// each PID namespace.
 #[cfg(feature = "stores")]
 pub(crate) fn unique_name() -> String {
     let random = RandomState::new().hash_one(std::process::id());
     format!("{random:016x}")
 }
 
-/// Whether a name is one that [`beside`] gives.
+/// Whether a name has the form of [`create_temporary`].
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.strip_prefix(OWN_PREFIX)
         .is_some_and(|rest| rest.len() == RANDOM && rest.bytes().all(|b| b.is_ascii_alphanumeric()))
@@ -79,20 +78,19 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a sibling temporary file and renames it over `path`, so that a reader
-/// sees the old file or the new one, and a crash leaves one of them.
+/// Replaces the file at `path` atomically. A reader, or a crash, sees the old file or the new one.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let mut temporary = create_temporary(path)?;
     write(temporary.as_file_mut()).map_err(|e| Error::io_at("write", path, e))?;
     publish(temporary, path)
 }
 
-/// As [`replace`], by bytes.
+/// Like [`replace`], with the bytes as argument.
 pub(crate) fn replace_by(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, |file| file.write_all(bytes))
 }
 
-/// Writes a file whole where there is none at `path`. One that is there stays as it is.
+/// Creates the file at `path` atomically. If it exists, it stays as it is.
 pub(crate) fn put_first(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut temporary = create_temporary(path)?;
     let file = temporary.as_file_mut();

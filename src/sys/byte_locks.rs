@@ -1,8 +1,8 @@
-//! Locks on single bytes of a file, by which processes take turns.
+//! Locks on single bytes of a file, for mutual exclusion between processes.
 //!
-//! Used in workers, and in the consumer with zero workers. A lock belongs to an open
-//! file description of this process alone, so the kernel lets it go when the process
-//! ends, however it ends: no owner has to be named, and nobody has to clean up.
+//! Used in workers, and in the consumer with zero workers. A lock belongs to an open file
+//! description of this process only. So the kernel releases it when the process ends in any way,
+//! and no cleanup is needed.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -13,7 +13,7 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 
-/// Turns at the bytes of one file: each call is given the same. The bytes need not exist.
+/// Locks on the bytes of one file. Every call must pass the same file. The bytes need not exist.
 #[derive(Debug, Default)]
 pub(crate) struct ByteLocks {
     /// The file as this process opened it. A forked copy would share its locks.
@@ -21,11 +21,11 @@ pub(crate) struct ByteLocks {
 }
 
 impl ByteLocks {
-    /// Takes byte `at`; none when another process has it. Nobody is waited for: who has it
-    /// may have been stopped.
+    /// Locks byte `at`; `None` if another process has locked it. Never waits, because that process
+    /// may be stopped.
     ///
     /// # Errors
-    /// A system that refuses: no /proc, no locks on this file.
+    /// A system call that fails: no /proc, no locks on this file.
     pub(crate) fn take(&mut self, file: BorrowedFd<'_>, at: u64) -> Result<Option<ByteLock<'_>>> {
         let file = self.own_file(file)?;
         let range = of_byte(libc::F_WRLCK, at)?;
@@ -36,15 +36,15 @@ impl ByteLocks {
         }
     }
 
-    /// Opens the file for this process, which cannot open it later.
+    /// Opens the file in this process, which cannot open it later.
     ///
     /// # Errors
-    /// A system that refuses: no /proc.
+    /// A system call that fails: no /proc.
     pub(crate) fn open_file(&mut self, file: BorrowedFd<'_>) -> Result<()> {
         self.own_file(file).map(drop)
     }
 
-    /// The file as it was opened last.
+    /// Descriptor of the opened file.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.own.as_ref().map(|(_, file)| file.as_raw_fd())
     }
@@ -64,7 +64,7 @@ impl ByteLocks {
     }
 }
 
-/// A byte that is this process's until this is dropped.
+/// A locked byte. It is unlocked when dropped.
 #[derive(Debug)]
 pub(crate) struct ByteLock<'a> {
     file: &'a File,
@@ -81,11 +81,11 @@ impl Drop for ByteLock<'_> {
     }
 }
 
-/// Locks byte `at` until the last descriptor of this opened file is closed: for as long as a
-/// process of whatever namespace lives.
+/// Locks byte `at` until the last descriptor of this open file is closed. It works across PID
+/// namespaces.
 ///
 /// # Errors
-/// Another process has it; a system that refuses.
+/// Another process has locked it; a system call that fails.
 pub(crate) fn hold_byte(file: &File, at: u64) -> Result<()> {
     let range = of_byte(libc::F_WRLCK, at)?;
     let locked = fcntl(file, FcntlArg::F_OFD_SETLK(&range));
@@ -94,10 +94,10 @@ pub(crate) fn hold_byte(file: &File, at: u64) -> Result<()> {
         .map_err(|e| Error::io("lock a byte of a file", e))
 }
 
-/// Whether somebody keeps byte `at`.
+/// Whether a process holds byte `at`.
 ///
 /// # Errors
-/// A system that refuses.
+/// A system call that fails.
 pub(crate) fn is_byte_held(file: &File, at: u64) -> Result<bool> {
     let mut range = of_byte(libc::F_WRLCK, at)?;
     let read = fcntl(file, FcntlArg::F_OFD_GETLK(&mut range));
@@ -107,7 +107,7 @@ pub(crate) fn is_byte_held(file: &File, at: u64) -> Result<bool> {
 
 fn of_byte(kind: libc::c_int, at: u64) -> Result<libc::flock> {
     let at = libc::off_t::try_from(at)
-        .map_err(|_| Error::protocol(format!("byte {at} lies behind every file's end")))?;
+        .map_err(|_| Error::protocol(format!("byte {at} is beyond the largest file size")))?;
     Ok(libc::flock {
         l_type: kind as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,

@@ -1,47 +1,46 @@
-//! The limits that control groups set for this process, version 1 and 2.
+//! Limits that control groups set for this process, versions 1 and 2.
 //!
-//! Asked in the consumer, before the ring is allocated, and by who reports on
-//! the machine. A limit holds for a group and all below it, so the least on the
-//! way to the root counts. What cannot be read sets no limit.
+//! Used in the consumer before the ring is allocated, and by reports on the machine. A limit
+//! applies to a group and all groups below it, so the smallest limit up to the root counts.
+//! Unreadable files set no limit.
 
 use std::path::{Path, PathBuf};
 
 use super::text_file;
 
-/// A limit of version 1 that is none: the largest page-aligned number, or close.
+/// Version 1 writes "no limit" as the largest page-aligned number, or close to it.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// Memory that may be allocated under the limit, in bytes. Page cache counts
-/// as used there though it can be dropped, so it is added back.
+/// Memory in bytes that may still be allocated under the limit. Page cache counts as used there but
+/// can be dropped, so it is added back.
 pub(crate) fn memory_left() -> Option<u64> {
     Controller::find(Path::new("/"), "memory")?.memory_left()
 }
 
-/// The limit of memory, in bytes.
+/// The memory limit in bytes.
 pub(crate) fn memory_limit() -> Option<u64> {
     Controller::find(Path::new("/"), "memory")?.memory_limit()
 }
 
-/// The file with the statistics of this process's memory group, and what its
-/// page cache (with shared memory) is called there. None for the root: it is
-/// the machine.
+/// The statistics file of this process's memory group, and its key for page cache including shared
+/// memory. `None` for the root group, which is the whole machine.
 pub(crate) fn memory_statistics() -> Option<(PathBuf, &'static str)> {
     Controller::find(Path::new("/"), "memory")?.memory_statistics()
 }
 
-/// Processors' worth of time; 1.5 is a processor and a half.
+/// CPU quota in processors: 1.5 is one and a half.
 pub(crate) fn cpu_quota() -> Option<f64> {
     Controller::find(Path::new("/"), "cpu")?.cpu_quota()
 }
 
-/// Processes and threads that may still be made.
+/// Processes and threads that may still be started.
 pub(crate) fn processes_left() -> Option<u64> {
     Controller::find(Path::new("/"), "pids")?.processes_left()
 }
 
-/// Where one controller's files for this process lie.
+/// The folders of one controller for this process.
 struct Controller {
-    /// This process's group, then those above it.
+    /// This process's group first, then its parents.
     groups: Vec<PathBuf>,
     version: Version,
 }
@@ -53,11 +52,11 @@ enum Version {
 }
 
 impl Controller {
-    /// `root` is `/`, but in tests.
+    /// `root` is `/`, except in tests.
     fn find(root: &Path, name: &str) -> Option<Self> {
         let groups = text_file::of_kernel(&root.join("proc/self/cgroup"))?;
         let mounts = text_file::of_kernel(&root.join("proc/self/mountinfo"))?;
-        // number:controllers:path; a controller of version 1 is not in version 2.
+        // Format: `number:controllers:path`. A controller of version 1 is not in version 2.
         let mut lines = groups.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             Some((parts.next()?, parts.next()?))
@@ -71,8 +70,8 @@ impl Controller {
         };
         let (shown, mounted) = mounts.lines().find_map(|l| mount(l, version, name))?;
         let top = root.join(mounted.trim_start_matches('/'));
-        // In a container the path may lie above what is mounted: then the
-        // group that is mounted is the nearest that can be seen.
+        // In a container the path may lie above the mounted group. Then the mounted group is the
+        // closest one that is visible.
         let below = Path::new(path).strip_prefix(shown).unwrap_or(Path::new(""));
         let mut own = top.join(below);
         if !own.is_dir() {
@@ -157,8 +156,8 @@ impl Controller {
     }
 }
 
-/// What a line of mountinfo shows of the controller's tree, and where; none
-/// when it is another file system.
+/// The part of the controller's tree that a line of mountinfo mounts, and its mount point. `None`
+/// for another file system.
 fn mount<'a>(line: &'a str, version: Version, controller: &str) -> Option<(&'a str, &'a str)> {
     let (place, kind) = line.split_once(" - ")?;
     let mut kind = kind.split(' ');
@@ -171,7 +170,7 @@ fn mount<'a>(line: &'a str, version: Version, controller: &str) -> Option<(&'a s
     right.then_some((place.next()?, place.next()?))
 }
 
-/// The number in a file; none for "max", for -1, and for a file that is not there.
+/// The number in a file; `None` for "max", for -1, and for a missing file.
 fn number(file: &Path) -> Option<u64> {
     text_file::of_kernel(file)?.trim().parse().ok()
 }

@@ -1,32 +1,29 @@
-//! The monotonic clock, whose readings compare across processes, and a clock
-//! that stands still while its process does.
+//! The monotonic clock, which processes can compare, and a clock that stops while its process does.
 //!
-//! Runs in every process. No wall-clock time: it jumps.
+//! Used in every process. Never wall-clock time, which jumps.
 
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of CLOCK_MONOTONIC: one time line for every process of the machine.
+/// Nanoseconds of CLOCK_MONOTONIC, the same for every process of the machine.
 pub(crate) fn monotonic_ns() -> u64 {
     match clock_gettime(ClockId::CLOCK_MONOTONIC) {
         Ok(t) => t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64,
-        // The kernel has this clock since 2.6; a filter that denies the call
-        // only makes time stand still, which no protocol step depends on.
+        // Kernels have this clock since 2.6. If a filter denies the call, time stops, which breaks
+        // no step of a protocol.
         Err(_) => 0,
     }
 }
 
-/// How late a process may wake, or how long it may work between two readings,
-/// and all of it counts.
+/// How late a process may wake, or how long it may work between two readings, in full.
 const SLACK: Duration = Duration::from_millis(20);
 
-/// Time in which this process could run; what limits on other processes are
-/// kept by. A batch scheduler stops every process of a job and continues them
-/// an hour later, and CLOCK_MONOTONIC goes on meanwhile: by it every limit would
-/// be over at once, for processes that could not run either. So between two
-/// readings no more counts than the sleep that the owner planned and 20 ms.
-/// On a machine that is too busy to keep to that, the clock is slow.
+/// Measures the time during which this process could run. Limits on other processes use it.
+///
+/// A batch scheduler may suspend all processes of a job for an hour. CLOCK_MONOTONIC continues
+/// meanwhile, so after the resume every limit would be exceeded at once. This clock adds at most
+/// the planned sleep and 20 ms between two readings. On an overloaded machine it is slow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunningClock {
     last: Instant,
@@ -41,8 +38,7 @@ impl RunningClock {
         }
     }
 
-    /// Time since the start. `planned` is the longest that the owner meant to
-    /// sleep since the last reading.
+    /// Time since the start. `planned` is the longest planned sleep since the last reading.
     pub(crate) fn read(&mut self, planned: Duration) -> Duration {
         self.read_at(Instant::now(), planned)
     }
@@ -59,7 +55,7 @@ impl RunningClock {
 pub(crate) mod tests {
     use super::*;
 
-    /// A [`RunningClock`] and the time that it is told.
+    /// A [`RunningClock`] with a simulated time.
     pub(crate) struct Told {
         clock: RunningClock,
         now: Instant,
@@ -74,7 +70,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// Lets time pass, of which the process meant to sleep `planned`.
+        /// Advances the time; `planned` of it was planned sleep.
         pub(crate) fn pass(&mut self, time: Duration, planned: Duration) -> Duration {
             self.now += time;
             self.clock.read_at(self.now, planned)
@@ -86,12 +82,12 @@ pub(crate) mod tests {
         let ms = Duration::from_millis;
         let mut t = Told::start();
         assert_eq!(t.pass(ms(0), ms(50)), ms(0));
-        // Woken early, on time, a little late; at work.
+        // Woken early, on time, slightly late; working.
         assert_eq!(t.pass(ms(20), ms(50)), ms(20));
         assert_eq!(t.pass(ms(50), ms(50)), ms(70));
         assert_eq!(t.pass(ms(60), ms(50)), ms(130));
         assert_eq!(t.pass(ms(5), ms(0)), ms(135));
-        // An hour in which nobody ran, in a sleep and in work.
+        // Suspended for an hour, during a sleep and during work.
         assert_eq!(t.pass(ms(3_600_000), ms(50)), ms(205));
         assert_eq!(t.pass(ms(3_600_000), ms(0)), ms(225));
         assert_eq!(t.pass(ms(10), Duration::MAX), ms(235));

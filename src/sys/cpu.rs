@@ -1,16 +1,16 @@
-//! Which instruction set the pixel loops use: detected or forced, once.
+//! Selects the instruction set of the pixel loops, detected or forced, once.
 //!
-//! Asked in the worker and in the loop without workers, at start. Results never
-//! depend on the answer, only speed does. No pixel code in here.
+//! Called at the start of a worker, and of the loop without workers. It changes the speed only,
+//! never the results. No pixel code in here.
 
 use crate::error::{Error, Result};
 
 const VARIABLE: &str = "FEATHERLOAD_CPU";
 
-/// An instruction set for which there is a path.
+/// An instruction set with its own code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CpuLevel {
-    /// Plain Rust: the reference of the others, and all there is off x86-64.
+    /// Plain Rust: the reference for the others, and the only one outside x86-64.
     Scalar,
     Sse41,
     Avx2,
@@ -20,7 +20,7 @@ impl CpuLevel {
     /// Slowest first.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Sse41, Self::Avx2];
 
-    /// What `FEATHERLOAD_CPU` says, else the best that this CPU has.
+    /// The value of `FEATHERLOAD_CPU`, else the best set that this CPU supports.
     pub fn detect() -> Result<Self> {
         match std::env::var_os(VARIABLE) {
             None => Ok(Self::best()),
@@ -34,12 +34,12 @@ impl CpuLevel {
             .find(|l| l.name() == value)
             .ok_or_else(|| {
                 Error::config(format!(
-                    "{VARIABLE}={value} is none of scalar, sse4.1, avx2"
+                    "{VARIABLE}={value} is invalid: use scalar, sse4.1 or avx2"
                 ))
             })?;
         if !level.is_supported() {
             return Err(Error::config(format!(
-                "{VARIABLE}={value}, but this CPU has {} at most",
+                "{VARIABLE}={value}, but this CPU supports at most {}",
                 Self::best().name()
             )));
         }
@@ -54,7 +54,7 @@ impl CpuLevel {
             .unwrap_or(Self::Scalar)
     }
 
-    /// The name by which `FEATHERLOAD_CPU` and reports call it.
+    /// Its name in `FEATHERLOAD_CPU` and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -63,7 +63,7 @@ impl CpuLevel {
         }
     }
 
-    /// True when this CPU has it.
+    /// Whether this CPU supports it.
     pub fn is_supported(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return match self {

@@ -1,13 +1,12 @@
-//! Sleeping on a word of shared memory, and waking those who sleep.
+//! Sleeps on a word of shared memory, and wakes its sleepers.
 //!
-//! Runs in every process. Not process-private: the sleepers are other processes.
+//! Used in every process. Not process-private, because the sleepers are other processes.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Sleeps while the low half of `word` equals `expected`, at most `limit`.
-/// Returns early on a wake, a signal, or for no reason at all: callers re-check
-/// their condition.
+/// Sleeps while the low half of `word` equals `expected`, at most `limit`. May return early on a
+/// wake, on a signal or spuriously, so callers check their condition again.
 pub(crate) fn wait(word: &AtomicU64, expected: u32, limit: Duration) {
     let timeout = libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
@@ -34,7 +33,7 @@ pub(crate) fn wake_all(word: &AtomicU64) {
     }
 }
 
-/// A futex is 32 bits wide: the low half, which changes with every increment.
+/// A futex has 32 bits: the low half, which changes with every increment.
 fn low_half(word: &AtomicU64) -> *const u32 {
     let base = word.as_ptr() as *const u32;
     if cfg!(target_endian = "little") {

@@ -1,8 +1,9 @@
-//! Where a path leads: whether two paths name one place, or one lies inside the other.
+//! Resolves paths, to compare them: whether two lead to the same place, or one lies inside the
+//! other.
 //!
-//! In the consumer, and in the fetcher. Opens no file. Links, `..`, trailing slashes, relative
-//! paths and bind mounts make no difference. The path need not be there: as far as folders
-//! exist, they decide.
+//! Used in the consumer and in the fetcher. Opens no file. Links, `..`, trailing slashes, relative
+//! paths and bind mounts make no difference. The path need not exist; then its existing parent
+//! folders decide.
 
 use std::fs;
 use std::io;
@@ -12,19 +13,19 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::sys::regular_file::keeps_inodes;
 
-/// The mounts of this process.
+/// The mount table of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// The place that a path leads to.
+/// A resolved path.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedPath {
     /// Absolute, without links.
     path: PathBuf,
-    /// Device and inode of what is at the path; none where nothing is.
+    /// Device and inode at the path; `None` if nothing exists there.
     id: Option<Id>,
-    /// Those of the folders above it that exist.
+    /// Device and inode of its existing parent folders.
     above: Vec<Id>,
-    /// The path on its device, wherever that is mounted.
+    /// Device, and path on that device.
     on_device: Option<(String, PathBuf)>,
 }
 
@@ -32,7 +33,7 @@ type Id = (u64, u64);
 
 impl ResolvedPath {
     /// # Errors
-    /// An empty path; a working folder that is gone.
+    /// The path is empty; the working folder does not exist.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let path = resolved(&std::path::absolute(path)?);
         let mounts = fs::read(MOUNTS).unwrap_or_default();
@@ -49,15 +50,15 @@ impl ResolvedPath {
         &self.path
     }
 
-    /// Whether both are one place.
+    /// Whether both are the same place.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.path == other.path
             || (self.id.is_some() && self.id == other.id)
             || (self.on_device.is_some() && self.on_device == other.on_device)
     }
 
-    /// Whether this place is the folder at `path`, which exists; with `below` also whether it lies
-    /// inside. For many folders: each is looked at once.
+    /// Whether this place is the existing folder at `path`; with `below`, also whether it lies
+    /// inside. Fast for many folders, because it checks each once.
     pub(crate) fn is_folder(&self, path: &Path, below: bool) -> bool {
         let Ok(folder) = path.canonicalize() else {
             return false;
@@ -82,14 +83,14 @@ impl ResolvedPath {
     }
 }
 
-/// What is at a path, where its file system says so.
+/// Device and inode at a path, if the file system reports them.
 fn id_of(path: &Path) -> Option<Id> {
     let found = fs::metadata(path).ok()?;
     keeps_inodes(path).then(|| (found.dev(), found.ino()))
 }
 
-/// An absolute path without links: of the part that exists by the system, of the rest by its
-/// letters.
+/// The absolute path without links. The system resolves the existing part; the rest is resolved
+/// textually.
 fn resolved(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut known = path;
@@ -114,7 +115,7 @@ fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-/// The device that an absolute path lies on, and its path there: of the mount that covers it.
+/// Device and path on it for an absolute path, by the mount that contains it.
 fn on_device(path: &Path, mounts: &[u8]) -> Option<(String, PathBuf)> {
     let mut best: Option<(usize, String, PathBuf)> = None;
     for line in mounts.split(|&b| b == b'\n') {
@@ -128,7 +129,7 @@ fn on_device(path: &Path, mounts: &[u8]) -> Option<(String, PathBuf)> {
             continue;
         };
         let depth = at.components().count();
-        // Of several at one place the last covers the others.
+        // If several mounts have the same mount point, the last one hides the others.
         if best.as_ref().is_none_or(|(deepest, ..)| depth >= *deepest) {
             let device = String::from_utf8_lossy(device).into_owned();
             best = Some((depth, device, unescaped(root).join(below)));
@@ -137,7 +138,7 @@ fn on_device(path: &Path, mounts: &[u8]) -> Option<(String, PathBuf)> {
     best.map(|(_, device, path)| (device, path))
 }
 
-/// A path as the kernel writes it: blanks, ends of lines and backslashes as `\ooo`.
+/// Decodes a path of the kernel, which writes blanks, newlines and backslashes as `\ooo`.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,7 +1,7 @@
-//! How much memory this process may still take, and what it gives back.
+//! Memory that this process may still allocate, and memory that it returns.
 //!
-//! Asked in the consumer, before the ring is allocated; limits are set in the
-//! coordinator and in workers.
+//! The consumer reads the available memory before it allocates the ring. Coordinator and workers
+//! set limits.
 
 use std::fs;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -14,8 +14,8 @@ use nix::sys::stat::fstat;
 use super::{cgroup, text_file};
 use crate::error::{Error, Result};
 
-/// Bytes that this process may still take: what the machine has available, or what the cgroup
-/// leaves when that is less. None where neither is told. A ring that is larger is refused.
+/// Memory in bytes that this process may still allocate: what the machine has available, or what
+/// the cgroup leaves, if that is less. `None` if both are unknown.
 pub fn available_bytes() -> Option<u64> {
     let machine = text_file::of_kernel(Path::new("/proc/meminfo"))
         .and_then(|text| available_in_meminfo(&text));
@@ -26,8 +26,8 @@ fn available_in_meminfo(text: &str) -> Option<u64> {
     Some(text_file::number(text, "MemAvailable:")? * 1024)
 }
 
-/// From here on this process may take `bytes` of private memory beside what it
-/// has. More is refused by the kernel: an allocation fails, nobody else suffers.
+/// Limits this process to `bytes` of private memory in addition to its current size. A larger
+/// allocation fails in this process only.
 pub(crate) fn limit_growth(bytes: u64) -> Result<()> {
     let failed = |e: nix::errno::Errno| Error::io("limit the memory of a worker", e);
     let most = private_bytes()?.saturating_add(bytes);
@@ -35,11 +35,10 @@ pub(crate) fn limit_growth(bytes: u64) -> Result<()> {
     setrlimit(Resource::RLIMIT_DATA, most.min(soft), hard).map_err(failed)
 }
 
-/// From here on a crash of this process, or of one that it forks, leaves no core, which
-/// might have the pictures of a whole sample in it.
+/// Prevents core files of this process and its children, which might contain whole images.
 ///
-/// One byte, not 0: both mean no file, and a program that takes cores through a pipe
-/// (`core_pattern`) is called whatever the limit is, but for 1 (`fs/coredump.c`).
+/// The limit is one byte instead of 0. Both write no file, but a program that receives cores
+/// through a pipe (`core_pattern`) is called for any limit except 1 (`fs/coredump.c`).
 pub(crate) fn leave_no_core() -> Result<()> {
     let failed = |e: nix::errno::Errno| Error::io("forbid cores", e);
     let (_, hard) = getrlimit(Resource::RLIMIT_CORE).map_err(failed)?;
@@ -47,12 +46,12 @@ pub(crate) fn leave_no_core() -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, most, most).map_err(failed)
 }
 
-/// From here on this process writes no file behind the end of the longest of these.
+/// Limits the length of files that this process writes to the longest of `files`.
 pub(crate) fn limit_file_length(files: &[RawFd]) -> Result<()> {
     let failed = |e| Error::io("limit the length of files", e);
     let mut most = 0;
     for fd in files {
-        // SAFETY: the caller's jobs have it open, and nobody closes it meanwhile.
+        // SAFETY: the caller's jobs have it open, and it is not closed meanwhile.
         let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
         let found = fstat(fd).map_err(failed)?;
         most = most.max(u64::try_from(found.st_size).unwrap_or(0));
@@ -60,8 +59,7 @@ pub(crate) fn limit_file_length(files: &[RawFd]) -> Result<()> {
     setrlimit(Resource::RLIMIT_FSIZE, most, most).map_err(failed)
 }
 
-/// Private, writable memory of this process, resident or not: what
-/// `RLIMIT_DATA` counts.
+/// Private writable memory of this process, resident or not, which `RLIMIT_DATA` limits.
 fn private_bytes() -> Result<u64> {
     let status = "/proc/self/status";
     let text = fs::read_to_string(status).map_err(|e| Error::io_at("read", status, e))?;
@@ -72,19 +70,19 @@ fn private_bytes() -> Result<u64> {
     Ok(kib * 1024)
 }
 
-/// Blocks from this size on are the kernel's again once they are freed, bytes.
+/// Blocks of at least this size return to the kernel when freed, in bytes.
 const GIVEN_BACK: i32 = 1 << 20;
 
-/// What the C library may keep of smaller ones at the end of its heap, bytes. At half of it the
-/// heap of ordinary photos shrinks and grows again every few of them, for 0.5% of the time.
+/// Free memory that the C library may keep at the end of its heap, in bytes. With half of it, the
+/// heap shrinks and grows again every few photos, which costs 0.5% of the time.
 const KEPT_FREE: i32 = 4 << 20;
 
-/// Set where the heap is this crate's alone.
+/// Set if only this crate uses the heap.
 static GIVES_BACK: AtomicBool = AtomicBool::new(false);
 
-/// Makes the C library give back what is freed: large blocks at once, and the heap's end
-/// when much of it is free. By itself it keeps up to 64 MiB after a large picture; and what
-/// it keeps lies beside what was forecast.
+/// Makes the C library return freed memory: large blocks at once, and the end of the heap when much
+/// of it is free. By default it keeps up to 64 MiB after a large image, which exceeds the memory
+/// plan.
 pub(crate) fn return_freed_memory() {
     #[cfg(target_env = "gnu")]
     for (parameter, bytes) in [
@@ -98,9 +96,9 @@ pub(crate) fn return_freed_memory() {
     GIVES_BACK.store(true, Ordering::Relaxed);
 }
 
-/// Gives back what is still kept, in front of something large, which then does not
-/// lie beside what was left by many small ones. Nothing in a process that did not
-/// call [`give_back_what_is_freed`]: there the heap is the caller's.
+/// Returns the free memory that is still kept. Call it before a large allocation, so that both do
+/// not add up. Does nothing unless the process called [`return_freed_memory`], because otherwise
+/// the caller uses the heap too.
 pub(crate) fn trim_heap() {
     if !GIVES_BACK.load(Ordering::Relaxed) {
         return;

@@ -1,18 +1,19 @@
-//! The operating system, one family of calls a file.
+//! The operating system, one family of calls per file.
 //!
-//! Runs in every process. Knows nothing of images, rings or recipes; most of
-//! the crate's `unsafe` lives here, behind functions that are safe to call.
+//! Used in every process. Knows no images, rings or recipes. Most of the crate's `unsafe` is here,
+//! behind functions that are safe to call.
 //!
-//! - `process`, `probe`: processes, and which calls there are; `threads`: for one call;
-//!   `stderr`: words that nobody waits for; `panics`: those of decoders; `stack`: its least size;
-//! - `pid_namespace`: numbers of processes, and those that /proc shows;
-//! - `futex`, `shared`, `sealed`, `memory`: sleeps, and memory that processes share;
-//! - `turns`: locks on bytes of a file; `socket`: messages;
+//! - `process`, `probe`: processes, and which calls the system supports; `threads`: threads for one
+//!   call; `stack`: the least stack size;
+//! - `stderr`: output that never blocks; `panics`: panics of decoders;
+//! - `pid_namespace`: process numbers, and those that /proc shows;
+//! - `futex`, `shared_memory`, `sealed_bytes`, `memory`: sleeps, shared memory, limits of memory;
+//! - `byte_locks`: locks on bytes of a file; `socket`: messages;
 //! - `clock`, `cpu`, `cgroup`: time, instruction sets, limits;
-//! - `regular`: files, opened without waiting; `replace`: files that are replaced whole;
-//!   `text_file`, `whole_file`: texts and other files, read up to a limit;
-//!   `location`: where a path leads; `storage`: whether files are memory;
-//! - `sandbox`: what a process may still ask of the kernel.
+//! - `regular_file`: opens files without blocking; `atomic_file`: replaces files atomically;
+//!   `text_file`, `whole_file`: read files up to a limit; `location`: resolved paths; `storage`:
+//!   whether files are in memory;
+//! - `sandbox`: restricts a process.
 
 pub(crate) mod atomic_file;
 pub(crate) mod byte_locks;

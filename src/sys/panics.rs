@@ -1,7 +1,7 @@
-//! Panics of decoders that read foreign bytes: caught, and not printed.
+//! Catches panics of decoders that read untrusted bytes, without printing them.
 //!
-//! A panic hook is the program's. The first call of [`caught`] puts one in its place that gives
-//! every other panic to it. A program that sets a hook later has its own.
+//! The panic hook belongs to the program. The first call of [`catch_panic`] replaces it by one that
+//! passes every other panic on. If a program sets a hook later, that one is used.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
@@ -13,8 +13,8 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// What `work` gives; `None` after a panic, of which nothing is printed. What `work` has changed
-/// by then is unknown: it must not be used again.
+/// Runs `work`. Returns `None` after a panic, which is not printed. Data that `work` was changing
+/// then is in an unknown state and must not be used again.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     HOOK.call_once(|| {
         let before = take_hook();
@@ -29,7 +29,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     done
 }
 
-/// Gives all panics of this process to `hook`, those that are caught too.
+/// Passes all panics of this process to `hook`, including caught ones.
 pub(crate) fn report_all(hook: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
     HOOK.call_once(|| ());
     set_hook(Box::new(hook));

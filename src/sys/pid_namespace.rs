@@ -1,20 +1,20 @@
-//! PID namespaces: in each a process has another number.
+//! PID namespaces: in each of them a process has another number.
 //!
-//! /proc shows the numbers of the namespace that it was mounted for, which may be another one
-//! than this process's (`unshare --pid` without `--mount-proc`). Read wherever a number leads
-//! to a file in /proc.
+//! /proc shows the numbers of the namespace that it was mounted for. That may differ from the
+//! namespace of this process (`unshare --pid` without `--mount-proc`). So every access to /proc by
+//! a number uses this module.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The namespace of this process: the inode number of its file.
+/// The PID namespace of this process, as inode number.
 pub(crate) fn current() -> io::Result<u64> {
     inode(Path::new("/proc/self"), "pid")
 }
 
-/// The user namespace of this process, likewise; 0 by a kernel that has none.
+/// The user namespace of this process, as inode number; 0 if the kernel has none.
 pub(crate) fn of_users() -> io::Result<u64> {
     match inode(Path::new("/proc/self"), "user") {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(0),
@@ -27,7 +27,7 @@ fn inode(process: &Path, kind: &str) -> io::Result<u64> {
     Ok(fs::metadata(process.join("ns").join(kind))?.ino())
 }
 
-/// The folder in /proc of a process, by its number in the namespace of this one.
+/// The folder in /proc of a process, given its number in this process's namespace.
 pub(crate) fn folder(pid: i32) -> io::Result<PathBuf> {
     if shows_own_numbers()? {
         return Ok(format!("/proc/{pid}").into());
@@ -38,7 +38,7 @@ pub(crate) fn folder(pid: i32) -> io::Result<PathBuf> {
     Ok(format!("/proc/{number}").into())
 }
 
-/// Every process of this namespace that /proc shows, with its parent.
+/// Every process of this namespace in /proc, with its parent.
 #[cfg_attr(
     not(feature = "internals"),
     allow(dead_code, reason = "for programs alone")
@@ -50,14 +50,14 @@ pub fn parents() -> Vec<(i32, i32)> {
     let numbers: BTreeMap<i32, i32> = shown.into_iter().collect();
     let with_parent = |(number, here): (&i32, &i32)| {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // One from outside is no process of this namespace.
+        // A parent outside is not a process of this namespace.
         let parent = numbers.get(&parent(&stat)?).copied().unwrap_or(0);
         Some((*here, parent))
     };
     numbers.iter().filter_map(with_parent).collect()
 }
 
-/// The name, in brackets, may hold anything. State and parent follow it.
+/// The name, in parentheses, may contain anything. State and parent follow it.
 fn parent(stat: &str) -> Option<i32> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(1)?.parse().ok()
@@ -68,8 +68,8 @@ fn shows_own_numbers() -> io::Result<bool> {
     Ok(numbers(&status).count() <= 1)
 }
 
-/// Numbers of a process, from the namespace that /proc shows to its own. None by kernels
-/// without namespaces.
+/// The numbers of a process, from the namespace of /proc to its own. Empty for kernels without
+/// namespaces.
 fn numbers(status: &str) -> impl DoubleEndedIterator<Item = i32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     line.unwrap_or_default()
@@ -77,8 +77,7 @@ fn numbers(status: &str) -> impl DoubleEndedIterator<Item = i32> {
         .filter_map(|number| number.parse().ok())
 }
 
-/// The number in /proc, and the number here, of each process that /proc shows; of another
-/// namespace's /proc only those that are in this one.
+/// Number in /proc and number in this namespace, for each process that is in both.
 fn shown_processes() -> io::Result<Vec<(i32, i32)>> {
     let all = fs::read_dir("/proc")?
         .flatten()

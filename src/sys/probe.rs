@@ -1,7 +1,7 @@
-//! Which of the system calls that a pool needs are there: by calling them, for
-//! a container may refuse what its kernel has.
+//! Tries the system calls that a pool needs, because a container may reject what its kernel
+//! supports.
 //!
-//! Runs in the process that asks. Changes nothing and leaves nothing behind.
+//! Runs in the calling process. Changes nothing.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,7 +17,7 @@ pub(crate) fn pidfd_open() -> Result<()> {
 }
 
 pub(crate) fn pidfd_send_signal() -> Result<()> {
-    // 0 is no signal.
+    // Signal 0 only checks for permission.
     PidFd::current()?
         .send(0)
         .map_err(|e| Error::io("pidfd_send_signal", e))
@@ -27,7 +27,7 @@ pub(crate) fn close_range() -> Result<()> {
     close_nothing().map_err(|e| Error::io("close_range", e))
 }
 
-/// A memfd that is sealed, allocated, passed on and mapped twice.
+/// Seals, allocates, duplicates and maps a memfd.
 pub(crate) fn sealed_memory() -> Result<()> {
     let memory = SharedMemory::create("featherload-probe", PAGE)?;
     memory.allocate(0..PAGE, "a trial")?;

@@ -1,7 +1,7 @@
-//! Making processes, watching them end, and what a child must do first.
+//! Starts processes, waits for their end, and prepares a child.
 //!
-//! `fork` is called in the coordinator, and in a consumer that asked for
-//! `Launch::Fork` and has one thread. The single thread is checked, not assumed.
+//! `fork` is called in the coordinator, and in a consumer with `LaunchMethod::Fork`. Both must have
+//! one thread, which is checked.
 
 use std::ffi::CStr;
 use std::fs;
@@ -17,7 +17,7 @@ use nix::unistd::{ForkResult, Pid, getpid, getppid, setpgid};
 
 use crate::error::{Error, Result};
 
-/// A process, named by a descriptor: no reuse of its number can fool us.
+/// A process by its descriptor, so that a reused number does no harm.
 #[derive(Debug)]
 pub(crate) struct PidFd(OwnedFd);
 
@@ -26,7 +26,7 @@ impl PidFd {
         // SAFETY: pidfd_open takes two integers and returns a descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
         let fd = Errno::result(fd).map_err(|e| Error::io(format!("pidfd_open {pid}"), e))?;
-        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        // SAFETY: the kernel has just installed `fd`; no other value owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
@@ -38,16 +38,15 @@ impl PidFd {
         Self(fd)
     }
 
-    /// Sends SIGKILL to this process and no other.
+    /// Sends SIGKILL to this process.
     pub(crate) fn kill(&self) {
         if let Err(e) = self.send(libc::SIGKILL) {
-            // Gone already, which is what was wanted.
+            // It has ended already.
             tracing::debug!("pidfd_send_signal: {e}");
         }
     }
 
-    /// Sends a signal to this process and no other; 0 only asks whether one
-    /// could be sent.
+    /// Sends a signal to this process. Signal 0 only checks whether one could be sent.
     pub(crate) fn send(&self, signal: i32) -> io::Result<()> {
         // SAFETY: takes two integers, a null siginfo and no flags.
         let sent = unsafe {
@@ -62,9 +61,9 @@ impl PidFd {
         Ok(Errno::result(sent).map(drop)?)
     }
 
-    /// The signal by which this child of ours stands stopped; none when it does not.
+    /// The signal that stopped this child; `None` if it is not stopped.
     pub(crate) fn stopped(&self) -> Option<Signal> {
-        // It stays to be told, until the child goes on.
+        // The status stays available until the child continues.
         let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::PIDFd(self.0.as_fd()), flags) {
             Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
@@ -72,8 +71,8 @@ impl PidFd {
         }
     }
 
-    /// Reaps this child of ours and says how it ended; none when it lives (and
-    /// `wait` is false), or somebody else has reaped it.
+    /// Reaps this child, and returns how it ended. `None` if it is alive (and `wait` is false), or
+    /// was reaped elsewhere.
     pub(crate) fn reap(&self, wait: bool) -> Option<WaitStatus> {
         let mut flags = WaitPidFlag::WEXITED;
         if !wait {
@@ -95,11 +94,11 @@ impl AsFd for PidFd {
     }
 }
 
-/// How long a thread that was joined may stay in the kernel's list.
+/// How long a joined thread may stay in the kernel's list.
 const THREAD_LEAVES: Duration = Duration::from_millis(50);
 
-/// Threads of this process, as the kernel counts them. One that was joined a
-/// moment ago is still among them, so more than one are counted again.
+/// Number of threads of this process according to the kernel. It may include a thread that was just
+/// joined, so a number above one is read again.
 pub(crate) fn thread_count() -> Result<usize> {
     let began = Instant::now();
     loop {
@@ -113,18 +112,18 @@ pub(crate) fn thread_count() -> Result<usize> {
     }
 }
 
-/// Who is likely to have started threads before the program did: the libraries that
-/// LD_PRELOAD names. None where it names none.
+/// The libraries in LD_PRELOAD, which may have started threads before `main`. `None` if it is
+/// empty.
 pub(crate) fn preloaded() -> Option<String> {
     let named = std::env::var_os("LD_PRELOAD")?;
     let named = named.to_string_lossy().trim().to_owned();
     (!named.is_empty()).then_some(named)
 }
 
-/// What every process of a pool reads, and what a process does not have without it.
+/// Checks that /proc is mounted, which every process of a pool needs.
 ///
 /// # Errors
-/// Says what to do where it is not mounted.
+/// /proc is not mounted. The text states the fix.
 pub(crate) fn check_proc() -> Result<()> {
     let tasks = "/proc/self/task";
     match fs::read_dir(tasks) {
@@ -137,11 +136,11 @@ pub(crate) fn check_proc() -> Result<()> {
     }
 }
 
-/// True when a descriptor of this process leads to an NVIDIA device: CUDA was
-/// initialised here and would not survive a fork.
+/// Whether a descriptor of this process leads to an NVIDIA device. Then CUDA was initialised here
+/// and would not survive a fork.
 ///
 /// # Errors
-/// Descriptors that cannot be listed.
+/// The descriptors cannot be listed.
 pub(crate) fn cuda_initialised() -> Result<bool> {
     let folder = "/proc/self/fd";
     let entries = fs::read_dir(folder).map_err(|e| Error::io_at("read", folder, e))?;
@@ -154,12 +153,11 @@ pub(crate) fn cuda_initialised() -> Result<bool> {
     }))
 }
 
-/// Runs `child` in a forked process that can never return to the caller's
-/// code: it ends with `_exit`, so no destructor or at-exit handler of the
-/// parent runs in it.
+/// Runs `child` in a forked process that never returns to the caller's code. It ends with `_exit`,
+/// so no destructor or at-exit handler of the parent runs in it.
 ///
 /// # Errors
-/// When this process has more than one thread, or fork fails.
+/// This process has several threads; the fork fails.
 pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     let threads = thread_count()?;
     if threads != 1 {
@@ -169,7 +167,7 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
         return Err(Error::config(format!(
             "cannot fork: this process has {threads} threads{preloaded} and a forked copy would \
              inherit their locks but not the threads; build the loader before starting threads, or \
-             use Launch::Exec"
+             use LaunchMethod::Exec"
         )));
     }
     // SAFETY: one thread (checked above), so every lock is free and the child
@@ -183,7 +181,7 @@ pub(crate) fn fork_never_returning(child: impl FnOnce() -> i32) -> Result<Pid> {
     }
 }
 
-/// Waits for a child: its exit status, or the signal that ended it.
+/// Waits for a child. Returns its exit status, or the signal that ended it.
 pub(crate) fn exit_code(child: Pid) -> Result<std::result::Result<i32, Signal>> {
     loop {
         match waitpid(child, None) {
@@ -195,27 +193,26 @@ pub(crate) fn exit_code(child: Pid) -> Result<std::result::Result<i32, Signal>> 
     }
 }
 
-/// Ends the process without running anything else of it.
+/// Ends the process at once, without destructors and at-exit handlers.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` has no preconditions and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// What a coordinator or a worker is called in `ps`.
+/// Sets the name of this process in `ps`.
 pub(crate) fn set_name(name: &CStr) {
-    // The name is for people; a kernel that refuses it changes nothing else.
+    // The name is only for people, so an error is ignored.
     let _ = prctl::set_name(name);
 }
 
-/// Leads a process group of its own, so that a terminal's Ctrl-C reaches only
-/// the consumer, which decides.
+/// Starts a new process group, so that Ctrl-C in a terminal reaches the consumer only.
 pub(crate) fn lead_own_group() -> Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|e| Error::io("setpgid", e))
 }
 
-/// Default handlers and an empty mask, whatever the parent had; then SIGINT,
-/// SIGHUP and SIGPIPE ignored, and SIGTTOU and SIGTTIN: a terminal may send those to
-/// stop whoever writes to it from another process group (`stty tostop`).
+/// Resets all signal handlers and the mask. Then ignores SIGINT, SIGHUP and SIGPIPE. Also ignores
+/// SIGTTOU and SIGTTIN, which a terminal may send to stop a writer from another process group
+/// (`stty tostop`).
 pub(crate) fn reset_signals() -> Result<()> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
@@ -233,8 +230,7 @@ pub(crate) fn reset_signals() -> Result<()> {
         unsafe { sigaction(signal, action) }
             .map_err(|e| Error::io(format!("reset {signal}"), e))?;
     }
-    // Those have no names. The C library keeps the first two for itself, and shows none of
-    // them.
+    // These have no names. The C library reserves the first two and hides them.
     for signal in libc::SIGRTMIN()..=libc::SIGRTMAX() {
         // SAFETY: SIG_DFL runs no code of ours.
         if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
@@ -247,15 +243,15 @@ pub(crate) fn reset_signals() -> Result<()> {
         .map_err(|e| Error::io("clear the signal mask", e))
 }
 
-/// SIGSEGV and SIGBUS end this process, whoever sent them: for a program's first line.
+/// Makes SIGSEGV and SIGBUS end this process, for the first line of a program.
 ///
-/// Rust's own handler, which prints a line when a stack overflows, is made for a process
-/// that is about to end. A signal that somebody sent ends nothing there: the handler lets the
-/// process go on, and a thread that began or ended in that instant stands still for ever
-/// (`std`, `stack_overflow/thread_info.rs`: `pause`).
+/// Rust's own handler prints a line about stack overflows and expects the process to end. If the
+/// signal was sent from outside, the handler returns and the process continues. A thread that
+/// starts or ends at that moment then hangs forever (`std`, `stack_overflow/thread_info.rs`:
+/// `pause`).
 ///
 /// # Errors
-/// When the system refuses.
+/// A system call that fails.
 #[cfg_attr(
     not(feature = "internals"),
     allow(dead_code, reason = "for programs alone")
@@ -270,9 +266,8 @@ pub fn end_by_crash_signals() -> Result<()> {
     Ok(())
 }
 
-/// Asks to be killed when the parent dies, and checks that it has not already.
-/// Only for children of a process that is single-threaded for life: the signal
-/// fires when the parent *thread* ends.
+/// Makes the kernel kill this process when its parent dies, and checks that the parent is still
+/// alive. The signal is sent when the parent *thread* ends, so the parent must have one thread.
 pub(crate) fn die_with(parent: Pid) -> Result<()> {
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| Error::io("set the death signal", e))?;
     if getppid() != parent {
@@ -281,8 +276,8 @@ pub(crate) fn die_with(parent: Pid) -> Result<()> {
     Ok(())
 }
 
-/// Closes every descriptor but those in `keep`. Their owners in this process
-/// must not be used or dropped afterwards: only for a child that never returns.
+/// Closes every descriptor except `keep`. Their owners in this process must not be used or dropped
+/// afterwards, so this is only for a child that never returns.
 pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
     let mut keep: Vec<u32> = keep
         .iter()
@@ -301,12 +296,12 @@ pub(crate) fn close_all_but(keep: &[RawFd]) -> Result<()> {
     Ok(())
 }
 
-/// Asks for the close of a descriptor that cannot be open.
+/// Calls close_range for a descriptor that cannot be open.
 pub(crate) fn close_nothing() -> io::Result<()> {
     close_range(u32::MAX, u32::MAX)
 }
 
-/// The contract of [`close_all_but`] is the caller's.
+/// The caller fulfils the contract of [`close_all_but`].
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: closing descriptors touches no memory; this process will not use
     // their owners (the contract of the callers).
@@ -314,17 +309,17 @@ fn close_range(first: u32, last: u32) -> io::Result<()> {
     Ok(Errno::result(closed).map(drop)?)
 }
 
-/// The same descriptor under a number that is no standard stream's.
+/// Moves a descriptor to a number above the standard streams.
 pub(crate) fn above_standard_streams(fd: OwnedFd) -> Result<OwnedFd> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);
     }
-    // The standard library asks for numbers from 3 on.
+    // The standard library uses numbers from 3 on.
     fd.try_clone()
         .map_err(|e| Error::io("duplicate the control socket", e))
 }
 
-/// Puts /dev/null on descriptors 0 and 1 (and 2 when it is closed).
+/// Opens /dev/null as descriptors 0 and 1, and as 2 if that is closed.
 pub(crate) fn standard_streams_to_null() -> Result<()> {
     let null = fs::OpenOptions::new()
         .read(true)
@@ -339,7 +334,7 @@ pub(crate) fn standard_streams_to_null() -> Result<()> {
     for target in targets {
         if null.as_raw_fd() != target {
             // SAFETY: dup2 replaces the standard stream in the table; no
-            // memory is touched and nobody else in this child owns the number.
+            // memory is touched and no other value in this child owns the number.
             let put = unsafe { libc::dup2(null.as_raw_fd(), target) };
             Errno::result(put).map_err(|e| Error::io("dup2 /dev/null", e))?;
         }
@@ -349,13 +344,12 @@ pub(crate) fn standard_streams_to_null() -> Result<()> {
 
 /// Makes the out-of-memory killer prefer this process to the trainer.
 pub(crate) fn prefer_for_oom() {
-    // Raising it is always allowed; where /proc is not mounted the kernel's
-    // own choice stands.
+    // Raising the value is always allowed. Without /proc the kernel's default stays.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
 }
 
-/// One child that has ended (it is reaped), was stopped or was continued, if
-/// any, without waiting. Each is told once.
+/// The next event of a child, without waiting: it has ended (and is reaped), was stopped, or was
+/// continued. Each event is returned once.
 pub(crate) fn child_event() -> Result<Option<WaitStatus>> {
     let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
     match waitpid(Pid::from_raw(-1), Some(flags)) {
@@ -389,12 +383,12 @@ mod tests {
 
     #[test]
     fn forking_with_threads_is_refused() {
-        // The test harness itself has more than one thread.
+        // The test harness itself has several threads.
         std::thread::scope(|s| {
             let (tx, rx) = std::sync::mpsc::channel::<()>();
             s.spawn(move || rx.recv());
             let e = fork_never_returning(|| 0).unwrap_err().to_string();
-            assert!(e.contains("Launch::Exec"), "{e}");
+            assert!(e.contains("LaunchMethod::Exec"), "{e}");
             drop(tx);
         });
     }

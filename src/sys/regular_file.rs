@@ -1,8 +1,8 @@
-//! Files of a data set: opened without blocking and only when they are regular,
-//! so a FIFO or a device among them hangs nobody.
+//! Opens files of a data set without blocking, and only if they are regular. So a FIFO or a device
+//! among them blocks no process.
 //!
-//! Used in workers, and in the consumer where it reads headers, indexes and
-//! manifests or has zero workers. Reads and maps nothing.
+//! Used in workers, and in the consumer for headers, indexes and manifests or with zero workers.
+//! Reads and maps nothing.
 
 use std::ffi::CStr;
 use std::fs::{File, Metadata};
@@ -21,18 +21,17 @@ use serde::{Deserialize, Serialize};
 use crate::error::{FaultKind, SampleFault, limits};
 use crate::sys::sandbox::files;
 
-/// By what one file is told from another that took its place.
+/// Identifies a file, to detect its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct FileStamp {
     pub(crate) bytes: u64,
-    /// Of the last change of its content, ns since 1970; `touch` and `cp -p` set it
-    /// at will.
+    /// Modification time of the content, ns since 1970. `touch` and `cp -p` can set it.
     pub(crate) modified: i64,
     pub(crate) inode: u64,
 }
 
 impl FileStamp {
-    /// Of the file at `path`, links followed.
+    /// Of the file at `path`, following links.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|found| Self::of_metadata(&found))
     }
@@ -45,9 +44,8 @@ impl FileStamp {
         }
     }
 
-    /// In which way `now` is of another file than this one, in words; none where it
-    /// is of the same. `keeps_inodes` is asked when nothing but the inode differs:
-    /// where it does not keep them, length and time say that it is the same.
+    /// Describes how `now` differs; `None` if it is the same file. If only the inode differs, calls
+    /// `keeps_inodes`: on file systems without stable inodes, length and time decide.
     pub(crate) fn difference(
         &self,
         now: &Self,
@@ -76,9 +74,9 @@ impl FileStamp {
     }
 }
 
-/// File systems that may give a file another inode number when it is opened again
-/// or mounted again: FUSE (sshfs, s3fs, gcsfuse), Windows' shares by their three names,
-/// and FAT and exFAT, which have none on the disk and number files as they are met.
+/// File systems that may change inode numbers when a file is reopened or remounted: FUSE (sshfs,
+/// s3fs, gcsfuse), Windows shares under three names, and FAT and exFAT, which store no inode
+/// numbers.
 const WITHOUT_INODES: [u32; 6] = [
     0x6573_5546,
     0xff53_4d42,
@@ -88,34 +86,33 @@ const WITHOUT_INODES: [u32; 6] = [
     0x2011_bab0,
 ];
 
-/// Whether the inode number of the file at `path` says which file it is. True where
-/// the system does not say.
+/// Whether inode numbers are stable at `path`. True if the system does not report the file system.
 pub(crate) fn keeps_inodes(path: &Path) -> bool {
     statfs(path).map_or(true, |found| kind_keeps_inodes(found.filesystem_type()))
 }
 
-/// As [`keeps_inodes`], of an open file.
+/// Like [`keeps_inodes`], for an open file.
 pub(crate) fn keeps_inodes_of(file: impl AsFd) -> bool {
     fstatfs(file).map_or(true, |found| kind_keeps_inodes(found.filesystem_type()))
 }
 
 fn kind_keeps_inodes(kind: FsType) -> bool {
-    // Its width differs among C libraries; the numbers have 32 bits.
+    // The field's width differs among C libraries; the constants have 32 bits.
     !WITHOUT_INODES.contains(&(kind.0 as u32))
 }
 
-/// A time of the file system, ns since 1970.
+/// A file system's time as ns since 1970.
 pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)
         .saturating_add(nanoseconds)
 }
 
-/// Opens the regular file at `path` to be read, and says how many bytes it has. For
-/// files that are no samples; a FIFO that takes the place of one is not waited for.
+/// Opens the regular file at `path` to read, and returns its length in bytes. For files other than
+/// samples. Never blocks on a FIFO.
 ///
 /// # Errors
-/// What the system says; [`ErrorKind::InvalidInput`] when something else is there.
+/// The system's error; [`ErrorKind::InvalidInput`] if it is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = File::options()
@@ -132,20 +129,20 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, u64)> {
     }
 }
 
-/// Opens the regular file at `path` to be read, and says how many bytes it has.
+/// Opens the regular file at `path` to read, and returns its length in bytes.
 ///
 /// # Errors
-/// When there is none, or something else: a folder, a FIFO, a device.
+/// The file is missing, or not a regular file: a folder, a FIFO, a device.
 pub(crate) fn open_regular(path: &CStr) -> Result<(OwnedFd, usize), SampleFault> {
     let (fd, stamp) = open_stamped(path)?;
     Ok((fd, usize::try_from(stamp.bytes).unwrap_or(usize::MAX)))
 }
 
-/// As [`open_regular`], and says what the file is like.
+/// Like [`open_regular`], and returns the file's stamp.
 pub(crate) fn open_stamped(path: &CStr) -> Result<(OwnedFd, FileStamp), SampleFault> {
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
     let fd = fcntl::open(path, flags, Mode::empty()).map_err(|e| {
-        // Rules for files are bound to folders, and not to their names.
+        // Landlock rules are bound to folders, not to their names.
         let fix = match e {
             Errno::EACCES if files::is_limited() => {
                 "; make it readable, or start the run again where links or folders of the data set \
@@ -224,7 +221,7 @@ mod tests {
 
     #[test]
     fn which_file_systems_keep_inode_numbers() {
-        // As linux/magic.h and the modules have them.
+        // The numbers of linux/magic.h and of the modules.
         for (kind, keeps) in [
             (0xef53, true),
             (0x5846_5342, true),

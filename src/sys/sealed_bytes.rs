@@ -1,8 +1,7 @@
-//! Bytes in a sealed memfd: written once, then immutable for ever, for every
-//! process that maps them.
+//! Bytes in a sealed memfd: written once, then immutable for every process that maps them.
 //!
-//! Made in the consumer; mapped read-only by coordinator and workers. Never
-//! used for memory that anybody writes later: that is the ring's.
+//! Created in the consumer, mapped read-only by coordinator and workers. Memory that is written
+//! later belongs to the ring.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,7 +18,7 @@ const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
     .union(SealFlag::F_SEAL_WRITE)
     .union(SealFlag::F_SEAL_SEAL);
 
-/// An immutable blob that costs its bytes once, however many processes map it.
+/// Immutable bytes. They take memory once, however many processes map them.
 #[derive(Debug)]
 pub(crate) struct SealedBytes {
     file: File,
@@ -27,8 +26,8 @@ pub(crate) struct SealedBytes {
 }
 
 impl SealedBytes {
-    /// Copies `parts`, one behind the other, into a new sealed memfd whose name
-    /// in `/proc/PID/maps` is `memfd:NAME`.
+    /// Copies `parts`, concatenated, into a new sealed memfd. Its name in `/proc/PID/maps` is
+    /// `memfd:NAME`.
     pub(crate) fn new(name: &str, parts: &[&[u8]]) -> Result<Self> {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
@@ -42,8 +41,8 @@ impl SealedBytes {
         Self::map(file)
     }
 
-    /// Maps a descriptor that came from another process, after checking that
-    /// it is sealed: an unsealed one could change under our feet.
+    /// Maps a descriptor from another process. Rejects unsealed memory, which could change while it
+    /// is used.
     pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
         let file = File::from(fd);
         let seals =
@@ -61,7 +60,7 @@ impl SealedBytes {
         // against writing, shrinking and growing, so the mapped bytes can
         // neither change nor vanish for as long as the map lives.
         let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map sealed memory", e))?;
-        // As in `shared`: no part of anybody's core.
+        // Like shared memory, it is not part of core files.
         let _ = map.advise(Advice::DontDump);
         Ok(Self { file, map })
     }

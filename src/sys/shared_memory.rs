@@ -1,9 +1,8 @@
-//! A writable memfd of fixed size, mapped by several processes at once.
+//! A writable memfd of fixed size, mapped by several processes.
 //!
-//! Created by the consumer, mapped by all. All its pages are allocated at the
-//! start and its size is sealed, so touching it can neither fail for want of
-//! memory nor fault. Hands out raw pointers and atomics only: who may touch
-//! which byte at which time is the ring protocol's business.
+//! Created by the consumer, mapped by all. All its pages are allocated at the start and its size is
+//! sealed. So an access can neither fail for lack of memory nor cause a fault. Returns raw pointers
+//! and atomics only. The protocol of the ring decides which process may access which byte.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,14 +20,14 @@ use crate::error::{Error, Result, size_rounded_up};
 
 const PAGE: usize = 4096;
 
-/// Bytes allocated by one call, so that a timer's signals cannot starve it.
+/// Bytes to allocate per call, so that signals of a timer cannot prevent progress.
 const ALLOCATION_STEP: usize = 16 << 20;
 
 const SEALS: SealFlag = SealFlag::F_SEAL_SHRINK
     .union(SealFlag::F_SEAL_GROW)
     .union(SealFlag::F_SEAL_SEAL);
 
-/// Memory that several processes read and write, alive as long as this value.
+/// Memory shared by several processes. It is unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     fd: OwnedFd,
@@ -36,20 +35,20 @@ pub(crate) struct SharedMemory {
     len: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; every access
-// goes through atomics or through raw pointers whose users carry the proof.
+// SAFETY: the mapping belongs to the process, not to a thread. Every access goes through atomics,
+// or through raw pointers whose users prove it.
 unsafe impl Send for SharedMemory {}
 // SAFETY: as for Send; `&SharedMemory` gives only atomics and raw pointers.
 unsafe impl Sync for SharedMemory {}
 
 impl SharedMemory {
-    /// Makes and seals `len` bytes of zeros. None is allocated yet.
+    /// Creates and seals `len` zero bytes, without allocating them.
     pub(crate) fn create(name: &str, len: usize) -> Result<Self> {
         let fd = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
             .map_err(|e| Error::io("memfd_create", e))?;
         let size = libc::off_t::try_from(len).map_err(|_| {
             Error::config(format!(
-                "{} are too many to map",
+                "{} exceed the address space",
                 size_rounded_up(len as u64)
             ))
         })?;
@@ -58,18 +57,18 @@ impl SharedMemory {
         Self::map(fd, len)
     }
 
-    /// Allocates the pages of `range`, which are for `what`, so that touching them cannot
-    /// fail later. Its creator calls this for all of it before the memory is used.
+    /// Allocates the pages of `range`, so that access cannot fail later. `what` is their purpose,
+    /// for error texts. Its creator calls this for the whole memory before it is used.
     pub(crate) fn allocate(&self, range: Range<usize>, what: &str) -> Result<()> {
         let bytes = range.len();
         let mut start = range.start;
         while start < range.end {
             let step = ALLOCATION_STEP.min(range.end - start);
-            // Below the file's size, which is an off_t.
+            // Smaller than the file's size, which is an off_t.
             let (from, len) = (start as libc::off_t, step as libc::off_t);
             match fallocate(&self.fd, FallocateFlags::empty(), from, len) {
                 Ok(()) => start += step,
-                // A signal undoes the whole call: hence the steps.
+                // A signal undoes the whole call, hence the steps.
                 Err(Errno::EINTR) => {}
                 Err(e) => {
                     return Err(Error::io(
@@ -82,7 +81,7 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// Maps what another process created; `len` bytes, sealed, or an error.
+    /// Maps memory of another process. It must be sealed and have `len` bytes.
     pub(crate) fn open(fd: OwnedFd, len: usize) -> Result<Self> {
         let seals =
             fcntl(&fd, FcntlArg::F_GET_SEALS).map_err(|e| Error::io("read the seals", e))?;
@@ -121,9 +120,8 @@ impl SharedMemory {
                 e,
             )
         })?;
-        // Whoever crashes, a core holds none of it: it is large, and the same in all. A
-        // kernel that refuses only makes cores larger.
-        // SAFETY: the whole of the mapping above; what cores hold is no matter of memory.
+        // Excludes it from core files, which would be large. An error only makes them larger.
+        // SAFETY: the whole mapping from above; this call does not change memory.
         let _ = unsafe { madvise(base, len, MmapAdvise::MADV_DONTDUMP) };
         Ok(Self {
             fd,
@@ -136,8 +134,8 @@ impl SharedMemory {
         self.len
     }
 
-    /// The `i`-th 8-byte word. Panics when it lies outside: offsets come from
-    /// the layout, which was checked against the length.
+    /// The `i`-th 8-byte word. Panics if it is outside: offsets come from the layout, which was
+    /// checked against the length.
     #[inline]
     pub(crate) fn word(&self, i: usize) -> &AtomicU64 {
         assert!(i < self.len / 8, "word {i} lies outside the memory");
@@ -147,9 +145,8 @@ impl SharedMemory {
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(i)) }
     }
 
-    /// Maps the pages of `len` bytes at `offset` into this process in one call
-    /// instead of one fault each. Only speed depends on it: kernels before 5.14
-    /// refuse, and fault.
+    /// Maps the pages of `len` bytes at `offset` in one call, instead of one page fault each. It
+    /// changes the speed only. Kernels before 5.14 do not support it.
     pub(crate) fn populate(&self, offset: usize, len: usize) -> nix::Result<()> {
         let start = offset - offset % PAGE;
         let end = (offset + len).next_multiple_of(PAGE).min(self.len);
@@ -160,8 +157,8 @@ impl SharedMemory {
         Errno::result(done).map(drop)
     }
 
-    /// Takes from this process the right to write `range`, which are whole pages. Other
-    /// processes keep theirs. Whoever writes there from now on ends by SIGSEGV.
+    /// Makes `range`, in whole pages, read-only in this process only. A later write ends this
+    /// process with SIGSEGV.
     pub(crate) fn make_read_only(&self, range: Range<usize>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -169,7 +166,7 @@ impl SharedMemory {
         let whole = range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE);
         assert!(whole, "bytes {range:?} are no whole pages");
         let at = NonNull::new(self.bytes_at(range.start, range.len()))
-            .ok_or_else(|| Error::protocol("shared memory lies at no address"))?;
+            .ok_or_else(|| Error::protocol("shared memory has no address"))?;
         // SAFETY: the range lies inside this mapping (`bytes_at` asserts it). All access to
         // it is by atomics and raw pointers, which reading alone does not break; a write is
         // a signal that ends the process, and no memory changes.
@@ -177,7 +174,7 @@ impl SharedMemory {
             .map_err(|e| Error::io("make shared memory read-only", e))
     }
 
-    /// Pointer to `len` bytes at `offset`. Panics when they lie outside.
+    /// Pointer to `len` bytes at `offset`. Panics if they are outside.
     #[inline]
     pub(crate) fn bytes_at(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(

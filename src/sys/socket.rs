@@ -1,7 +1,7 @@
-//! A pair of connected packet sockets that carry small messages and descriptors.
+//! A pair of connected packet sockets for small messages and descriptors.
 //!
-//! Runs in the consumer and in the coordinator; workers have no socket. Message
-//! boundaries are kept (SOCK_SEQPACKET), so there is no framing to get wrong.
+//! Used in the consumer, the coordinator and helpers; workers have no socket. SOCK_SEQPACKET keeps
+//! message boundaries, so no framing is needed.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -18,16 +18,16 @@ use nix::sys::socket::{
 use super::clock::RunningClock;
 use crate::error::{Error, Result};
 
-/// The longest sleep, so that the time in which we did not run is known.
+/// Longest sleep, so that time while this process is stopped can be detected.
 const SLEEP: Duration = Duration::from_millis(250);
 
-/// Descriptors one message may carry.
+/// Most descriptors per message.
 const MAX_DESCRIPTORS: usize = 16;
 
-/// What the receiver of a message does with its descriptors.
+/// Operation for error texts.
 const TAKE: &str = "take the descriptors of a control message";
 
-/// Two ends of a connection, both closed on exec.
+/// Two connected ends, both closed on exec.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
     socketpair(
         AddressFamily::Unix,
@@ -38,18 +38,18 @@ pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
     .map_err(|e| Error::io("socketpair", e))
 }
 
-/// What `receive` found.
+/// Result of `receive`.
 pub(crate) enum ReceiveOutcome {
-    /// This many bytes of the buffer were filled.
+    /// Number of bytes in the buffer, and the descriptors.
     Message(usize, Vec<OwnedFd>),
     /// The other end is closed.
     Closed,
-    /// Nothing came within the limit.
+    /// No message within the limit.
     Timeout,
 }
 
-/// Sends one message. Fails at once when the peer does not drain its socket:
-/// nobody here may be blocked by another process.
+/// Sends one message. Fails at once if the peer's socket is full, so that no process can block this
+/// one.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<()> {
     match offer(socket, bytes, fds)? {
         true => Ok(()),
@@ -57,7 +57,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
     }
 }
 
-/// The same; false when the peer does not drain its socket.
+/// Like [`send`], but returns false if the peer's socket is full.
 pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<bool> {
     if fds.len() > MAX_DESCRIPTORS {
         let what = format!("{} descriptors are more than {MAX_DESCRIPTORS}", fds.len());
@@ -88,13 +88,13 @@ pub(crate) fn offer(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]
     }
 }
 
-/// Lets the peer see the end, whoever else has a copy of the socket.
+/// Shuts the connection down, even if another process has a copy of the socket.
 pub(crate) fn end(socket: BorrowedFd<'_>) -> Result<()> {
     shutdown(socket.as_raw_fd(), Shutdown::Both).map_err(|e| Error::io("end a socket", e))
 }
 
-/// Receives one message, waiting at most `limit`. Time in which this process
-/// was stopped does not count: its peer may have been stopped with it.
+/// Receives one message, waiting at most `limit`. Time while this process is stopped does not
+/// count, because its peer may be stopped too.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
@@ -105,7 +105,7 @@ pub(crate) fn receive(
     loop {
         let sleep = left.min(SLEEP);
         if !readable(socket, sleep)? {
-            // The last look was one without a sleep.
+            // The last check was without a sleep.
             if left.is_zero() {
                 return Ok(ReceiveOutcome::Timeout);
             }
@@ -127,14 +127,14 @@ pub(crate) fn receive(
         };
         let mut fds = Vec::new();
         for c in message.cmsgs().map_err(|e| match e {
-            // Descriptors were cut off: there is space for all that we send.
+            // Descriptors were cut off although there was space: their limit is reached.
             Errno::ENOBUFS => Error::io(TAKE, Errno::EMFILE),
             e => Error::io(TAKE, e),
         })? {
             if let ControlMessageOwned::ScmRights(raw) = c {
                 for fd in raw {
                     // SAFETY: the kernel has just installed `fd` for this
-                    // message in this process; nobody else owns it.
+                    // message in this process; no other value owns it.
                     fds.push(unsafe { OwnedFd::from_raw_fd(fd) });
                 }
             }
@@ -154,7 +154,7 @@ pub(crate) fn receive(
     }
 }
 
-/// True when `fd` can be read (or is closed at the other end) within `limit`.
+/// Whether `fd` becomes readable (or its other end is closed) within `limit`.
 pub(crate) fn readable(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool> {
     let ms =
         PollTimeout::try_from(limit.min(Duration::from_secs(3600))).unwrap_or(PollTimeout::MAX);

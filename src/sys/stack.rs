@@ -1,18 +1,18 @@
-//! Whether the stack of a process may become as large as this crate needs.
+//! Checks that the stack of a process may become as large as this crate needs.
 //!
-//! Asked in the consumer: the processes that it starts have its limit.
+//! Runs in the consumer; the processes that it starts inherit the limit.
 
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::error::{Error, Result};
 
-/// The least stack, bytes. A process whose stack ends earlier may crash without a word.
+/// Smallest allowed limit in bytes. With less, a process may crash without a message.
 const LEAST: u64 = 512 << 10;
 
-/// Whether the stack of a process may become as large as a run needs: a program's first check.
+/// Checks the limit of the stack. A program calls it first.
 ///
 /// # Errors
-/// Names the limit (`ulimit -s`), the least value and how to raise it.
+/// The limit (`ulimit -s`) is too low. The text states the smallest value and how to raise it.
 pub fn check() -> Result<()> {
     let failed = |e| Error::io("read the limit of the stack", e);
     let (soft, _) = getrlimit(Resource::RLIMIT_STACK).map_err(failed)?;
@@ -22,7 +22,7 @@ pub fn check() -> Result<()> {
 fn enough(bytes: u64) -> Result<()> {
     match bytes < LEAST {
         true => Err(Error::config(format!(
-            "the stack of this process may take {} KiB and at least {} KiB are needed: raise the \
+            "the stack of this process may take {} KiB, but at least {} KiB are needed: raise the \
              limit with ulimit -s 8192",
             bytes / 1024,
             LEAST / 1024

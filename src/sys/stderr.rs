@@ -1,19 +1,19 @@
-//! What coordinator and workers say on stderr, which neither ever waits for.
+//! Stderr of coordinator and workers, on which neither ever blocks.
 //!
-//! Made in the coordinator; workers inherit descriptor 2. That is a pipe of the pool's own
-//! here, whose writers never wait: what does not fit is lost. The coordinator passes on what
-//! comes out of it, as far as the stderr that it was started with takes it at once, and
-//! counts the lines that it drops.
+//! Created in the coordinator; workers inherit descriptor 2. It is a pipe of the pool, and writers
+//! never wait: what does not fit is lost. The coordinator forwards its content to the original
+//! stderr as far as that accepts it without blocking. It counts dropped lines.
 //!
-//! So nobody has to know who writes: `tracing`, a panic hook, Rust's own words about a failed
-//! allocation, the C library's about a damaged heap, a decoder, or one that a file has taken
-//! over: control characters, to which terminals listen, are replaced, and marks of direction.
-//! What does not do:
-//! - O_NONBLOCK on the given descriptor: it belongs to the open file, which the caller and
-//!   its shell have too;
-//! - a poll in front of a blocking write: others write into the same pipe, and may fill it
-//!   between the two;
-//! - a thread that may block: a process that forks has one thread.
+//! So any code may write: `tracing`, a panic hook, Rust or the C library about a failed allocation
+//! or a damaged heap, a decoder, even a compromised one. Control characters and marks of text
+//! direction are replaced.
+//!
+//! These alternatives do not work:
+//! - O_NONBLOCK on the original descriptor: the flag belongs to the open file, which the caller and
+//!   its shell share;
+//! - poll before a blocking write: other processes write into the same pipe and may fill it in
+//!   between;
+//! - a thread that may block: a process that forks must have one thread.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -29,21 +29,21 @@ use nix::unistd::{dup2_stderr, pipe2, read, write};
 use super::process::above_standard_streams;
 use crate::error::{Error, Result, is_harmless};
 
-/// A pipe takes so many bytes as a whole, or none of them.
+/// A pipe accepts up to this number of bytes completely or not at all.
 const AT_ONCE: usize = libc::PIPE_BUF;
 
-/// Bytes of UTF-8.
+/// Longest UTF-8 character in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// Most that is passed on by one call, so that nobody keeps the coordinator by talking.
+/// Most bytes that one call forwards, so that output cannot keep the coordinator busy.
 const MOST: usize = 64 << 10;
 
-/// The stderr of a pool: one end of its own pipe, and where words go from there.
+/// Stderr of a pool: the reading end of its pipe, and the original stderr.
 #[derive(Debug)]
 pub(crate) struct StderrRelay {
     from: OwnedFd,
     to: OriginalStderr,
-    /// A line that has not ended yet.
+    /// A line without an end so far.
     begun: Vec<u8>,
     lost: u64,
 }
@@ -51,22 +51,22 @@ pub(crate) struct StderrRelay {
 /// The stderr that the coordinator was started with.
 #[derive(Debug)]
 enum OriginalStderr {
-    /// A file, which has no reader to wait for. Its storage may keep a writer waiting: the
-    /// consumer notices that the coordinator does not look after rows.
+    /// A file, which never blocks for a reader. Slow storage may block the writer; then the
+    /// consumer notices the missing heartbeat.
     File(OwnedFd),
-    /// A pipe or a terminal, opened once more: this opening's flags are ours alone.
+    /// A pipe or a terminal, reopened so that its flags are not shared.
     Opened(File),
-    /// Flags of each call say that it must not wait.
+    /// Each call has a flag not to wait.
     Socket(OwnedFd),
-    /// One that cannot be opened once more, as it is another user's or /proc is not there.
-    /// Kernels before 6.4 cannot write into it without waiting, so there all is dropped.
+    /// A descriptor that cannot be reopened, because another user owns it or /proc is missing.
+    /// Kernels before 6.4 cannot write to it without waiting; there all output is dropped.
     Kept(OwnedFd),
     /// It was closed.
     Nobody,
 }
 
 impl StderrRelay {
-    /// Puts the pool's own pipe in the place of descriptor 2.
+    /// Installs the pool's pipe as descriptor 2.
     pub(crate) fn install() -> Result<Self> {
         let to = OriginalStderr::stderr()?;
         let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
@@ -93,12 +93,12 @@ impl StderrRelay {
         [self.from.as_raw_fd()].into_iter().chain(to)
     }
 
-    /// Lines that were dropped.
+    /// Number of dropped lines.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Passes on what was said. Never waits.
+    /// Forwards output. Never waits.
     pub(crate) fn pass_on(&mut self) {
         let mut buffer = [0; AT_ONCE];
         let mut passed = 0;
@@ -110,13 +110,13 @@ impl StderrRelay {
                     self.take(&buffer[..n]);
                 }
                 Err(Errno::EINTR) => {}
-                // Nothing is left; any other error leaves nothing to do either.
+                // The pipe is empty; nothing can be done about other errors.
                 Err(_) => break,
             }
         }
     }
 
-    /// Passes on what was said last, a line that has no end included.
+    /// Forwards the remaining output, including an unfinished line.
     pub(crate) fn end(&mut self) {
         self.pass_on();
         let rest = std::mem::take(&mut self.begun);
@@ -127,7 +127,7 @@ impl StderrRelay {
 
     fn take(&mut self, said: &[u8]) {
         for &byte in said {
-            // A piece ends between characters; the first byte of one says how long it is.
+            // Pieces end between characters. The first byte of a character determines its length.
             let length = match byte {
                 0xf0.. => LONGEST_CHARACTER,
                 0xe0.. => 3,
@@ -139,7 +139,7 @@ impl StderrRelay {
             }
             let shown = match byte {
                 b'\n' | b'\t' | b' '..=b'~' => byte,
-                // In UTF-8 those between 0x80 and 0x9f stand behind this one.
+                // In UTF-8, the characters 0x80 to 0x9f follow this byte.
                 0x80..0xa0 if self.begun.last() == Some(&0xc2) => b'?',
                 0x80.. => byte,
                 _ => b'?',
@@ -152,7 +152,7 @@ impl StderrRelay {
         }
     }
 
-    /// Replaces the last character where it is a mark of direction, or an invisible one.
+    /// Replaces the last character if it is invisible or a mark of text direction.
     fn replace_last(&mut self) {
         for length in 2..=LONGEST_CHARACTER.min(self.begun.len()) {
             let at = self.begun.len() - length;
@@ -184,7 +184,7 @@ impl StderrRelay {
 }
 
 impl AsFd for StderrRelay {
-    /// Readable when somebody said something.
+    /// Readable when there is output.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.from.as_fd()
     }
@@ -200,7 +200,7 @@ impl OriginalStderr {
                 e => Err(Error::io("duplicate stderr", e)),
             };
         }
-        // SAFETY: the kernel has just installed `fd`; nobody else owns it.
+        // SAFETY: the kernel has just installed `fd`; no other value owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let about = fstat(&fd).map_err(|e| Error::io("look at stderr", e))?;
         let kind = SFlag::from_bits_truncate(about.st_mode) & SFlag::S_IFMT;
@@ -241,7 +241,7 @@ fn opened_again(fd: &OwnedFd) -> io::Result<File> {
         .open(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// A write that fails where it would have to wait, whatever the flags of the open file.
+/// Writes without waiting, whatever the flags of the open file; fails if it would have to wait.
 fn write_at_once(fd: &OwnedFd, bytes: &[u8]) -> nix::Result<usize> {
     let part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// A relay with pipes in the place of both stderrs; the end that is to be read.
+    /// A relay with pipes for both stderrs, and the end to read.
     fn relay(given: impl FnOnce(OwnedFd) -> OriginalStderr) -> (StderrRelay, File, File) {
         let (from, own) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
         let (reader, to) = pipe().unwrap();
@@ -304,7 +304,7 @@ mod tests {
     fn a_pipe_that_cannot_be_opened_once_more_is_not_waited_for() {
         let (relay, own, reader) = relay(OriginalStderr::Kept);
         if relay.to.write(b"one line\n") == Err(Errno::EOPNOTSUPP) {
-            // A kernel before 6.4: every line is dropped, and none is waited for.
+            // As on a kernel before 6.4: every line is dropped without waiting.
             let mut relay = relay;
             assert_eq!(write(&own, b"1\n2\n3\n"), Ok(6));
             relay.pass_on();

@@ -1,6 +1,7 @@
-//! Whether files of a folder stay in memory, or go to storage that lets memory drop them.
+//! Detects whether the files of a folder stay in memory, or are on storage so that the kernel can
+//! drop their pages.
 //!
-//! In the consumer, before a file is made that no limit of memory counts.
+//! Runs in the consumer, before it creates a file that no memory limit counts.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,40 +17,39 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::sys::stat::{major, minor};
 use nix::sys::statfs::statfs;
 
-/// File systems whose files are memory: tmpfs, ramfs, hugetlbfs.
+/// File systems in memory: tmpfs, ramfs, hugetlbfs.
 const IN_MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
 
-/// File systems that keep files in another one, which they do not name: overlayfs, aufs,
-/// eCryptfs.
+/// File systems on top of another one that they do not name: overlayfs, aufs, eCryptfs.
 const STACKED: [u32; 3] = [0x794c_7630, 0x6175_6673, 0xf15f];
 
-/// Of a program in another process, which may keep files in its memory.
+/// A program in another process, which may keep files in its memory.
 const FUSE: u32 = 0x6573_5546;
 
-/// Tries to drop a page, and the wait between two: one that is being written stays.
+/// Attempts to drop a page, and the wait between two. A page that is being written stays.
 const TRIES: u32 = 10;
 const WAIT: Duration = Duration::from_millis(10);
 
 const PAGE: usize = 4096;
 
-/// Where the bytes of files are.
+/// Where the content of files is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageKind {
     InStorage,
     InMemory,
-    /// In a program of FUSE.
+    /// In a FUSE program.
     Unknown,
 }
 
-/// Answers for stacked file systems, for which a page is written.
+/// Results for stacked file systems, which need a test write.
 static TRIED: Mutex<Vec<(PathBuf, StorageKind)>> = Mutex::new(Vec::new());
 
-/// Where the bytes of files in `folder` are.
+/// Where the content of files in `folder` is.
 ///
 /// # Errors
-/// No such folder; one that cannot be written to, on a stacked file system.
+/// The folder is missing; on a stacked file system, it is not writable.
 pub(crate) fn storage_kind(folder: &Path) -> io::Result<StorageKind> {
-    // Its width differs among C libraries; the numbers have 32 bits.
+    // The field's width differs among C libraries; the constants have 32 bits.
     let kind = statfs(folder)?.filesystem_type().0 as u32;
     if IN_MEMORY.contains(&kind) {
         return Ok(StorageKind::InMemory);
@@ -75,12 +75,12 @@ pub(crate) fn storage_kind(folder: &Path) -> io::Result<StorageKind> {
     Ok(found)
 }
 
-/// Whether the block device of a folder is memory: a disk in it (zram, brd), or a file in it
-/// (loop).
+/// Whether the folder's block device is in memory: a RAM disk (zram, brd), or a loop device on a
+/// file in memory.
 fn is_device_in_memory(folder: &Path) -> bool {
     let device = fs::metadata(folder).map_or(0, |found| found.dev());
     let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
-    // A file system without a device has none there.
+    // A file system without a device has no such link.
     let Ok(device) = fs::canonicalize(link) else {
         return false;
     };
@@ -95,8 +95,7 @@ fn is_device_in_memory(folder: &Path) -> bool {
     })
 }
 
-/// Whether the system drops a page that was written and synced, and is needed no more. Of a
-/// file in memory it cannot.
+/// Whether the kernel drops a written, synced and unused page. It cannot for a file in memory.
 fn is_dropped(folder: &Path) -> io::Result<bool> {
     let mut file = tempfile::tempfile_in(folder)?;
     file.write_all(&[1; PAGE])?;

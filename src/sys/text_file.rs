@@ -1,7 +1,7 @@
-//! Text files whose content nobody vouches for, read up to a limit.
+//! Reads untrusted text files up to a limit.
 //!
-//! In the consumer. A hole of a sparse file takes nothing on the disk and reads as zeros,
-//! so reading stops at the first zero byte, which no text has.
+//! Runs in the consumer. A hole of a sparse file takes no disk space and reads as zeros. So reading
+//! stops at the first zero byte, which text does not contain.
 
 use std::fmt;
 use std::fs;
@@ -10,16 +10,16 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// Read at a time.
+/// Bytes per read.
 const PIECE: usize = 64 << 10;
 
-/// Why a file is not read to its end.
+/// Why a file was not read to its end.
 #[derive(Debug)]
 pub(crate) enum TextReadError {
     Read(io::Error),
-    /// It is longer than this.
+    /// It is longer than this limit in bytes.
     TooLong(u64),
-    /// It has a zero byte, this far from its beginning.
+    /// It has a zero byte at this offset.
     Zero(u64),
 }
 
@@ -27,25 +27,25 @@ impl fmt::Display for TextReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(e) => write!(f, "cannot be read: {e}"),
-            Self::TooLong(most) => write!(f, "is longer than {most} bytes, the most that is read"),
-            Self::Zero(at) => write!(f, "is no text: it has a zero byte at byte {at}"),
+            Self::TooLong(most) => write!(f, "is longer than the limit of {most} bytes"),
+            Self::Zero(at) => write!(f, "is not text: it has a zero byte at offset {at}"),
         }
     }
 }
 
-/// A file of the kernel; none where it cannot be read. Warns where that is a limit of this
-/// process: the file may be there.
+/// Reads a file of the kernel; `None` if it cannot be read. Warns if a limit of this process is the
+/// reason, because the file may exist.
 pub(crate) fn of_kernel(path: &Path) -> Option<String> {
     let read = fs::read_to_string(path).map_err(|e| Error::io_at("read", path, e));
     read.inspect_err(|e| {
         if e.is_limit() {
-            tracing::warn!("a limit of this machine is not known: {e}");
+            tracing::warn!("cannot read a limit of this machine: {e}");
         }
     })
     .ok()
 }
 
-/// The number behind the word `key`, which begins a line.
+/// The number after `key` at the start of a line.
 pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -53,7 +53,7 @@ pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// The bytes up to the end, `most` of them at the most.
+/// Reads all bytes, at most `most`.
 pub(crate) fn read(mut file: impl Read, most: u64) -> Result<Vec<u8>, TextReadError> {
     let mut text = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -98,6 +98,6 @@ mod tests {
         file.as_file().set_len(1 << 40).unwrap();
         let e = read(file.reopen().unwrap(), u64::MAX).unwrap_err();
         assert!(matches!(e, TextReadError::Zero(2)), "{e}");
-        assert!(e.to_string().contains("zero byte at byte 2"), "{e}");
+        assert!(e.to_string().contains("zero byte at offset 2"), "{e}");
     }
 }

@@ -1,9 +1,8 @@
-//! Threads for the length of one call.
+//! Threads for the duration of one call.
 //!
-//! In the consumer and in the CLI: never where a worker or the coordinator runs. They
-//! are joined before the call returns, so that a caller with one thread has one again,
-//! and may fork. Rayon's own pools leave theirs to end by themselves, and its global
-//! one stays: neither is ever used.
+//! Used in the consumer and in the command line, never in a worker or the coordinator. All threads
+//! are joined before the call returns, so a caller with one thread may fork afterwards. Rayon's own
+//! pools do not join their threads, and its global pool stays, so neither is used.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,11 +14,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 
-/// Runs `work` in a pool of so many threads, called `name`; of fewer where not so many
-/// can be started.
+/// Runs `work` in a pool of threads named `name`. Uses fewer threads if not all can be started.
 ///
 /// # Errors
-/// When no thread can be started, or one has panicked.
+/// No thread can be started; one has panicked.
 pub(crate) fn with_pool<R: Send>(
     name: &str,
     threads: usize,
@@ -35,7 +33,7 @@ pub(crate) fn with_pool<R: Send>(
                 .spawn_handler(|thread| {
                     let builder = thread::Builder::new().name(name.to_owned());
                     let started = builder.spawn_scoped(scope, || thread.run());
-                    // Rayon's own error does not tell the number.
+                    // Rayon's own error lacks the system's error number.
                     let started = started.inspect_err(|e| refused = e.raw_os_error());
                     handles.push(started?);
                     Ok(())
@@ -53,7 +51,7 @@ pub(crate) fn with_pool<R: Send>(
         };
         let done = catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&pool))));
         drop(pool);
-        // The scope alone waits for what they do, not for their end.
+        // The scope waits for the work of threads, not for their end.
         let mut all_ended = true;
         for handle in handles {
             all_ended &= handle.join().is_ok();
@@ -64,11 +62,10 @@ pub(crate) fn with_pool<R: Send>(
     })
 }
 
-/// What `make` gives for each of the items, in their order, by so many threads.
+/// Calls `make` for each item on several threads. Returns the results in the order of items.
 ///
 /// # Errors
-/// Of several errors that of the first item, as if they were made one by one. What
-/// stands behind one that failed is not begun.
+/// The error of the first failed item, as in a sequential run. Items after it are not started.
 pub(crate) fn each<T: Sync, R: Send>(
     name: &str,
     threads: usize,

@@ -1,6 +1,6 @@
-//! Files that are read whole, up to a bound: nobody vouches for their length.
+//! Reads whole files up to a limit, because their length is not trusted.
 //!
-//! In the consumer, the fetcher and the sender.
+//! Used in the consumer, the fetcher and the uploader.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::error::{Error, Result, size_rounded_down, size_rounded_up};
 use crate::sys::regular_file;
 
-/// The bytes of the regular file at `path`, `most` of them at the most.
+/// Reads the regular file at `path`, at most `most` bytes.
 ///
 /// # Errors
-/// What the system says; a file that is longer, or no regular one.
+/// The system's error; the file is longer, or not regular.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let failed = |e| Error::io_at("read", path, e);
     let (file, len) = regular_file::open(path).map_err(failed)?;
@@ -28,17 +28,17 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     match bytes.len() as u64 {
-        // It has grown since.
+        // It has grown meanwhile.
         len if len > most => Err(Error::dataset(path, too_long(len, most))),
         _ => Ok(bytes),
     }
 }
 
-/// What to say of a file or an object of `len` bytes.
+/// Error text for a file or an object of `len` bytes.
 pub(crate) fn too_long(len: u64, most: u64) -> String {
     format!(
-        "too long: it has {} ({len} bytes), and {} ({most} bytes) are read at most: check that it \
-         is the right file, or make it again",
+        "too long: it has {} ({len} bytes), but the limit is {} ({most} bytes): check that it is \
+         the right file, or make it again",
         size_rounded_up(len),
         size_rounded_down(most)
     )
@@ -59,8 +59,8 @@ mod tests {
             e.contains("note: too long: it has ") && e.contains("(5 bytes)"),
             "{e}"
         );
-        assert!(e.contains("(4 bytes) are read at most"), "{e}");
-        // A hole takes nothing on the disk, and would take memory.
+        assert!(e.contains("(4 bytes): check"), "{e}");
+        // A hole takes no disk space, but would take memory.
         let file = std::fs::File::create(&path).unwrap();
         file.set_len(1 << 40).unwrap();
         assert!(read(&path, 1 << 30).is_err());

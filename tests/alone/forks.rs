@@ -1,4 +1,4 @@
-//! `Launch::Fork`, and forked copies of a process that has a loader.
+//! `LaunchMethod::Fork`, and forked copies of a process that has a loader.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -110,7 +110,7 @@ pub fn a_second_thread_forbids_the_fork() {
     let thread = std::thread::spawn(move || told.recv());
     let e = make().build().unwrap_err();
     assert!(e.is_usage(), "{e}");
-    assert!(e.to_string().contains("Launch::Exec"), "{e}");
+    assert!(e.to_string().contains("LaunchMethod::Exec"), "{e}");
     assert!(e.to_string().contains("2 threads"), "{e}");
     drop(tell);
     let _ = thread.join().unwrap();

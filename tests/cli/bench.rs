@@ -102,7 +102,7 @@ fn bad_usage_and_bad_input_exit_with_2_and_say_what_to_do() {
     );
     assert_eq!(code(&out), 2, "{}", stderr(&out));
     assert!(
-        stderr(&out).contains("scalar, sse4.1, avx2"),
+        stderr(&out).contains("scalar, sse4.1 or avx2"),
         "{}",
         stderr(&out)
     );

@@ -131,7 +131,7 @@ fn what_falls_is_named_and_the_exit_code_is_1() {
             &["helper", "pool"][..],
             "/nowhere/featherload",
         ),
-        ("FEATHERLOAD_HELPER", text(&wrong), &["pool"], "hand-shake"),
+        ("FEATHERLOAD_HELPER", text(&wrong), &["pool"], "handshake"),
         (
             "FEATHERLOAD_CPU",
             "avx9000",

@@ -110,7 +110,7 @@ fn a_manifest_of_any_size_is_refused_before_it_is_read() {
     );
     assert!(said.contains("(4611686018427387904 bytes)"), "{said}");
     assert!(
-        said.contains("512 MiB (536870912 bytes) are read at most"),
+        said.contains("the limit is 512 MiB (536870912 bytes)"),
         "{said}"
     );
 }
@@ -131,10 +131,7 @@ fn a_listing_that_repeats_itself_is_given_up() {
     });
     let said = refusal(&index("s3://b/set", &at, &[]));
     assert!(said.contains("s3://b/set: "), "{said}");
-    assert!(
-        said.contains("the same page of names again and again"),
-        "{said}"
-    );
+    assert!(said.contains("repeats the same page of names"), "{said}");
     // The manifest, and two pages.
     assert_eq!(asked.load(Ordering::Relaxed), 3);
 }

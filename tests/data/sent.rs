@@ -353,7 +353,7 @@ fn other_bytes_and_other_options_are_refused_and_named() {
     fs::write(&foreign, "foreign").unwrap();
     let said = refused(scene.builder());
     assert!(
-        said.contains("shard-000002.idx") && said.contains("is there with other bytes"),
+        said.contains("shard-000002.idx") && said.contains("exists with other bytes"),
         "{said}"
     );
     assert_eq!(fs::read(&foreign).unwrap(), b"foreign");

@@ -345,7 +345,9 @@ fn a_leader_that_stands_still_is_named() {
     let e = failed.expect("nobody noticed").to_string();
     let (number, folder) = (format!("process {leader} "), scene.folder());
     assert!(
-        e.contains(&number) && e.contains("stood still") && e.contains(folder.to_str().unwrap()),
+        e.contains(&number)
+            && e.contains("has not responded")
+            && e.contains(folder.to_str().unwrap()),
         "{e}"
     );
     // It goes on where it stood.
@@ -444,10 +446,10 @@ fn a_shard_that_changed_here_is_no_row_where_the_store_has_lost_it() {
     fs::remove_file(scene.cache.join("shard-000005.tar")).unwrap();
     let said = refused(scene.store(None).epochs(1)).to_string();
     assert!(
-        said.contains("/cache/shard-000005.tar: is not there"),
+        said.contains("/cache/shard-000005.tar: does not exist"),
         "{said}"
     );
-    assert!(said.contains("not as it was fetched"), "{said}");
+    assert!(said.contains("changed since its download"), "{said}");
     assert!(said.contains(shard.to_str().unwrap()), "{said}");
 }
 
@@ -572,14 +574,17 @@ fn a_manifest_with_other_names_is_refused() {
     );
     fs::write(&path, begin.replace(&checksum, &right)).unwrap();
     let e = refused(scene.store(None)).to_string();
-    assert!(e.contains("names its shard 3 '../../precious'"), "{e}");
+    assert!(
+        e.contains("the invalid name '../../precious' for shard 3"),
+        "{e}"
+    );
 }
 
 #[test]
 fn what_the_store_lacks_or_has_otherwise_is_named() {
     for (what, change) in [
         (
-            "is not there",
+            "does not exist",
             (|path: &Path| fs::remove_file(path).unwrap()) as fn(&Path),
         ),
         ("its bytes are not those", |path| {

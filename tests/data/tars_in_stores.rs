@@ -265,7 +265,7 @@ fn an_index_is_made_within_the_limit() {
     let e = error(scene.store(&address, Some(limit), options()));
     for part in [
         &address,
-        "has 20 tar shards, and no index of them is kept for these options",
+        "has 20 tar shards, but no index for these options",
         &format!("run `featherload index '{address}'` with the same options"),
         "fetches all 20 tar shards (",
     ] {
@@ -386,7 +386,7 @@ fn a_shard_that_changed_is_noticed() {
     let e = error(scene.store(&address, limit, options()));
     assert!(e.contains("1 of its 19 shards changed"), "{e}");
     let e = error(scene.store(&scene.pattern(), limit, options()));
-    assert!(e.contains("/tars/part-007.tar: is not there"), "{e}");
+    assert!(e.contains("/tars/part-007.tar: does not exist"), "{e}");
 }
 
 #[test]
@@ -507,7 +507,7 @@ fn a_kept_index_that_is_damaged_is_made_again() {
         bad[at] ^= 1;
         fs::write(&kept, bad).unwrap();
         let e = error(scene.store(&address, Some(scene.room_for(6)), options()));
-        assert!(e.contains("no index of them is kept"), "{at}: {e}");
+        assert!(e.contains("but no index for these"), "{at}: {e}");
     }
     // All are here.
     let loader = scene.store(&address, None, options()).build().unwrap();

@@ -213,8 +213,8 @@ fn open() {
 /// Nobody waits longer than the limit of a row, and what it takes to find out: 14 s here.
 fn no_end() {
     for (act, word) in [
-        (Act::NeverAgain, "no row has come to an end"),
-        (Act::GiveBackForEver, "no row has come to an end"),
+        (Act::NeverAgain, "no row was finished"),
+        (Act::GiveBackForEver, "no row was finished"),
         // By the coordinator, or by the consumer where it waits for that batch.
         (Act::ClaimWhatNobodyAsksFor, "destroyed"),
     ] {

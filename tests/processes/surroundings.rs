@@ -197,7 +197,7 @@ fn where_a_container_refuses_the_sandbox_auto_goes_on_and_require_says_so() {
         let lost = ["system calls", "files"][usize::from(kept == "calls")];
         let said = stderr(&out);
         assert!(
-            said.contains(&format!("not kept to a list of {lost}: ")),
+            said.contains(&format!("not limited to a list of {lost}: ")),
             "{said}"
         );
         let (out, _) = run("off");

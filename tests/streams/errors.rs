@@ -296,7 +296,7 @@ fn a_decoder_that_is_stopped_is_killed_and_its_row_is_redone() {
         assert_eq!(report.events.len(), 1, "{report:?}");
         for words in [
             "was stopped from outside (SIGSTOP) and killed",
-            "while at",
+            "while working on",
             "slow.jpg",
         ] {
             assert!(report.events[0].contains(words), "{report:?}");
@@ -480,7 +480,11 @@ fn a_row_whose_workers_are_killed_from_outside_is_quarantined_after_five() {
         });
         let fault = fault.unwrap().fault;
         assert_eq!(fault.kind, FaultKind::Quarantined);
-        assert!(fault.reason.contains("out of memory"), "{}", fault.reason);
+        assert!(
+            fault.reason.contains("for lack of memory"),
+            "{}",
+            fault.reason
+        );
         assert_eq!((times, report.worker_deaths), (5, 5));
     }
 }
@@ -660,11 +664,17 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
         path
     };
     let cases = [
-        (PathBuf::from("/nowhere/featherload"), "no executable file"),
-        (dir.path().to_owned(), "no executable file"),
-        (PathBuf::from("/bin/true"), "ended before the hand-shake"),
-        (PathBuf::from("/bin/cat"), "ended before the hand-shake"),
-        (script("silent", "exec sleep 30"), "did not greet within 5s"),
+        (
+            PathBuf::from("/nowhere/featherload"),
+            "not an executable file",
+        ),
+        (dir.path().to_owned(), "not an executable file"),
+        (PathBuf::from("/bin/true"), "ended before the handshake"),
+        (PathBuf::from("/bin/cat"), "ended before the handshake"),
+        (
+            script("silent", "exec sleep 30"),
+            "did not answer within 5s",
+        ),
         (script("garbage", "printf garbage >&0"), "7 bytes"),
         (
             script("chatty", "head -c 52 /dev/zero >&0"),

@@ -1,9 +1,8 @@
-//! The processes as automata, found out while exploring.
+//! The processes as automata, discovered during the exploration.
 //!
-//! A *node* is a local state, the record of the routine under way, and the
-//! operation that comes next. What a process does is a function of its node and
-//! of the operation's result, so each production function is run once for each
-//! distinct record, not once for each global state.
+//! A *node* is a local state, the record of the current routine, and its next operation. The
+//! behaviour of a process depends only on its node and the operation's result. So each production
+//! function runs once per distinct record, not once per global state.
 
 use rustc_hash::FxHashMap;
 
@@ -14,7 +13,7 @@ use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::processes;
 use crate::processes::{End, Flow, Local};
 
-/// Names a node.
+/// Identifies a node.
 pub(crate) type NodeId = u32;
 
 /// What a process does next.
@@ -22,7 +21,7 @@ pub(crate) type NodeId = u32;
 pub(crate) enum Pending {
     Do(Op),
     Ended(End),
-    /// The process itself saw a broken property.
+    /// The process itself detected a broken property.
     Broken(String),
 }
 
@@ -31,13 +30,13 @@ type Key = (Local, Vec<Entry>);
 struct Node {
     key: Key,
     pending: Pending,
-    /// The same for nodes that differ only in what nobody looks at.
+    /// Equal for nodes that differ only in values that are never read again.
     class: u32,
-    /// A coordinator with a certain worker in mind.
+    /// A coordinator that handles a certain worker.
     burying: bool,
 }
 
-/// All nodes found so far.
+/// All nodes discovered so far.
 pub(crate) struct Automaton {
     pub(crate) config: Config,
     pub(crate) layout: RingLayout,
@@ -83,7 +82,7 @@ impl Automaton {
         self.nodes[node as usize].class
     }
 
-    /// Whether a coordinator has a certain worker in mind.
+    /// Whether a coordinator handles a certain worker.
     pub(crate) fn burying(&self, node: NodeId) -> bool {
         self.nodes[node as usize].burying
     }
@@ -92,7 +91,7 @@ impl Automaton {
         self.nodes.len()
     }
 
-    /// The node after the pending operation gave `result`.
+    /// The node after the pending operation returned `result`.
     pub(crate) fn after(&mut self, node: NodeId, result: u64) -> NodeId {
         if let Some(&id) = self.next.get(&(node, result)) {
             return id;
@@ -108,7 +107,7 @@ impl Automaton {
         id
     }
 
-    /// The node after `word`, a counter, was counted up by somebody.
+    /// The node after the counter `word` was incremented.
     pub(crate) fn aged(&mut self, node: NodeId, word: usize) -> NodeId {
         if let Some(&id) = self.aged.get(&(node, word)) {
             return id;
@@ -136,7 +135,7 @@ impl Automaton {
                 processes::step(&self.config, &self.layout, replay, &local)
             });
             match run {
-                // Under sequential consistency a fence does nothing.
+                // Under sequential consistency a fence has no effect.
                 Err(op @ Op::Fence) => record.push(Entry { op, result: 0 }),
                 Err(op) => break Pending::Do(op),
                 Ok(Err(what)) => break Pending::Broken(what),
@@ -148,7 +147,7 @@ impl Automaton {
             }
         };
         let settled = (local, record);
-        // The same node by another way: a routine that just ended.
+        // The same node reached in another way: a routine that just ended.
         if let Some(&id) = self.ids.get(&settled) {
             self.ids.insert(key, id);
             return id;
@@ -167,21 +166,19 @@ impl Automaton {
         id
     }
 
-    /// Names what a node will do, leaving out of its record what the production
+    /// Classifies what a node will do, without the parts of its record that the production
     /// functions have forgotten:
     ///
-    /// - Of a row word that was looked at, the next operation shows what was
-    ///   made of it at once; only `drain` remembers one thing for later: whether
-    ///   it was open or claimed. A compare-and-swap also leaves behind whether it did.
-    /// - A worker that has claimed a row remembers which, and the
-    ///   compare-and-swap says that; what it saw on the way there is forgotten.
+    /// - For a row word that was read, the next operation shows the consequence at once. Only
+    ///   `drain` remembers something for later: whether the row was open or claimed. A
+    ///   compare-and-swap also leaves its success.
+    /// - A worker that has claimed a row remembers only which one, and the compare-and-swap shows
+    ///   that. What it read before is forgotten.
+    /// - The identity of a worker: `State::key` uses the rows that it owns.
+    /// - The serials that a coordinator knows, unless it handles one: they are those of the
+    ///   processes.
     ///
-    /// - Who a worker is: `State::key` tells by the rows that it owns.
-    /// - The serials that a coordinator knows, unless it has one in mind: they
-    ///   are those of the processes.
-    ///
-    /// The words and records themselves stay as they are: this is for telling
-    /// states apart only.
+    /// The words and records themselves do not change: this only distinguishes states.
     fn class_of(&mut self, key: &Key, pending: &Pending) -> u32 {
         let (local, record) = key;
         let claim = record.iter().position(
@@ -235,9 +232,9 @@ impl Automaton {
             .or_insert(fresh)
     }
 
-    /// The part of a row word that any process looks at, for telling states apart only. The
-    /// owner of a final row is neither compared nor printed: every compare-and-swap expects an
-    /// open or a claimed row.
+    /// The part of a row word that any process reads, only to distinguish states. The owner of a
+    /// final row is neither compared nor printed, because every compare-and-swap expects an open or
+    /// a claimed row.
     pub(crate) fn what_matters(&self, value: u64) -> u64 {
         let word = RowWord::unpack(value);
         match word.state {
@@ -247,7 +244,7 @@ impl Automaton {
     }
 }
 
-/// Whether a coordinator has reaped a worker and is not done with it.
+/// Whether a coordinator has reaped a worker and still handles it.
 fn burying((local, record): &Key) -> bool {
     matches!(local, Local::Coordinator(_))
         && !matches!(
@@ -259,7 +256,7 @@ fn burying((local, record): &Key) -> bool {
         )
 }
 
-/// Takes the worker's own serial out of an operation on a row word.
+/// Removes the worker's own serial from an operation on a row word.
 fn forget_owner(op: &mut Op, places: &Places) {
     let forget = |value: &mut u64| {
         let word = RowWord::unpack(*value);

@@ -1,10 +1,10 @@
-//! What is explored: small rings, all orders, all deaths.
+//! The explored cases: small rings, all orders, all deaths.
 
 use crate::explorer::explore;
 use crate::faults::Fault;
 use crate::plan::{Config, Epoch};
 
-/// Two workers, two slots, two rows; nothing goes wrong.
+/// Two workers, two slots, two rows, and no failures.
 fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {
     Config {
         workers: 2,
@@ -33,7 +33,7 @@ fn config(epochs: &[(&[u32], Option<usize>)]) -> Config {
     }
 }
 
-/// Explores, and fails on a violation or when too little was explored.
+/// Explores. Fails on a violation, or if too few states were explored.
 #[track_caller]
 fn holds(name: &str, config: Config, at_least: usize) {
     let report = explore(name, config);
@@ -44,7 +44,7 @@ fn holds(name: &str, config: Config, at_least: usize) {
     assert!(report.ends > 0, "{name} never came to an end");
 }
 
-/// One slot, so that every ticket uses what the one before left behind.
+/// One slot, so that every ticket uses the remains of the previous one.
 fn one_slot(epochs: &[(&[u32], Option<usize>)]) -> Config {
     Config {
         slots: 1,
@@ -209,8 +209,8 @@ fn sleepers_that_wake_for_no_reason() {
     holds("spurious wakes", c, 1_000_000);
 }
 
-/// Explores with a fault planted, by what comes of it alone: without the rules
-/// that say who may change a row. Says what was found.
+/// Explores with a planted fault, without the rules on who may change a row. So the fault must show
+/// by its effects. Returns what was found.
 #[track_caller]
 fn finds(fault: Fault, config: Config, expected: &[&str]) {
     let config = Config {
@@ -314,7 +314,7 @@ fn given_up() -> Config {
 
 #[test]
 fn attempts_out_of_order_are_found() {
-    // Right to the consumer only if it looks at the sequence.
+    // Correct for the consumer only if it reads the sequence.
     finds(Fault::StaleAttempt, given_up(), &["delivered with payload"]);
     let seen = &["delivered with payload"];
     finds(Fault::OpenThenMoveOn, given_up(), seen);
@@ -333,7 +333,7 @@ fn the_rules_of_rows_see_a_fault_at_once() {
     }
 }
 
-/// What merges states must not hide anything: the same without it.
+/// Merging of states must not hide anything: the same result without it.
 #[test]
 fn nothing_is_hidden_by_merging_states() {
     let drained = one_slot(&[(&[2], Some(0))]);

@@ -1,10 +1,9 @@
-//! Walks every order of operations, and every place for a death among them.
+//! Explores every order of operations, and every place for a death.
 //!
-//! Depth first, with an explicit stack; states are told apart by a 128-bit hash.
-//! A state that is met again on the way from the start would be an execution
-//! that never ends, and is a violation, so all executions are finite and "every
-//! maximal execution ends well" is what is checked. Every operation on a
-//! word is interleaved with every other, but for those named at `steps::settle`.
+//! Depth first, with an explicit stack. States are distinguished by a 128-bit hash. A state that
+//! occurs again on the way from the start would be an endless execution, which is a violation. So
+//! all executions are finite, and every maximal execution is checked to end well. Every operation
+//! on a word is interleaved with every other, except those listed at `steps::settle`.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -17,19 +16,19 @@ use crate::state::State;
 use crate::steps;
 use crate::steps::{Step, mishaps, settle, take};
 
-/// A broken property and the way to it.
+/// A broken property, and the way to it.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) what: String,
     pub(crate) path: Vec<String>,
 }
 
-/// What an exploration found.
+/// Results of an exploration.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) states: usize,
     pub(crate) transitions: usize,
-    /// Executions' ends, told apart by their last state.
+    /// Ends of executions, distinguished by their last state.
     pub(crate) ends: usize,
     pub(crate) violation: Option<Violation>,
 }
@@ -45,7 +44,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// The step taken last, in words.
+    /// The last step as text.
     fn describe(&self, a: &Automaton) -> String {
         match self.taken.checked_sub(1) {
             Some(at) => steps::describe(a, &self.state, self.steps[at]),
@@ -111,7 +110,7 @@ pub(crate) fn explore(name: &str, config: Config) -> Report {
     report
 }
 
-/// Puts a state on the stack unless it was visited.
+/// Puts a state on the stack, unless it was visited.
 fn enter(
     a: &Automaton,
     state: State,
@@ -120,7 +119,7 @@ fn enter(
     ends: &mut usize,
 ) -> Result<(), String> {
     let key = state.key(a);
-    // Most states were met before: one look at the large set is the rule.
+    // Most states were visited before, so usually one lookup in the large set is enough.
     if !seen.all.insert(key) {
         return match seen.on_the_way.contains(&key) {
             true => Err("an execution that never ends".into()),
@@ -136,7 +135,7 @@ fn enter(
             .collect();
         properties::at_the_end(&a.config, &state, &all)?;
     }
-    // What may happen, but need not: it must not hide that nothing else can.
+    // Optional events must not hide that nothing else can happen.
     steps.extend(mishaps(a, &state));
     stack.push(Frame {
         state,
@@ -147,11 +146,11 @@ fn enter(
     Ok(())
 }
 
-/// The keys of the states visited.
+/// The keys of visited states.
 #[derive(Default)]
 struct Seen {
     all: Keys,
-    /// Those on the way to the present one: few, so they stay in the processor's cache.
+    /// Those on the current path: few, so they stay in the processor's cache.
     on_the_way: Keys,
 }
 

@@ -1,5 +1,5 @@
-//! Planted faults: wrong versions of single rules of the protocol. The
-//! explorer must find what each does; else it would find nothing at all.
+//! Planted faults: wrong versions of single rules of the protocol. The explorer must detect each of
+//! them, which shows that it can detect faults at all.
 
 use std::sync::atomic::Ordering::{self, Acquire, Release};
 use std::time::Duration;
@@ -17,42 +17,41 @@ use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 use crate::processes::LIMIT;
 
-/// What is wrong.
+/// The planted fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fault {
     None,
-    /// Nobody wakes workers.
+    /// Workers are never woken.
     DropWorkWake,
-    /// Nobody wakes the consumer.
+    /// The consumer is never woken.
     DropDoneWake,
-    /// A worker sleeps on a value of `work` read after it looked for rows.
+    /// A worker sleeps on a value of `work` that it read after its search for rows.
     WaitUnchecked,
-    /// After a death: wake, fork, and only then return the rows.
+    /// After a death: wake, fork, and only then reopen the rows.
     WakeForkReturn,
-    /// After a death: return the rows, wake nobody.
+    /// After a death: reopen the rows, but wake no process.
     BuryWithoutWake,
-    /// The coordinator returns the rows of a worker that lives.
+    /// The coordinator reopens the rows of a live worker.
     ReturnFromTheLiving,
     /// The same, and commit is a plain store instead of a compare-and-swap.
     CommitByStore,
-    /// The consumer believes a counter that workers bump after their commit.
+    /// The consumer trusts a counter that workers increment after their commit.
     ReadyByCounter,
-    /// A row is marked as taken first, and then the owner is written.
+    /// A row is first marked as claimed, and then its owner is written.
     ClaimInTwoSteps,
-    /// A slot of a cancelled ticket is used again while rows of it are claimed.
+    /// A slot of a cancelled ticket is reused while rows of it are claimed.
     ReuseUndrained,
-    /// Drain takes a row that was given back meanwhile for settled.
+    /// Drain treats a reopened row as final.
     DrainMissesReturned,
-    /// Drain looks at each row once: a row is seen claimed before the next one
-    /// is voided.
+    /// Drain reads each row once: a row is seen claimed before the next one is voided.
     DrainInOnePass,
-    /// An attempt is taken for that of the row whatever ticket it belongs to.
+    /// An attempt counts for the row whatever ticket it belongs to.
     StaleAttempt,
-    /// After a death: open the row, and only then move its attempt on.
+    /// After a death: open the row, and only then record its next attempt.
     OpenThenMoveOn,
 }
 
-/// `RingWords` with some operations left out.
+/// Ring words without some operations.
 pub(crate) struct Tampered<'a, W> {
     pub(crate) inner: &'a W,
     pub(crate) layout: &'a RingLayout,
@@ -103,7 +102,7 @@ impl<W: RingWords> RingWords for Tampered<'_, W> {
 
 /// `worker_side::next` that reads the word to sleep on too late.
 pub(crate) fn next_unchecked<W: RingWords>(w: &W, l: &RingLayout, serial: u32) -> WorkerStep {
-    // The production function, left when it is about to sleep.
+    // The production function, interrupted when it is about to sleep.
     let looked = NoSleep(w);
     match worker_side::next(&looked, l, serial, LIMIT, None) {
         WorkerStep::Again => {
@@ -115,7 +114,7 @@ pub(crate) fn next_unchecked<W: RingWords>(w: &W, l: &RingLayout, serial: u32) -
     }
 }
 
-/// `worker_side::next` whose claim is: mark the row as taken, write the owner.
+/// `worker_side::next` whose claim marks the row first, then writes the owner.
 pub(crate) fn next_in_two_steps<W: RingWords>(w: &W, l: &RingLayout, serial: u32) -> WorkerStep {
     match worker_side::next(w, l, 0, LIMIT, None) {
         WorkerStep::Fill(claim) => {
@@ -127,7 +126,7 @@ pub(crate) fn next_in_two_steps<W: RingWords>(w: &W, l: &RingLayout, serial: u32
     }
 }
 
-/// `worker_side::commit` that does not look whether the row is still its own.
+/// `worker_side::commit` that does not check its ownership of the row.
 pub(crate) fn commit_by_store<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -141,7 +140,7 @@ pub(crate) fn commit_by_store<W: RingWords>(
     Ok(())
 }
 
-/// A word of the ticket that the protocol does not use: rows committed.
+/// A word of the ticket that the protocol does not use: number of committed rows.
 fn counter(l: &RingLayout, slot: u32) -> WordIndex {
     l.ticket(slot, ticket_word::LEN - 1)
 }
@@ -161,14 +160,14 @@ pub(crate) fn commit_and_count<W: RingWords>(
     Ok(())
 }
 
-/// Clears the counter of a slot, where the consumer believes it.
+/// Clears the counter of a slot, if the consumer trusts it.
 pub(crate) fn before_post<W: RingWords>(fault: Fault, w: &W, l: &RingLayout, slot: u32) {
     if fault == Fault::ReadyByCounter {
         w.store(counter(l, slot), 0, Release);
     }
 }
 
-/// `consumer_side::wait_ready` that believes the counter.
+/// `consumer_side::wait_ready` that trusts the counter.
 pub(crate) fn wait_by_counter<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -183,7 +182,7 @@ pub(crate) fn wait_by_counter<W: RingWords>(
     SlotWait::Again
 }
 
-/// `coordinator_side::bury` in the wrong order.
+/// `coordinator_side::resolve_rows_of` in the wrong order.
 pub(crate) fn wake_fork_return<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -199,14 +198,14 @@ pub(crate) fn wake_fork_return<W: RingWords>(
     }
 }
 
-/// `coordinator_side::bury` without its last lines.
+/// `coordinator_side::resolve_rows_of` without its last lines.
 pub(crate) fn return_silently<W: RingWords>(w: &W, l: &RingLayout, dead: u32) {
     for held in coordinator_side::rows_claimed_by(w, l, dead) {
         coordinator_side::resolve_row(w, l, held, RowVerdict::Retry);
     }
 }
 
-/// `consumer_side::drain` that looks at each row once, in order.
+/// `consumer_side::drain` that reads each row once, in order.
 pub(crate) fn drain_in_one_pass<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) -> bool {
     let mut idle = true;
     for row in 0..t.rows {
@@ -220,7 +219,7 @@ pub(crate) fn drain_in_one_pass<W: RingWords>(w: &W, l: &RingLayout, slot: u32, 
     idle
 }
 
-/// `consumer_side::drain` whose second look is for claimed rows only.
+/// `consumer_side::drain` whose second pass only checks for claimed rows.
 pub(crate) fn drain_missing_returned<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -232,13 +231,13 @@ pub(crate) fn drain_missing_returned<W: RingWords>(
         .all(|row| RowWord::unpack(w.load(l.row(slot, row), Acquire)).state != RowState::Claimed)
 }
 
-/// `attempt::load` that does not look at the sequence.
+/// `attempt::load` that ignores the sequence.
 pub(crate) fn attempt_of_any_ticket<W: RingWords>(w: &W, l: &RingLayout, c: &RowClaim) -> u32 {
     let word = w.load(attempt::word(l, c.slot, c.row), Acquire);
     attempt::unpack(word, word as u32)
 }
 
-/// `coordinator_side::bury` that moves a row on in the wrong order.
+/// `coordinator_side::resolve_rows_of` that advances a row in the wrong order.
 pub(crate) fn open_then_move_on<W: RingWords>(w: &W, l: &RingLayout, dead: u32) {
     coordinator_side::resolve_rows_of(w, l, dead, |held| {
         coordinator_side::resolve_row(w, l, held, RowVerdict::Retry);
@@ -247,7 +246,7 @@ pub(crate) fn open_then_move_on<W: RingWords>(w: &W, l: &RingLayout, dead: u32) 
     });
 }
 
-/// `RingWords` on which nobody sleeps.
+/// Ring words on which no process sleeps.
 struct NoSleep<'a, W>(&'a W);
 
 impl<W: RingWords> RingWords for NoSleep<'_, W> {

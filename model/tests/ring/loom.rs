@@ -1,17 +1,15 @@
-//! What the explorer cannot see: the order of memory operations.
+//! Checks the order of memory operations, which the explorer cannot.
 //!
-//! The production functions on loom's atomics, which give a load every value
-//! that the C11 model allows. Small pieces only: post, claim, write, commit,
-//! read; two commits at once; a commit against a drain. Rows' bytes are Relaxed
-//! atomics, so that a missing Release or Acquire shows as a stale value. A wait
-//! is a yield: sleeping and waking are the explorer's business.
+//! Runs the production functions on loom's atomics. A load there may return every value that the
+//! C11 model allows. Small parts only: post, claim, write, commit, read; two commits at once; a
+//! commit during a drain. Bytes of rows are Relaxed atomics, so that a missing Release or Acquire
+//! shows as a stale value. A wait is a yield; the explorer checks sleeps and wakes.
 //!
-//! A limit of loom: after a yield, a load is not given a value that the thread
-//! saw before it, so a loop of looks hides stale values. The scenes that must
-//! find one look once.
+//! A limit of loom: after a yield, a load does not return a value that the thread saw before. So
+//! repeated reads hide stale values, and the tests that must detect them read once.
 //!
-//! loom is a plain development dependency here: no `--cfg loom` is needed. The
-//! number of preemptions is bounded by [`PREEMPTIONS`]; deaths are not modelled.
+//! loom is a plain development dependency here, without `--cfg loom`. The number of preemptions is
+//! bounded by [`PREEMPTIONS`]. Deaths are not modelled.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed};
@@ -32,13 +30,13 @@ use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 /// Enough for every planted fault here.
 const PREEMPTIONS: usize = 3;
 
-/// What is left out of the orderings.
+/// Which orderings are weakened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weak {
     Nothing,
     /// Acquire loads are Relaxed.
     Acquire,
-    /// Full fences are nothing.
+    /// Full fences do nothing.
     Fence,
 }
 
@@ -154,7 +152,7 @@ fn consume(w: &LoomWords, l: &RingLayout) {
     }
 }
 
-/// One worker has the last open row; the consumer looks once.
+/// One worker holds the last open row; the consumer checks once.
 fn fill_and_look_once(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let claims = [claimed(&w, &l, 1, 0), claimed(&w, &l, 1, 1)];
@@ -173,7 +171,7 @@ fn fill_and_look_once(w: Arc<LoomWords>, l: RingLayout) {
     worker.join().expect("the worker ends");
 }
 
-/// The ticket is posted while the worker looks; the batch is read.
+/// The ticket is posted while the worker searches; the batch is read.
 fn post_fill_read(w: Arc<LoomWords>, l: RingLayout) {
     let worker = {
         let w = w.clone();
@@ -184,7 +182,7 @@ fn post_fill_read(w: Arc<LoomWords>, l: RingLayout) {
     worker.join().expect("the worker ends");
 }
 
-/// Two workers share a batch that is posted already.
+/// Two workers share a posted batch.
 fn two_fill_one_reads(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let workers = [1, 2].map(|serial| {
@@ -197,7 +195,7 @@ fn two_fill_one_reads(w: Arc<LoomWords>, l: RingLayout) {
     }
 }
 
-/// A row of the ticket, in the hands of a worker.
+/// A claimed row of the ticket.
 fn claimed(w: &LoomWords, l: &RingLayout, serial: u32, row: u32) -> RowClaim {
     let word = RowWord::claimed(serial, TICKET.sequence).pack();
     w.store(l.row(0, row), word, Ordering::Release);
@@ -209,7 +207,7 @@ fn claimed(w: &LoomWords, l: &RingLayout, serial: u32, row: u32) -> RowClaim {
     }
 }
 
-/// The last two rows are committed at once: somebody must wake the consumer.
+/// The last two rows are committed at once: one of the workers must wake the consumer.
 fn two_commits(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let before = w.load(l.done(), Acquire);
@@ -229,8 +227,7 @@ fn two_commits(w: Arc<LoomWords>, l: RingLayout) {
     );
 }
 
-/// A commit while the ticket is cancelled: the consumer sees the slot idle, or
-/// is woken.
+/// A commit while the ticket is cancelled: the consumer sees the slot idle, or is woken.
 fn commit_against_drain(w: Arc<LoomWords>, l: RingLayout) {
     consumer_side::post(&*w, &l, 0, TICKET);
     let before = w.load(l.done(), Acquire);

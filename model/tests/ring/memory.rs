@@ -1,11 +1,10 @@
-//! The memory of the model: the few words of a small ring that the protocol
-//! touches, and the `RingWords` through which the production functions touch it.
+//! The memory of the model: the few words of a small ring that the protocol uses, and the access of
+//! production functions to them.
 //!
-//! A process of the model is a plain function that is run again from its start
-//! with the results of its operations so far ([`Replay`]). The first operation
-//! beyond the record is not performed: it becomes the process's *pending*
-//! operation, and the function is left by unwinding. The explorer performs
-//! pending operations, one at a time, in every order.
+//! A process of the model is a plain function. It runs again from its start with the results of its
+//! operations so far ([`Replay`]). The first operation beyond the record is not performed. It
+//! becomes the *pending* operation of the process, and unwinding leaves the function. The explorer
+//! performs pending operations, one at a time, in every order.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,13 +15,12 @@ use crate::pool::ring::attempt;
 use crate::pool::ring::layout::{RingLayout, ticket_word};
 use crate::pool::ring::words::{RingWords, WordIndex};
 
-/// One operation on what the processes share: words, sleeps, and the kernel's
-/// knowledge of who lives.
+/// An operation on shared state: words, sleeps, and the kernel's list of live processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     Load(WordIndex),
     Store(WordIndex, u64),
-    /// Result: the value found; it was exchanged when that is `current`.
+    /// Result: the previous value. It was exchanged if that is `current`.
     CompareExchange {
         word: WordIndex,
         current: u64,
@@ -32,40 +30,39 @@ pub(crate) enum Op {
     Fence,
     SlotWait(WordIndex, u64),
     Wake(WordIndex),
-    /// A look at the coordinator's pidfd: 1 = it lives.
+    /// Checks the coordinator's pidfd: 1 = it is alive.
     CoordinatorLives,
-    /// waitpid, together with a look at the consumer's socket. Result: a dead
-    /// worker's lane, or [`CONSUMER_GONE`].
+    /// waitpid, together with a check of the consumer's socket. Result: a dead worker's lane, or
+    /// [`CONSUMER_GONE`].
     Reap,
     /// Starts a worker in a lane, with a serial.
     Fork(u32, u32),
-    /// Waits until no worker lives.
+    /// Waits until no worker is alive.
     AllEnded,
 }
 
-/// Result of [`Op::Reap`] when the consumer has ended.
+/// Result of [`Op::Reap`] after the consumer has ended.
 pub(crate) const CONSUMER_GONE: u64 = u64::MAX;
 
-/// An operation performed, and what it gave.
+/// A performed operation, and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Entry {
     pub(crate) op: Op,
     pub(crate) result: u64,
 }
 
-/// What a counter word of the model always holds. `work` and `done` only count
-/// up and their values are only compared with what the word holds now, so the
-/// model keeps the word still and, when it is counted up, *ages* the values
-/// that processes remember to [`STALE`]. Not modelled: 2^32 counts within one
-/// wait.
+/// The constant value of a counter word in the model. `work` and `done` only count up, and their
+/// values are only compared with the current one. So the model keeps the word constant. An
+/// increment instead *ages* the values that processes remember to [`STALE`]. Not modelled: 2^32
+/// increments during one wait.
 pub(crate) const FRESH: u64 = 1;
-/// A remembered value that a counter has left behind.
+/// A remembered value of a counter that has been incremented since.
 pub(crate) const STALE: u64 = 0;
 
 /// Unwinds a routine at its pending operation.
 struct AtPending;
 
-/// `RingWords` that answers from a record, then stops the routine.
+/// Ring words that answer from a record, then stop the routine.
 pub(crate) struct Replay<'a> {
     record: &'a [Entry],
     at: Cell<usize>,
@@ -73,8 +70,7 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Runs `routine` on a record: what it returned, or the operation at which
-    /// the record ends.
+    /// Runs `routine` on a record. Returns its result, or the operation at which the record ends.
     pub(crate) fn run<T>(
         record: &'a [Entry],
         routine: impl FnOnce(&Self) -> T,
@@ -100,7 +96,7 @@ impl<'a> Replay<'a> {
         let at = self.at.get();
         match self.record.get(at) {
             Some(entry) => {
-                // Ageing changes the argument of a wait, nothing else.
+                // Ageing changes the argument of a wait only.
                 let same = entry.op == op
                     || matches!((entry.op, op), (Op::SlotWait(a, _), Op::SlotWait(b, _)) if a == b);
                 assert!(same, "a routine is no function of its record");
@@ -118,7 +114,7 @@ impl<'a> Replay<'a> {
         self.perform(Op::CoordinatorLives) != 0
     }
 
-    /// A dead worker's lane; `None` when the consumer has gone.
+    /// A dead worker's lane; `None` after the consumer has ended.
     pub(crate) fn reap(&self) -> Option<usize> {
         let lane = self.perform(Op::Reap);
         (lane != CONSUMER_GONE).then_some(lane as usize)
@@ -168,7 +164,7 @@ impl RingWords for Replay<'_> {
     }
 }
 
-/// What a word of the ring is for.
+/// The purpose of a word of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Stop,
@@ -177,16 +173,16 @@ pub(crate) enum Place {
     Fatal,
     /// A word of a slot's ticket.
     Ticket(u32, WordIndex),
-    /// Where workers start to look in a slot.
+    /// Where workers start their search in a slot.
     Hint,
     Row(u32, u32),
-    /// The attempt at which a row stands.
+    /// The current attempt at a row.
     Attempt(u32, u32),
     /// The bytes of a row: one word.
     Payload(u32, u32),
 }
 
-/// The words that the model keeps, of all the words of the ring.
+/// The words that the model keeps, of all words of the ring.
 pub(crate) struct Places {
     places: Vec<Place>,
     compact: Vec<Option<u8>>,
@@ -220,7 +216,7 @@ impl Places {
         }
     }
 
-    /// Where the model keeps a word.
+    /// Index of a word in the model.
     pub(crate) fn index(&self, word: WordIndex) -> usize {
         usize::from(self.compact[word].expect("the protocol touches no other word"))
     }
@@ -245,7 +241,7 @@ impl Places {
         matches!(self.place(word), Place::Attempt(..))
     }
 
-    /// RingWords that a row word guards.
+    /// Words that a row word guards.
     pub(crate) fn is_guarded(&self, word: WordIndex) -> bool {
         use ticket_word::{KEY, ROWS};
         match self.place(word) {
@@ -255,7 +251,7 @@ impl Places {
         }
     }
 
-    /// The words of a fresh ring.
+    /// The words of a new ring.
     pub(crate) fn fresh(&self) -> Vec<u64> {
         let value = |p: &Place| match p {
             Place::Work | Place::Done => FRESH,
@@ -265,7 +261,7 @@ impl Places {
     }
 }
 
-/// The word that stands for a row's bytes.
+/// The word for a row's bytes.
 pub(crate) fn payload(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.slot_data(slot).0 / 8 + row as usize
 }

@@ -1,4 +1,4 @@
-//! What is run: the ring's size, the consumer's tickets, what may go wrong.
+//! Configuration of an exploration: size of the ring, tickets of the consumer, allowed failures.
 
 use crate::faults::Fault;
 use crate::pool::ring::ticket::{BatchKey, Ticket};
@@ -8,46 +8,45 @@ use crate::pool::ring::ticket::{BatchKey, Ticket};
 pub(crate) struct Epoch {
     /// Rows of each ticket.
     pub(crate) tickets: Vec<u32>,
-    /// Broken off when so many of its tickets were delivered.
+    /// Number of delivered tickets after which the epoch is cancelled.
     pub(crate) break_after: Option<usize>,
 }
 
-/// What is run: the ring's size, the consumer's plan, what may go wrong.
+/// Configuration of an exploration: size of the ring, tickets of the consumer, allowed failures.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) workers: u32,
     pub(crate) slots: u32,
     pub(crate) rows: u32,
     pub(crate) epochs: Vec<Epoch>,
-    /// Batches that the consumer keeps while it asks for the next.
+    /// Batches that the consumer keeps while it waits for the next.
     pub(crate) hold: usize,
     /// Workers that may die, each between any two operations.
     pub(crate) worker_deaths: u8,
     pub(crate) coordinator_dies: bool,
     pub(crate) consumer_dies: bool,
-    /// Sleepers that may wake for no reason.
+    /// Sleepers that may wake spuriously.
     pub(crate) spurious_wakes: u8,
-    /// What a dead worker had under way is given up: its row moves on to the next
-    /// attempt, or fails behind the last. Otherwise the row is returned as it is.
+    /// The attempt of a dead worker fails: its row advances to the next attempt, or fails after the
+    /// last. Otherwise the row is reopened as it is.
     pub(crate) quarantine: bool,
-    /// Attempts behind a row's first.
+    /// Number of substitutes for a row's own sample.
     pub(crate) tries: u32,
-    /// Attempts, from the first, that give no pixels.
+    /// Number of attempts, from the first, that fail.
     pub(crate) bad: u32,
-    /// The coordinator gives the pool up at this death.
+    /// The coordinator fails the pool at this death.
     pub(crate) give_up_at: Option<u32>,
-    /// Workers would rather have some rows than others.
+    /// Workers prefer some rows.
     pub(crate) prefers: bool,
     pub(crate) fault: Fault,
     /// Check every change of a row word or payload by `properties::row_rules`.
     pub(crate) row_rules: bool,
-    /// Take states for the same that differ only in what nobody looks at; off
-    /// to check just that.
+    /// Merge states that differ only in values that are never read. Off only to test that.
     pub(crate) merge: bool,
 }
 
 impl Config {
-    /// Every ticket, in sequence from 1; its key is epoch and number.
+    /// Every ticket, in sequence from 1. Its key is epoch and number.
     pub(crate) fn ticket(&self, index: usize) -> Ticket {
         let mut first = 0;
         for (epoch, e) in self.epochs.iter().enumerate() {
@@ -71,15 +70,15 @@ impl Config {
         self.epochs[..epoch].iter().map(|e| e.tickets.len()).sum()
     }
 
-    /// Tickets known before anything beyond `deliver` is delivered: up to the
-    /// end of the first epoch that will be broken off.
+    /// Tickets known before anything beyond `deliver` is delivered: up to the end of the first
+    /// epoch that will be cancelled.
     pub(crate) fn known(&self, deliver: usize) -> usize {
         (0..self.epochs.len())
             .find(|&e| self.epochs[e].break_after.is_some() && deliver < self.first_of(e + 1))
             .map_or(self.tickets(), |e| self.first_of(e + 1))
     }
 
-    /// The ticket to go on with when the epoch is broken off before `deliver`.
+    /// The next ticket if the epoch is cancelled before `deliver`.
     pub(crate) fn break_at(&self, deliver: usize) -> Option<usize> {
         (0..self.epochs.len())
             .find(|&e| self.epochs[e].break_after.map(|k| self.first_of(e) + k) == Some(deliver))

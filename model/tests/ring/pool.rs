@@ -1,4 +1,4 @@
-//! The library's own files.
+//! Files of the library.
 
 #[path = "../../../src/pool/ring/mod.rs"]
 pub(crate) mod ring;

@@ -1,9 +1,7 @@
 //! The processes of the model: what each does around the production functions.
 //!
-//! Each `*_step` is one *routine*: a plain function from the local state that
-//! it starts with to the one that it ends with. All else that it knows, it
-//! learned through `RingWords` or the kernel's calls, so it can be run again from
-//! its record.
+//! Each `*_step` is one *routine*: a plain function from one local state to the next. Everything
+//! else comes through ring words or the kernel's calls, so it can run again from its record.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -24,13 +22,13 @@ use crate::pool::ring::words::RingWords;
 use crate::pool::ring::worker_side;
 use crate::pool::ring::worker_side::{RowClaim, RowOutcome, WorkerStep};
 
-/// Ignored: a model process sleeps until it is woken.
+/// Ignored: a process of the model sleeps until it is woken.
 pub(crate) const LIMIT: Duration = Duration::MAX;
 
-/// Marks a row's bytes as written to the end.
+/// Marks the bytes of a row as complete.
 const WHOLE: u64 = 1 << 63;
 
-/// The bytes of a row, as an attempt writes them.
+/// The bytes of a row, as written by an attempt.
 fn whole(sequence: u32, row: u32, attempt: u32) -> u64 {
     WHOLE | torn(sequence, row, attempt)
 }
@@ -40,12 +38,12 @@ fn torn(sequence: u32, row: u32, attempt: u32) -> u64 {
     u64::from(attempt) << 16 | u64::from(sequence) << 8 | u64::from(row)
 }
 
-/// Tells the second half of a write from the first.
+/// Distinguishes the two halves of a write.
 pub(crate) fn is_whole(bytes: u64) -> bool {
     bytes & WHOLE != 0
 }
 
-/// What a slot is to the consumer; the number is the ticket's index.
+/// State of a slot in the consumer. The number is the ticket's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SlotUse {
     Free,
@@ -53,19 +51,19 @@ pub(crate) enum SlotUse {
     ClaimedRow(usize),
 }
 
-/// What the consumer knows between routines.
+/// State of the consumer between routines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Consumer {
-    /// WorkerStep ticket to post.
+    /// Next ticket to post.
     post: usize,
-    /// WorkerStep ticket to deliver.
+    /// Next ticket to deliver.
     deliver: usize,
     slots: Vec<SlotUse>,
-    /// The slot found ready, not checked yet.
+    /// The ready slot that is not checked yet.
     ready: Option<u32>,
 }
 
-/// What the coordinator knows between routines.
+/// State of the coordinator between routines.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Coordinator {
     /// Serial of each lane's worker.
@@ -75,7 +73,7 @@ pub(crate) struct Coordinator {
 }
 
 impl Coordinator {
-    /// For telling states apart.
+    /// To distinguish states.
     pub(crate) fn forget_serials(&mut self) {
         self.serials.clear();
         self.next_serial = 0;
@@ -93,23 +91,23 @@ pub(crate) enum Local {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// A worker saw the stop word, the coordinator saw the consumer go.
+    /// A worker read the stop word, or the coordinator noticed the consumer's end.
     Stopped,
     /// The consumer delivered its plan.
     Delivered,
-    /// The consumer was told that the coordinator gave up.
+    /// The consumer learned that the pool failed.
     GivenUp,
-    /// The consumer saw that the coordinator is dead.
+    /// The consumer noticed the coordinator's death.
     CoordinatorLost,
 }
 
-/// What comes after a routine.
+/// What follows a routine.
 pub(crate) enum Flow {
     Go(Local),
     End(End),
 }
 
-/// The local state that a consumer starts with.
+/// The initial state of a consumer.
 pub(crate) fn consumer(c: &Config) -> Local {
     Local::Consumer(Consumer {
         post: 0,
@@ -119,8 +117,7 @@ pub(crate) fn consumer(c: &Config) -> Local {
     })
 }
 
-/// The local state that a coordinator starts with: its workers have serials
-/// from 1.
+/// The initial state of a coordinator. Its workers have serials from 1.
 pub(crate) fn coordinator(c: &Config) -> Local {
     Local::Coordinator(Coordinator {
         serials: (1..=c.workers).collect(),
@@ -129,7 +126,7 @@ pub(crate) fn coordinator(c: &Config) -> Local {
     })
 }
 
-/// Runs one routine. `Err` is a broken property, seen by the process itself.
+/// Runs one routine. `Err` is a broken property that the process itself detected.
 pub(crate) fn step(
     c: &Config,
     l: &RingLayout,
@@ -158,7 +155,7 @@ fn worker_step<W: RingWords>(
         Fault::WaitUnchecked => faults::next_unchecked(w, l, serial),
         Fault::ClaimInTwoSteps => faults::next_in_two_steps(w, l, serial),
         _ if c.prefers => {
-            // Half of the workers each half of the rows.
+            // Each worker prefers half of the rows.
             let mut prefers = |_: &Ticket, row: u32| row % 2 == serial % 2;
             worker_side::next(w, l, serial, LIMIT, Some(&mut prefers))
         }
@@ -261,14 +258,14 @@ fn consumer_step<W: RingWords>(
     let go = |s| Ok(Flow::Go(Local::Consumer(s)));
     let all_delivered = s.deliver == c.tickets();
 
-    // A batch was found ready: look at every row, then keep it.
+    // A batch is ready: check every row, then keep it.
     if let Some(slot) = s.ready.take() {
         check_batch(c, l, w, slot, s.deliver)?;
         s.slots[slot as usize] = SlotUse::ClaimedRow(s.deliver);
         s.deliver += 1;
         return go(s);
     }
-    // Let go of the oldest batch: it must be what it was.
+    // Release the oldest batch, which must not have changed.
     let held = |u: &SlotUse| match u {
         SlotUse::ClaimedRow(ticket) => Some(*ticket),
         _ => None,
@@ -282,7 +279,7 @@ fn consumer_step<W: RingWords>(
             return go(s);
         }
     }
-    // Keep every slot busy.
+    // Post into every free slot.
     if s.post < c.known(s.deliver)
         && let Some(slot) = s.slots.iter().position(|u| *u == SlotUse::Free)
     {
@@ -292,7 +289,7 @@ fn consumer_step<W: RingWords>(
         s.post += 1;
         return go(s);
     }
-    // Break the epoch off: cancel its tickets, until every slot is free.
+    // Cancel the epoch's tickets, until every slot is free.
     if let Some(next) = c.break_at(s.deliver) {
         let done = w.load(l.done(), Acquire);
         let mut idle = true;
@@ -329,7 +326,7 @@ fn consumer_step<W: RingWords>(
         consumer_side::stop(w, l);
         return Ok(Flow::End(End::Delivered));
     }
-    // SlotWait for the lowest sequence.
+    // Wait for the lowest sequence.
     let slot = s
         .slots
         .iter()
@@ -354,9 +351,8 @@ fn give_up<W: RingWords>(w: &W, l: &RingLayout) -> Result<Flow, String> {
     Ok(Flow::End(End::GivenUp))
 }
 
-/// Every row must be final and, unless it failed at the last attempt, hold
-/// exactly the bytes of the attempt that it says: the first that gives pixels,
-/// or one behind those that killed.
+/// Checks that every row is final. Unless it failed at the last attempt, it must have exactly the
+/// bytes of its recorded attempt: the first that succeeds, or one after those that killed.
 fn check_batch<W: RingWords>(
     c: &Config,
     l: &RingLayout,

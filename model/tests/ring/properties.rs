@@ -1,7 +1,7 @@
-//! What must hold: after each change of a row, and at the end.
+//! Properties that must hold after each change of a row, and at the end.
 //!
-//! What the consumer sees (bytes of each delivered row, twice: at delivery and
-//! when it lets go) is checked by its routine in `processes`.
+//! The routine of the consumer in `processes` checks the bytes of each delivered row twice: at
+//! delivery and at release.
 
 use crate::memory::Place;
 use crate::plan::Config;
@@ -10,7 +10,7 @@ use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::processes::End;
 use crate::state::{Life, State};
 
-/// Who performs an operation.
+/// The process that performs an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
     Worker { lane: usize, serial: u32 },
@@ -18,11 +18,10 @@ pub(crate) enum Actor {
     Coordinator,
 }
 
-/// Which change of a row word is whose, and who may write a row's bytes.
+/// Which process may make which change of a row word, and may write a row's bytes.
 ///
-/// Together: a row's bytes have at most one live writer, the owner named in its
-/// word; a slot is never posted into while a row of it is claimed; a row is
-/// committed once for each ticket.
+/// Together these rules mean: the bytes of a row have at most one live writer, the owner in its
+/// word; a slot is never posted while a row of it is claimed; a row is committed once per ticket.
 pub(crate) fn row_rules(
     state: &State,
     actor: Actor,
@@ -72,8 +71,8 @@ pub(crate) fn row_rules(
     }
 }
 
-/// A row goes on from one attempt to the next: none is left out, none is done
-/// again once the next was begun, none is behind the last.
+/// A row advances from one attempt to the next. None is skipped, repeated after the next began, or
+/// beyond the last.
 pub(crate) fn attempt_rule(c: &Config, row_word: u64, from: u64, to: u64) -> Result<(), String> {
     let sequence = RowWord::unpack(row_word).sequence;
     let (before, now) = (
@@ -99,8 +98,7 @@ pub(crate) fn ticket_rule(slot: u32, rows: impl Iterator<Item = u64>) -> Result<
     }
 }
 
-/// Nobody can do anything any more: everybody must have ended, and as the plan
-/// says.
+/// No process can do anything: all must have ended, as planned.
 pub(crate) fn at_the_end(c: &Config, state: &State, ends: &[Option<End>]) -> Result<(), String> {
     let stuck: Vec<_> = state
         .lives()

@@ -1,5 +1,4 @@
-//! A global state: the words, where each process is, what may still go wrong;
-//! and what tells two states apart.
+//! A global state: the words, the node of each process, the remaining failures; and its key.
 
 use crate::automaton::{Automaton, NodeId, Pending};
 use crate::memory::Place;
@@ -7,14 +6,14 @@ use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::processes;
 use crate::processes::{End, Local};
 
-/// Whether a process is there.
+/// Whether a process is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// Or has ended by itself: its node says so.
+    /// Alive, or it has ended by itself, as its node shows.
     Runs,
     /// In a futex wait, on the word of its pending operation.
     Asleep,
-    /// Dead; a worker's rows are still its own.
+    /// Dead. A worker still owns its rows.
     Zombie,
     /// Dead and reaped.
     Absent,
@@ -27,8 +26,7 @@ pub(crate) struct Process {
     pub(crate) serial: u32,
 }
 
-/// One global state. Processes: the workers by lane, the consumer, the
-/// coordinator.
+/// A global state. Processes are the workers by lane, the consumer, the coordinator.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) words: Vec<u64>,
@@ -90,7 +88,7 @@ impl State {
         }
     }
 
-    /// Whether a worker of this serial runs, or is dead but not waited for.
+    /// Whether a worker with this serial is alive, or dead but not reaped.
     pub(crate) fn not_reaped(&self, serial: u32) -> bool {
         self.processes
             .iter()
@@ -109,9 +107,8 @@ impl State {
         matches!(self.life(process), Life::Zombie | Life::Absent) || self.end(a, process).is_some()
     }
 
-    /// Tells states apart. Workers are alike: unless the coordinator has one in
-    /// mind, they are told apart by what they do and which rows they own, not
-    /// by lane and serial.
+    /// Distinguishes states. Workers are interchangeable: unless the coordinator handles one, they
+    /// are distinguished by their behaviour and their rows, not by lane and serial.
     pub(crate) fn key(&self, a: &Automaton) -> u128 {
         let coordinator = &self.processes[self.coordinator()];
         let merge = a.config.merge;
@@ -169,8 +166,8 @@ impl State {
     }
 }
 
-/// Two independent hashes of 64 bits, each a multiplication a word whose halves are folded.
-/// XXH3 took a third of an exploration.
+/// Two independent 64-bit hashes, each with one multiplication per word whose halves are folded.
+/// XXH3 took a third of the time.
 struct KeyHash(u64, u64);
 
 impl Default for KeyHash {

@@ -1,4 +1,4 @@
-//! What can happen in a state, and what it does to the state.
+//! The possible events in a state, and their effects.
 
 use crate::automaton::{Automaton, Pending};
 use crate::memory::{CONSUMER_GONE, FRESH, Op, Place, STALE};
@@ -10,16 +10,15 @@ use crate::state::{Life, Process, State};
 /// One transition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// The pending operation; the number is for the kernel's calls that may
-    /// give several results.
+    /// The pending operation. The number selects a result of kernel calls that may have several.
     Do(usize, u64),
     Die(usize),
-    /// A sleeper wakes without a wake: spurious, or the consumer's look at the
-    /// coordinator's pidfd.
+    /// A sleeper wakes without a wake: spuriously, or because the consumer checks the coordinator's
+    /// pidfd.
     Rise(usize),
 }
 
-/// What will happen sooner or later.
+/// Events that will happen sooner or later.
 pub(crate) fn steps(a: &Automaton, s: &State) -> Vec<Step> {
     let mut steps = Vec::new();
     let orphans = s.life(s.coordinator()) == Life::Zombie;
@@ -49,7 +48,7 @@ pub(crate) fn steps(a: &Automaton, s: &State) -> Vec<Step> {
                 Pending::Ended(_) | Pending::Broken(_) => continue,
             },
         }
-        // The parent-death signal arrives, some time after the death.
+        // The parent-death signal arrives some time after the death.
         if worker && orphans {
             steps.push(Step::Die(i));
         }
@@ -57,7 +56,7 @@ pub(crate) fn steps(a: &Automaton, s: &State) -> Vec<Step> {
     steps
 }
 
-/// Deaths and wakes that the budget of the configuration allows.
+/// Deaths and spurious wakes that the configuration allows.
 pub(crate) fn mishaps(a: &Automaton, s: &State) -> Vec<Step> {
     let mut steps = Vec::new();
     for (i, p) in s.processes.iter().enumerate() {
@@ -111,24 +110,22 @@ pub(crate) fn take(a: &mut Automaton, s: &mut State, step: Step) -> Result<(), S
     Ok(())
 }
 
-/// Performs at once what needs no interleaving.
+/// Performs operations at once that need no interleaving.
 ///
-/// - A hint is any number: loads of it give every row in turn, so stores to it
-///   do nothing. That is more than can really happen.
-/// - The other words of a ticket are written by the consumer only, while no row
-///   of the slot is claimed, and read by workers only, while they have one
-///   claimed. `write` checks the former at every store; so no store can fall
-///   between a claim and the reads that follow it, and when they happen within
-///   that time makes no difference.
-/// - The attempt at which a row stands is written only while the row is claimed,
-///   by its owner or for a dead one, and read by who has claimed it, for a dead
-///   owner, or with the look at a final row word: `row_rules` checks the former.
-///   Each such store is an operation of its own, with a place for a death on
-///   both sides.
-/// - The first half of a row's bytes is written with what comes before it, and the
-///   consumer reads a row's bytes with the look at its row word: `row_rules`
-///   checks that bytes change only while their row is claimed. The second half
-///   is an operation of its own, so a death may leave a torn row.
+/// - A hint may be any number. Loads of it return every row in turn, so stores to it do nothing.
+///   This allows more than can really happen.
+/// - Only the consumer writes the other words of a ticket, while no row of the slot is claimed.
+///   Workers read them only while they have claimed one. `write` checks the former at every store.
+///   So no store can happen between a claim and the following reads, and their time within that
+///   interval makes no difference.
+/// - The attempt at a row is written only while the row is claimed, by its owner or for a dead one.
+///   It is read by the claimer, for a dead owner, or together with a final row word. `row_rules`
+///   checks the former. Each such store is a separate operation, with a place for a death on both
+///   sides.
+/// - The first half of a row's bytes is written together with the operation before it. The consumer
+///   reads a row's bytes together with its row word. `row_rules` checks that bytes change only
+///   while their row is claimed. The second half is a separate operation, so a death may leave a
+///   torn row.
 pub(crate) fn settle(a: &mut Automaton, s: &mut State) -> Result<(), String> {
     for i in 0..s.processes.len() {
         while s.life(i) == Life::Runs
@@ -259,7 +256,7 @@ fn write(a: &Automaton, s: &mut State, i: usize, word: usize, value: u64) -> Res
     Ok(())
 }
 
-/// A step from state `s`, in words.
+/// A step from state `s` as text.
 pub(crate) fn describe(a: &Automaton, s: &State, step: Step) -> String {
     match step {
         Step::Die(i) => format!("{} dies", s.name(i)),

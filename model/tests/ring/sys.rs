@@ -1,4 +1,4 @@
-//! The library's own files, those that the ring imports.
+//! Files of the library that the ring imports.
 
 #[path = "../../../src/sys/futex.rs"]
 pub(crate) mod futex;

@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(read_whole(&path, 5).unwrap(), b"12345");
         let e = read_whole(&path, 4).unwrap_err();
         assert!(
-            e.contains("(5 bytes)") && e.contains("(4 bytes) are read at most"),
+            e.contains("(5 bytes)") && e.contains("(4 bytes): check"),
             "{e}"
         );
     }

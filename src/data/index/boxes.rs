@@ -175,7 +175,7 @@ mod tests {
         file.set_len(1 << 40).unwrap();
         let e = found().unwrap_err().to_string();
         assert!(
-            e.contains("1.txt") && e.contains("zero byte at byte 8"),
+            e.contains("1.txt") && e.contains("zero byte at offset 8"),
             "{e}"
         );
     }

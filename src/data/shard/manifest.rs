@@ -447,7 +447,7 @@ mod tests {
         io::Write::write_all(&mut file, b"{\n  \"format\": \"featherload-cache\"").unwrap();
         file.as_file().set_len(1 << 29).unwrap();
         let e = CacheManifest::read(file.path()).unwrap_err().to_string();
-        assert!(e.contains("zero byte at byte 33"), "{e}");
+        assert!(e.contains("zero byte at offset 33"), "{e}");
     }
 
     #[test]
@@ -456,10 +456,10 @@ mod tests {
         let refused = |most: u64, read: &dyn Fn(&Path) -> Result<()>| {
             file.as_file().set_len(most + 1).unwrap();
             let e = read(file.path()).unwrap_err().to_string();
-            let says = format!("({} bytes), and", most + 1);
+            let says = format!("({} bytes), but", most + 1);
             let names = e.contains(&file.path().display().to_string());
             assert!(
-                names && e.contains(&says) && e.contains(&format!("({most} bytes) are")),
+                names && e.contains(&says) && e.contains(&format!("({most} bytes): check")),
                 "{e}"
             );
         };

@@ -1,8 +1,8 @@
-//! Batches of a few samples of each of a few identities.
+//! Batches with a few samples of each of a few identities.
 //!
-//! Batch b of rank r is draw b x world + r of the epoch: ranks draw apart, not
-//! disjoint. A row's place in the numbering of random parameters is draw x batch
-//! + row, so no two rows of an epoch share one.
+//! Batch b of rank r is draw b x world + r of the epoch. Ranks draw independently, so their batches
+//! may overlap. The key of a row's random parameters is draw x batch + row, so it is unique in an
+//! epoch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,15 +11,14 @@ use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
 use crate::order::table::{GroupTable, SamplerTable};
 
-/// Groups are the identities, in the order of their labels.
+/// Groups are the identities, sorted by label.
 #[derive(Debug)]
 pub(crate) struct IdentitySampler {
     table: Arc<SamplerTable>,
     per_id: u64,
     per_batch: u64,
     prob: IdentityProb,
-    /// The last draw of a batch: its rows are asked for one by one. Kept for
-    /// speed alone; nothing follows from what was asked before.
+    /// The last draw, cached because its rows are requested one by one. It never changes a result.
     last: Mutex<IdentityDraw>,
 }
 
@@ -28,11 +27,11 @@ pub(crate) struct IdentitySampler {
 struct IdentityDraw {
     of: Option<(OrderKey, u64)>,
     groups: Vec<u64>,
-    /// Places of those drawn among all weights: start and length, by start.
+    /// Ranges of the drawn identities among all weights: start and length, sorted by start.
     taken: Vec<(u64, u64)>,
 }
 
-/// Which row of which draw.
+/// A row of a draw.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DrawPosition {
     pub(crate) draw: u64,
@@ -66,9 +65,8 @@ impl IdentitySampler {
         })
     }
 
-    /// The sample in a row; at attempt n the n-th further sample of the same
-    /// identity: first those that have no row in the batch, then those that have.
-    /// None when the identity has no more.
+    /// The sample in a row. Attempt n is the n-th further sample of the same identity: first those
+    /// without a row in the batch, then the others. `None` if there are no more.
     pub(crate) fn id_at(&self, key: OrderKey, at: DrawPosition, attempt: u32) -> Option<u64> {
         let SamplerTable::Groups(table) = &*self.table else {
             return None;
@@ -101,7 +99,7 @@ impl IdentitySampler {
         Some(table.member(start + within))
     }
 
-    /// Rows of all identities, each filled up to whole groups of `per_id`.
+    /// Rows of all identities, each rounded up to whole groups of `per_id`.
     pub(crate) fn rows_in_whole_groups(&self) -> u64 {
         let SamplerTable::Groups(table) = &*self.table else {
             return 0;
@@ -110,13 +108,12 @@ impl IdentitySampler {
         (0..table.len()).map(rows).sum()
     }
 
-    /// Most rows of a batch in which one sample may stand: all those of its
-    /// identity.
+    /// Most rows of a batch that one sample may fill: all rows of its identity.
     pub(crate) fn rows_of_one_sample(&self) -> u64 {
         self.per_id
     }
 
-    /// The identity whose turn it is in a draw.
+    /// The identity at an index of a draw.
     fn group(&self, key: OrderKey, table: &GroupTable, draw: u64, turn: u64) -> Option<u64> {
         if turn >= self.per_batch {
             return None;
@@ -138,8 +135,8 @@ impl IdentitySampler {
 }
 
 impl IdentityDraw {
-    /// Draws one sample of those whose identities are left, again and again: its
-    /// identity is the next. Identities of another weight count as that many samples. No draw is ever thrown away, so a few huge
+    /// Draws samples of the remaining identities. The identity of each is the next one. An identity
+    /// with a weight counts as that number of samples. No draw is rejected, so a few huge
     /// identities take no longer than many small ones.
     fn draw(&mut self, key: OrderKey, table: &GroupTable, draw: u64, count: u64) {
         let mut random = key.random(DrawKind::Identities, draw);
@@ -164,10 +161,10 @@ impl IdentityDraw {
     }
 }
 
-/// The table for the classes of all samples, some of which may come more often.
+/// The table for the classes of all samples; some classes may be drawn more often.
 ///
 /// # Errors
-/// When the system gives no memory, or weights add up to more than 2^62.
+/// No memory; the weights add up to more than 2^62.
 pub(crate) fn identity_table(
     labels: &[i64],
     prob: IdentityProb,
@@ -186,8 +183,8 @@ pub(crate) fn identity_table(
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let starts: Vec<u32> = starts.take(ends.len()).collect();
-    // The number of each group in the order in which labels come up: a group's first
-    // member has its lowest id.
+    // Number of each group by first occurrence in the index. A group's first member has its lowest
+    // id.
     let mut come_up: Vec<u32> = (0..ends.len() as u32).collect();
     come_up.sort_unstable_by_key(|&group| members[starts[group as usize] as usize]);
     let mut number = vec![0u64; ends.len()];
@@ -260,7 +257,7 @@ mod tests {
                 unlike.dedup();
                 prop_assert!(unlike.len() == rows.len() || of[&label] < rows.len());
             }
-            // Rows in any order, between rows of another batch, are the same.
+            // Rows in any order, mixed with those of another batch, are the same.
             for row in (0..batch).rev() {
                 ids.id_at(key, DrawPosition { draw: draw ^ 1, row: 0 }, 0);
                 let again = ids.id_at(key, DrawPosition { draw, row }, 0).unwrap();
@@ -317,7 +314,7 @@ mod tests {
         let p = [0.1, 0.2, 0.3, 0.4];
         let (first, second) = drawn(IdentityProb::SampleAvg, 40_000);
         assert_follows(&first, &p);
-        // The second is drawn by weight among those that are left.
+        // The second is drawn by weight among the remaining ones.
         let behind: Vec<f64> = (0..4)
             .map(|b| {
                 let others = (0..4).filter(|a| *a != b);
@@ -330,13 +327,13 @@ mod tests {
         assert_follows(&second, &[0.25; 4]);
     }
 
-    /// Identities are counted as they come up, not by label; without replacement
-    /// means that the second is drawn by weight among those that are left.
+    /// Identities are numbered by first occurrence, not by label. Without replacement, the second
+    /// is drawn by weight among the remaining ones.
     #[test]
     fn ratios_make_identities_likelier() {
         let labels = [7, 7, 7, 7, 1, 1, 4, 4, 4, 9];
         let ratio = |first, last, ratio| IdentityRatio { first, last, ratio };
-        // 7 and 1 come up first and second; of two ranges the first counts.
+        // 7 and 1 occur first and second; of two ranges the first counts.
         let ratios = [ratio(0, 1, 3), ratio(1, 2, 5)];
         for (prob, weights) in [
             (IdentityProb::IdAvg, [1.0 * 3.0, 5.0, 1.0 * 3.0, 1.0]),

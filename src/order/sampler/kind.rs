@@ -1,7 +1,6 @@
-//! The orders that a caller may ask for, as data: their names, numbers, and what
-//! can be checked without a data set.
+//! The samplers that a user can choose: names, parameters, and checks that need no data.
 //!
-//! In every process. Never in here: which sample stands where; that is `order`.
+//! Used in every process. Never in here: which sample is where; see `sample_order`.
 
 use std::fmt;
 
@@ -9,77 +8,78 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The order of an epoch's samples.
+/// The order of samples in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Sampler {
-    /// That of the index.
+    /// The order of the index.
     Sequential,
     /// Another random order in each epoch.
     #[default]
     Shuffle,
-    /// Runs of `shard` neighbours in the index in a random order, and samples
-    /// in a random order within each `window` positions of that. Reads stay
-    /// close together: a window opens `window / shard + 2` runs at most. The
-    /// last run may be shorter. Without `shard` a run is a shard of the index; where
-    /// shards have unlike numbers of samples it is as long as they are on average.
-    /// Where samples are files it has [`Sampler::RUN`]. A loader's state has the number.
-    ShardShuffle { shard: Option<u64>, window: u64 },
-    /// Batches of `per_id` samples of each of batch / `per_id` identities, which
-    /// are the classes of the index: PaddleClas's PKSampler.
+    /// Shuffles shards, then samples within windows. A run of `shard` consecutive samples of the
+    /// index counts as a shard; the last run may be shorter. Samples are shuffled within each
+    /// `window` positions of that order. So reads stay close together: a window opens at most
+    /// `window / shard + 2` runs.
     ///
-    /// Identities of a batch are drawn without replacement, and so are the
-    /// samples of one, unless it has fewer than `per_id`. Each batch, on each
-    /// rank, is a draw of its own, so a sample may come several times in an
-    /// epoch or never. An epoch has as many batches as otherwise; all are full.
+    /// Without `shard`, a run is a shard of the index. If shards differ in size, it has their
+    /// average size. If samples are single files, it has [`Sampler::RUN`] samples. A loader's state
+    /// stores the number.
+    ShardShuffle { shard: Option<u64>, window: u64 },
+    /// Batches of `per_id` samples of each of batch / `per_id` identities, which are the classes of
+    /// the index: PaddleClas's PKSampler.
+    ///
+    /// Identities of a batch are drawn without replacement. So are the samples of an identity,
+    /// unless it has fewer than `per_id`. Each batch on each rank is an independent draw, so a
+    /// sample may come several times per epoch or never. The number of batches is the usual one;
+    /// all are full.
     Identity { per_id: u32, prob: IdentityProb },
-    /// Each position draws a sample by its weight, with replacement, as torch's
-    /// WeightedRandomSampler. An epoch has `num_samples` positions, or as many
-    /// as there are samples.
+    /// Draws a sample for each position by its weight, with replacement, like torch's
+    /// WeightedRandomSampler. An epoch has `num_samples` positions; by default the number of
+    /// samples.
     Weighted {
         weights: SampleWeights,
         num_samples: Option<u64>,
     },
-    /// Each sample of a random choice stands at `repeats` positions in a row, so
-    /// that ranks get different augmentations of the same picture: DeiT's
-    /// RASampler. An epoch has as many rows as otherwise, and thus one of
-    /// `repeats` samples.
+    /// Repeats each sample of a random order at `repeats` consecutive positions, so that ranks get
+    /// different augmentations of the same image: DeiT's RASampler. An epoch has the usual number
+    /// of rows, so it shows one in `repeats` samples.
     RepeatedAugmentation { repeats: u32 },
-    /// Samples in up to `classes` classes of size, the largest first; in a random
-    /// order within each. Memory that grows with the pictures grows once, in
-    /// the first batches. Reads all headers when the loader is built.
+    /// Sorts samples into up to `classes` size classes, the largest first, with a random order in
+    /// each. So memory that grows with image size reaches its maximum in the first batches. Reads
+    /// all headers when the loader is built.
     LargestFirst { classes: u32 },
 }
 
-/// How likely an identity comes into a batch.
+/// How likely an identity is drawn into a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdentityProb {
     /// In proportion to its number of samples: `sample_avg_prob`.
     #[default]
     SampleAvg,
-    /// All alike: `id_avg_prob`.
+    /// All equally: `id_avg_prob`.
     IdAvg,
 }
 
-/// Identities that come more often: PaddleClas' `id_list` and `ratio`.
+/// Identities that are drawn more often: PaddleClas' `id_list` and `ratio`.
 ///
-/// `first` and `last` count identities from 0 in the order in which they come up in
-/// the index, both included. Of ranges that overlap the first counts.
+/// `first` and `last` are inclusive. They number identities from 0 by first occurrence in the
+/// index. If ranges overlap, the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct IdentityRatio {
     pub first: u64,
     pub last: u64,
-    /// How much likelier an identity is than by [`IdentityProb`] alone.
+    /// Factor on the probability by [`IdentityProb`].
     pub ratio: u32,
 }
 
-/// Where weights come from.
+/// The source of sample weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleWeights {
-    /// One for each sample, by
+    /// One for each sample, from
     /// [`LoaderBuilder::sample_weights`](crate::LoaderBuilder::sample_weights).
     Given,
     /// 1 / number of samples of the class: every class comes equally often.
@@ -95,7 +95,7 @@ pub(crate) enum TableForm {
 }
 
 impl Sampler {
-    /// The form of the table that the order needs, if it needs one.
+    /// The form of the table that the sampler needs, if any.
     pub(crate) fn table_form(&self) -> Option<TableForm> {
         match self {
             Self::Identity { .. } | Self::LargestFirst { .. } => Some(TableForm::Groups),
@@ -104,17 +104,17 @@ impl Sampler {
         }
     }
 
-    /// True when the order follows from more than the number of samples.
+    /// Whether the order depends on more than the number of samples.
     pub(crate) fn needs_table(&self) -> bool {
         self.table_form().is_some()
     }
 
-    /// True when the order follows from the sizes of the pictures.
+    /// Whether the order depends on the sizes of images.
     pub(crate) fn reads_sizes(&self) -> bool {
         matches!(self, Self::LargestFirst { .. })
     }
 
-    /// True when the order follows from the classes of the samples.
+    /// Whether the order depends on the classes of samples.
     pub(crate) fn reads_classes(&self) -> bool {
         let inverse = SampleWeights::InverseClassFrequency;
         match self {
@@ -135,12 +135,11 @@ impl Sampler {
         }
     }
 
-    /// Neighbours that stay together where nobody said how many: 150 MB of photos of
-    /// ImageNet.
+    /// Default number of consecutive samples that stay together: 150 MB of ImageNet photos.
     pub const RUN: u64 = 1024;
 
-    /// The same with the numbers that follow from an index. `run`: samples of a shard, none where
-    /// samples are files.
+    /// Fills in the defaults that depend on an index. `run`: samples per shard; `None` if samples
+    /// are single files.
     pub(crate) fn with_shard_samples(self, run: Option<u64>) -> Self {
         match self {
             Self::ShardShuffle {
@@ -154,7 +153,7 @@ impl Sampler {
         }
     }
 
-    /// Checks the numbers that need no data.
+    /// Checks the parameters that need no data.
     pub(crate) fn check(&self, samples: u64, batch: u32) -> Result<()> {
         let at_least_one = |name: &str, n: u64| match n {
             0 => Err(Error::config(format!(
@@ -172,8 +171,8 @@ impl Sampler {
                 at_least_one("per_id", u64::from(per_id))?;
                 if !batch.is_multiple_of(per_id) {
                     return Err(Error::config(format!(
-                        "`batch_size` is {batch}, which is no multiple of per_id = {per_id}: the \
-                         identity sampler takes {per_id} samples of each identity"
+                        "`batch_size` is {batch}, which is not a multiple of per_id = {per_id}: \
+                         the identity sampler takes {per_id} samples of each identity"
                     )));
                 }
             }

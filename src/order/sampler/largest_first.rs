@@ -1,11 +1,9 @@
-//! Large pictures first, in classes of size.
+//! Large images first, in size classes.
 //!
-//! Classes are quantiles of the area, not powers of two of it: `classes` then
-//! says how random an epoch is (a class is an n-th of all samples, whatever
-//! their sizes), while powers of two would put nearly all samples of a usual
-//! data set into two classes and a few giants each into their own. Pictures of
-//! equal area are never divided, so a data set of one size is one class, which
-//! is a plain shuffle.
+//! Classes are quantiles of the area, not powers of two. So `classes` determines how random an
+//! epoch is: a class is an n-th of all samples, whatever their sizes. Powers of two would put
+//! nearly all samples of a usual data set into two classes, and a few giants into their own. Images
+//! of equal area are never split, so a data set of one size is one class, which is a plain shuffle.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -14,7 +12,7 @@ use crate::error::Result;
 use crate::order::key::{DrawKind, OrderKey};
 use crate::order::table::SamplerTable;
 
-/// Groups are the classes, the largest pictures in the first.
+/// Groups are the size classes, the largest images first.
 #[derive(Debug, Clone)]
 pub(crate) struct LargestFirst {
     pub(super) table: Arc<SamplerTable>,
@@ -32,11 +30,11 @@ impl LargestFirst {
     }
 }
 
-/// The table for the areas of all samples, in at most `classes` classes. A
-/// picture without a readable header has the area 0 and comes last.
+/// The table for the areas of all samples, in at most `classes` classes. An image without a
+/// readable header has area 0 and comes last.
 ///
 /// # Errors
-/// When the system gives no memory.
+/// No memory.
 pub(crate) fn size_table(areas: &[u64], classes: u32) -> Result<SamplerTable> {
     let mut members: Vec<u32> = (0..areas.len() as u32).collect();
     let area = |id: u32| areas[id as usize];
@@ -46,7 +44,7 @@ pub(crate) fn size_table(areas: &[u64], classes: u32) -> Result<SamplerTable> {
     let mut ends: Vec<u32> = Vec::new();
     for class in 1..=classes {
         let border = (u128::from(samples) * u128::from(class) / u128::from(classes)) as usize;
-        // Behind the last picture of that area.
+        // After the last image of that area.
         let last = area(members[border - 1]);
         let end = members.partition_point(|&id| area(id) >= last) as u32;
         if ends.last() != Some(&end) {
@@ -84,7 +82,7 @@ mod tests {
                 let area = || class.iter().map(|&id| areas[id as usize]);
                 prop_assert!(area().max().unwrap() < above, "equal areas are not divided");
                 above = area().min().unwrap();
-                // No class is larger than its share but for pictures alike.
+                // A class exceeds its share only for images of equal size.
                 let share = (areas.len() as u64).div_ceil(u64::from(classes));
                 let alike = area().filter(|&a| a == above).count() as u64;
                 prop_assert!(length <= share + alike);

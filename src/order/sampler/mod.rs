@@ -1,23 +1,22 @@
-//! Orders of an epoch: which sample stands at which position.
+//! Orders of an epoch: which sample is at which position.
 //!
-//! Pure, as all of `plan`. Each order answers for one position alone; what it
-//! must know of the data lies in a [`SamplerTable`] that is made once.
+//! Pure, like all of `order`. The sample of a position is computed by itself. Data that an order
+//! needs is in a [`SamplerTable`], which is made once.
 //!
-//! | order | a position costs | shared table, bytes |
+//! | order | cost of a position | bytes of shared table |
 //! |---|---|---|
 //! | sequential, shuffle, shard shuffle, repeated augmentation | O(1) | none |
-//! | weighted | O(log samples) | 8 a sample |
-//! | largest first | O(log classes) | 4 a sample, 4 a class |
-//! | identity | O(1); O(P^2) additions for the first row of a batch of P identities | 4 a sample, 4 an identity |
+//! | weighted | O(log samples) | 8 per sample |
+//! | largest first | O(log classes) | 4 per sample, 4 per class |
+//! | identity | O(1); O(P^2) additions for the first row of a batch of P identities | 4 per sample, 4 per identity |
 //!
-//! Positions go over all ranks: rank r of w has r, r + w, r + 2w and so on, so
-//! every rank has as many. Positions behind the last begin again at the first,
-//! and their rows count as repeated. Identity deals out whole batches instead:
-//! see `identity`.
+//! Positions count over all ranks: rank r of w has r, r + w, r + 2w and so on, so every rank has
+//! the same number. After the last position the order starts again, and such rows count as
+//! repeated. Identity draws whole batches instead, see `identity`.
 //!
-//! - `kind`: the orders by name; `order`: a position's sample, whichever the order;
-//! - `identity`, `largest`, `shards`, `weighted`: one order each;
-//! - `multi_scale`: output sizes that take turns.
+//! - `kind`: the samplers by name; `sample_order`: the sample of a position for any sampler;
+//! - `identity`, `largest_first`, `shuffled_shards`, `weighted`: one order each;
+//! - `multi_scale`: alternating output sizes.
 //!
 //! Never in here: the data set itself, batches and ranks.
 

@@ -1,20 +1,19 @@
-//! Batches of several output sizes, of nearly as many pixels each.
+//! Batches of several output sizes, with nearly the same number of pixels.
 //!
-//! A batch has as many rows as keep rows x height x width below that of the
-//! first size. Batches come in cycles: in each cycle every size of the list
-//! stands once, in a random order, so the first row of a batch is a sum over
-//! whole cycles and at most one broken one. Sizes follow from seed, epoch and
-//! batch number, not from the rank: all ranks have the same.
+//! A batch has the most rows for which rows x height x width does not exceed that of the first
+//! size. Batches come in cycles. In each cycle every listed size comes once, in a random order. So
+//! the first row of a batch is a sum over whole cycles and at most one partial one. Sizes depend on
+//! seed, epoch and batch number only, so all ranks have the same.
 //!
-//! Where an epoch goes on with other ranks or another batch size, a place may lie between
-//! two batches of the cycles. The batch there is the one that the place lies in, as if all of
-//! its rows came then. So one size may come more often and others be left out, once.
+//! If an epoch continues with other ranks or another batch size, a mark may lie inside a batch of
+//! the cycles. Then that batch is delivered in full. So one size may come once more, and others
+//! once less.
 //!
-//! The epoch's last cycle may be broken off. Its order follows from the seed
-//! alone, so that every epoch has as many batches as any other.
+//! The epoch's last cycle may be partial. Its order depends on the seed only, so that every epoch
+//! has the same number of batches.
 //!
-//! With `first_epochs` there are no cycles: each size is that of all batches of some epochs,
-//! and batches have the same rows in each.
+//! With `first_epochs` there are no cycles: each size is used for all batches of some epochs, and
+//! batches have the same number of rows in each.
 
 use std::fmt;
 
@@ -24,19 +23,19 @@ use crate::error::{Error, Result};
 use crate::order::key::{DrawKind, OrderKey};
 use crate::order::tail::EpochTail;
 
-/// Output sizes that take turns: PaddleClas's MultiScaleSampler. The recipe's own
-/// output size is not used.
+/// Alternating output sizes: PaddleClas's MultiScaleSampler. The recipe's own output size is not
+/// used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MultiScale {
-    /// Heights and widths. A batch of the first has
-    /// [`OrderOptions::batch`](crate::plan::PlanOptions::batch) rows; one that
-    /// stands twice comes twice as often.
+    /// Heights and widths. A batch of the first size has
+    /// [`OrderOptions::batch`](crate::order::OrderOptions::batch) rows. A size that is listed twice
+    /// comes twice as often.
     pub sizes: Vec<(u32, u32)>,
     /// Sizes are rounded down to multiples of this.
     pub divided_by: u32,
-    /// Of each size the epoch, from 0, that it is the first of, until the next size begins:
-    /// PaddleClas' `progress_size`. Empty: sizes take turns within each epoch.
+    /// First epoch of each size, from 0: PaddleClas' `progress_size`. Empty: sizes alternate within
+    /// each epoch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_epochs: Vec<u64>,
 }
@@ -51,7 +50,7 @@ impl MultiScale {
         }
     }
 
-    /// Sizes, each with the epoch that it is the first of.
+    /// Sizes, each with its first epoch.
     pub fn by_epoch(stages: impl IntoIterator<Item = (u64, (u32, u32))>) -> Self {
         let (first_epochs, sizes) = stages.into_iter().unzip();
         Self {
@@ -78,18 +77,18 @@ impl fmt::Display for MultiScale {
     }
 }
 
-/// A size with the rows of its batches.
+/// A size, and the rows of its batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchScale {
     pub(crate) size: (u32, u32),
     pub(crate) rows: u32,
 }
 
-/// The batches of one rank.
+/// The sizes of batches on one rank.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaleCycle {
     scales: Vec<BatchScale>,
-    /// Of each the first epoch; empty: they take turns.
+    /// First epoch of each size; empty: they alternate.
     first_epochs: Vec<u64>,
     /// Rows of a whole cycle.
     cycle_rows: u64,
@@ -98,8 +97,7 @@ pub(crate) struct ScaleCycle {
 
 impl ScaleCycle {
     /// # Errors
-    /// When there is no size, or one is below a multiple, or a batch has too many
-    /// rows.
+    /// There is no size; a size is below a multiple; a batch has too many rows.
     pub(crate) fn new(of: &MultiScale, batch: u32, rows_per_rank: u64) -> Result<Self> {
         let multiple = of.divided_by;
         if multiple == 0 {
@@ -155,7 +153,7 @@ impl ScaleCycle {
         })
     }
 
-    /// Batches of a cycle.
+    /// Batches per cycle.
     fn turns(&self) -> u64 {
         match self.first_epochs.is_empty() {
             true => self.scales.len() as u64,
@@ -163,7 +161,7 @@ impl ScaleCycle {
         }
     }
 
-    /// The number of the scale that all batches of an epoch have, if they have one.
+    /// Index of the size for all batches of an epoch, if there is one.
     fn stage(&self, epoch: u64) -> Option<usize> {
         let begun = self.first_epochs.iter().filter(|first| **first <= epoch);
         begun.count().checked_sub(1)
@@ -174,7 +172,7 @@ impl ScaleCycle {
         &self.scales
     }
 
-    /// The scales of a cycle in their order.
+    /// The sizes of a cycle in order.
     fn cycle(&self, key: OrderKey, cycle: u64) -> impl Iterator<Item = BatchScale> {
         let stage = self.stage(key.epoch);
         let broken = cycle >= self.rows_per_rank / self.cycle_rows;
@@ -199,7 +197,7 @@ impl ScaleCycle {
         cycles.saturating_add(of_cycle)
     }
 
-    /// The last batch with at most so many rows in front of it, and its scale.
+    /// The last batch with at most `rows` rows before it, and its size.
     pub(crate) fn at(&self, key: OrderKey, rows: u64) -> (u64, BatchScale) {
         let (cycle, mut left) = (rows / self.cycle_rows, rows % self.cycle_rows);
         let first = cycle * self.turns();
@@ -214,7 +212,7 @@ impl ScaleCycle {
         found
     }
 
-    /// Batches of an epoch.
+    /// Batches per epoch.
     pub(crate) fn batches(&self, seed: u64, tail: EpochTail) -> u64 {
         let cycles = self.rows_per_rank / self.cycle_rows;
         let mut left = self.rows_per_rank % self.cycle_rows;

@@ -1,7 +1,7 @@
-//! A sampler with what it knows of the data: which sample stands at a position.
+//! A sampler with its table: which sample is at a position.
 //!
-//! Pure; in consumer, coordinator and workers alike. Never in here: how a draw is
-//! made, which each order's own file says.
+//! Pure; used in consumer, coordinator and workers. Never in here: how a draw is made; see the file
+//! of each order.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::order::key::OrderKey;
 use crate::order::table::SamplerTable;
 
-/// A sampler with what it knows of the data.
+/// A sampler with its table.
 #[derive(Debug, Clone)]
 pub(crate) enum SampleOrder {
     Sequential,
@@ -28,8 +28,8 @@ pub(crate) enum SampleOrder {
 
 impl SampleOrder {
     /// # Errors
-    /// When the table is missing, too much, of another form or of another number
-    /// of samples, or cannot fill a batch.
+    /// The table is missing, superfluous, of another form or number of samples, or cannot fill a
+    /// batch.
     pub(crate) fn new(
         sampler: &Sampler,
         samples: u64,
@@ -76,8 +76,8 @@ impl SampleOrder {
         }
     }
 
-    /// The sample at a position below the number of positions. Identity has
-    /// batches, not positions, and is not asked.
+    /// The sample at a position below the number of positions. Not for identity, which has batches
+    /// instead of positions.
     pub(crate) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
         match self {
             Self::Sequential | Self::Identity(_) => position,
@@ -89,7 +89,7 @@ impl SampleOrder {
         }
     }
 
-    /// How many positions in a row show the same sample.
+    /// Number of consecutive positions with the same sample.
     pub(crate) fn repeat_count(&self) -> u64 {
         match self {
             Self::Repeated { repeats, .. } => *repeats,

@@ -1,10 +1,10 @@
-//! Shards in a random order, and samples in a random order within windows of it.
+//! Shuffles shards, and samples within windows.
 
 use crate::order::key::{DrawKind, OrderKey};
 
-/// Shards are runs of the index; all are of one length but the last. Where a
-/// shard begins is asked in [`ShuffledShards::in_shard_order`] alone: shards of uneven
-/// lengths would put a table of running sums there.
+/// Shards are runs of the index. All have the same length except the last. Only
+/// [`ShuffledShards::in_shard_order`] computes the start of a shard, so shards of varying length
+/// would need a table of running sums only there.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShuffledShards {
     pub(super) samples: u64,
@@ -13,8 +13,8 @@ pub(crate) struct ShuffledShards {
 }
 
 impl ShuffledShards {
-    /// The sample at a position: windows lie one behind the other, the last may
-    /// be shorter, and no sample leaves its own.
+    /// The sample at a position. Windows are consecutive, the last may be shorter, and samples stay
+    /// in their window.
     pub(super) fn id_at(&self, key: OrderKey, position: u64) -> u64 {
         let number = position / self.window;
         let start = number * self.window;
@@ -23,12 +23,11 @@ impl ShuffledShards {
         self.in_shard_order(key, start + within.at(position - start))
     }
 
-    /// The sample at a place of the order of shards.
+    /// The sample at an index of the shard order.
     fn in_shard_order(&self, key: OrderKey, place: u64) -> u64 {
         let shards = self.samples.div_ceil(self.shard);
         let order = key.permutation(shards, DrawKind::Shards, 0);
-        // The short one stands somewhere in the midst: what is behind it is
-        // moved up.
+        // The short shard is somewhere in the middle, so everything after it moves up.
         let short_turn = order.position_of(shards - 1);
         let short_length = self.samples - (shards - 1) * self.shard;
         let before = short_turn * self.shard;
@@ -61,7 +60,7 @@ mod tests {
             let mut sorted = in_order.clone();
             sorted.sort_unstable();
             prop_assert_eq!(sorted, (0..samples).collect::<Vec<_>>());
-            // A shard's samples follow each other, from its first to its last.
+            // The samples of a shard are consecutive.
             for pair in in_order.windows(2) {
                 let at_end = pair[0] % shard == shard - 1 || pair[0] == samples - 1;
                 let follows = if at_end {
@@ -95,7 +94,7 @@ mod tests {
         };
         let same = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(x, y)| x == y).count();
         assert!(same(&order(0), &order(1)) < 12);
-        // Neighbours of a shard are torn apart within the window.
+        // Within a window, neighbours of a shard are separated.
         let follow = order(0).windows(2).filter(|p| p[1] == p[0] + 1).count();
         assert!(follow < 60, "{follow} of 999 pairs follow each other");
     }

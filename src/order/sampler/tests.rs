@@ -1,4 +1,4 @@
-//! What a plan promises under every sampler, over ranks, batches and rows.
+//! Properties of a plan with every sampler, over ranks, batches and rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::order::{
     EpochLength, EpochMark, EpochPlan, EpochTail, OrderOptions, RowPlan, RowStatus,
 };
 
-/// What the tables are made from: a class and an area for each sample.
+/// Input of tables: a class and an area for each sample.
 #[derive(Debug, Clone)]
 struct Data {
     labels: Vec<i64>,
@@ -23,7 +23,7 @@ impl Data {
     }
 
     fn plan(&self, options: &OrderOptions) -> Result<EpochPlan> {
-        // As the loader does, before it makes a table.
+        // As the loader does before it makes a table.
         options.check(self.len())?;
         let table = match options.sampler {
             Sampler::Identity { prob, .. } => Some(identity_table(
@@ -85,7 +85,7 @@ fn options() -> impl Strategy<Value = OrderOptions> {
     let scales = prop::option::of(scales());
     (1u32..24, any::<u64>(), any_sampler(), scales, tail, 1u32..7).prop_map(
         |(batch, seed, sampler, scales, tail, world)| {
-            // Identity takes multiples alone.
+            // Identity needs multiples.
             let batch = match sampler {
                 Sampler::Identity { per_id, .. } => batch.next_multiple_of(per_id),
                 _ => batch,
@@ -104,7 +104,7 @@ fn options() -> impl Strategy<Value = OrderOptions> {
     )
 }
 
-/// One plan for each rank; none when there is no such plan.
+/// One plan per rank; `None` if there is no such plan.
 fn ranks(data: &Data, options: &OrderOptions) -> Option<Vec<EpochPlan>> {
     let of = |rank| {
         data.plan(&OrderOptions {
@@ -219,14 +219,14 @@ proptest! {
         for i in 0..places.len() as u64 {
             let at = mix.at(i) as usize;
             let (batch, row) = places[at];
-            // Between questions about something else.
+            // Interleaved with other requests.
             other.row_at(other.mark(epoch ^ 1, batch), row);
             prop_assert_eq!(other.row_at(other.mark(epoch, batch), row), in_order[at]);
         }
     }
 
-    /// Substitutes are other samples, each once, as far as the order allows, and
-    /// no sample stands in more rows of a batch than there is room for.
+    /// Substitutes are other samples, each once, as far as the order allows. No sample fills more
+    /// rows of a batch than there is room for.
     #[test]
     fn attempts_are_others_and_within_the_bound(
         data in data(), options in options(), epoch: u64, tries in 0u32..9,
@@ -273,7 +273,7 @@ proptest! {
         }
     }
 
-    /// Numbers out of shared memory that a decoder has scribbled on.
+    /// Numbers from shared memory that a faulty decoder has overwritten.
     #[test]
     fn any_numbers_give_some_row(
         data in data(), options in options(), epoch: u64, batch: u64, row: u32, attempt: u32,
@@ -326,12 +326,12 @@ proptest! {
             prop_assert_eq!(sorted(cycle), sorted(&sizes));
         }
         if options.tail == EpochTail::Drop {
-            // What is left out would not have filled the next.
+            // Samples that are left out would not have filled the next batch.
             let used: u64 = (0..batches).map(|b| u64::from(plan.rows_at(plan.mark(epoch, b)))).sum();
             let left = samples / u64::from(options.world) - used;
             prop_assert!(left < u64::from(plan.most_rows()));
         }
-        // As many in any epoch.
+        // The same number in any epoch.
         prop_assert!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches - 1)) > 0);
         if options.tail != EpochTail::Drop {
             prop_assert_eq!(plan.filled_rows_at(plan.mark(epoch ^ 1, batches)), 0);
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// PaddleClas' EfficientNetV2_S: 350 epochs, of which each quarter has a size.
+/// PaddleClas' EfficientNetV2_S: 350 epochs, with one size for each quarter.
 #[test]
 fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
     let sizes = [(171, 171), (214, 214), (257, 257), (300, 300)];
@@ -378,7 +378,7 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
             }
         }
     }
-    // The ring has room for the largest.
+    // The ring has room for the largest size.
     let rows: Vec<_> = staged.scales().collect();
     assert_eq!(rows, sizes.map(|size| (size, 8)));
     let text = staged.options().multi_scale.as_ref().unwrap().to_string();
@@ -386,7 +386,7 @@ fn sizes_of_stages_are_those_of_all_batches_of_their_epochs() {
         text,
         "171x171 from epoch 0,214x214 from epoch 87,257x257 from epoch 175,300x300 from epoch 262"
     );
-    // Rows stay as they are, which identities need.
+    // Rows stay the same, which identities need.
     let of_identities = |scales| OrderOptions {
         batch: 8,
         sampler: Sampler::Identity {
@@ -500,7 +500,7 @@ fn ranks_draw_identities_apart() {
     for b in 0..plans[0].batches() {
         assert!(all.insert(batch(0, b)) && all.insert(batch(1, b)));
     }
-    // One process alone has the same draws, one after the other.
+    // A single process has the same draws, in sequence.
     let alone = &ranks(
         &data,
         &OrderOptions {
@@ -605,7 +605,7 @@ fn bad_numbers_are_named() {
     };
     let e = data.plan(&both).unwrap_err().to_string();
     assert!(e.contains("use one of them"), "{e}");
-    // Tables of other samples, missing, and too much.
+    // Tables of other samples, missing, and superfluous.
     let options = |sampler| OrderOptions {
         batch: 2,
         sampler,
@@ -633,7 +633,7 @@ fn identities(per_id: u32) -> Sampler {
 }
 
 proptest! {
-    /// As many batches as are asked for, on every rank, all full.
+    /// The requested number of batches on every rank, all full.
     #[test]
     fn epochs_of_identities_are_as_long_as_asked(
         data in data(), per_id in 1u32..4, world in 1u32..4, batches in 1u64..40, epoch: u64,
@@ -657,7 +657,7 @@ proptest! {
         }
         let per_id = u64::from(per_id);
         let rows: u64 = of.values().map(|n| n.div_ceil(per_id) * per_id).sum();
-        // PaddleClas: total - total % batch - batch, and a rank for itself.
+        // PaddleClas: total - total % batch - batch, and each rank separately.
         let batches = rows / (2 * per_id) - 1;
         match ranks(&data, &options(EpochLength::IdentityGroups)) {
             Some(plans) => prop_assert!(plans.iter().all(|p| p.batches() == batches)),
@@ -665,8 +665,8 @@ proptest! {
         }
     }
 
-    /// RASampler: floor(samples / n x n / ranks) rows a rank, at the positions that
-    /// longer epochs have too.
+    /// RASampler: floor(samples / n x n / ranks) rows per rank, at the same positions as in longer
+    /// epochs.
     #[test]
     fn epochs_of_multiples_are_cut_off(
         samples in 1u64..300, of in 1u64..40, repeats in 1u32..5, world in 1u32..5,
@@ -751,15 +751,15 @@ fn lengths_that_do_not_fit_are_named() {
     }
 }
 
-/// Ranks, batch size and batches that one part of an epoch has.
+/// Ranks, batch size and batches of one part of an epoch.
 type Layout = (u32, u32, u64);
 
-/// An epoch in parts, each with ranks and a batch size of its own; the last part ends it.
+/// An epoch in parts, each with its own ranks and batch size. The last part ends it.
 fn layouts() -> impl Strategy<Value = Vec<Layout>> {
     prop::collection::vec((1u32..9, 1u32..20, 0u64..9), 1..6)
 }
 
-/// What the parts of an epoch show, rank by rank, and where the epoch ends.
+/// The rows of all parts, rank by rank, and the end of the epoch.
 fn in_parts(data: &Data, options: &OrderOptions, parts: &[Layout]) -> Option<Vec<RowPlan>> {
     let epoch = 3;
     let mut all = Vec::new();
@@ -803,8 +803,8 @@ fn in_parts(data: &Data, options: &OrderOptions, parts: &[Layout]) -> Option<Vec
 }
 
 proptest! {
-    /// Whatever ranks and batch sizes take turns: each position of the epoch comes once, with
-    /// the sample that it has in one process.
+    /// For any sequence of ranks and batch sizes, each position of the epoch comes once, with the
+    /// same sample as in one process.
     #[test]
     fn an_epoch_in_parts_is_the_epoch(
         data in data(), options in options(), parts in layouts(),
@@ -830,7 +830,7 @@ proptest! {
         let mut seen = HashSet::new();
         for row in all.iter().filter(|row| row.status == RowStatus::Ok) {
             prop_assert!(seen.insert(row.position), "position {} twice", row.position);
-            // Ranks of identities go on behind what one process has.
+            // With identity, ranks may exceed the positions of one process.
             if !identity || row.position < one.positions() {
                 prop_assert_eq!(of_one.get(&row.position), Some(&row.id));
             }
@@ -841,7 +841,7 @@ proptest! {
         match options.tail {
             _ if identity => {}
             EpochTail::Short | EpochTail::Pad => prop_assert_eq!(seen.len() as u64, one.positions()),
-            // What fills no batch of the part that ends it, whose sizes may take turns.
+            // Samples that fill no batch of the last part, whose sizes may alternate.
             EpochTail::Drop if options.multi_scale.is_none() => {
                 prop_assert!(one.positions() - (seen.len() as u64) < most);
             }
@@ -849,7 +849,7 @@ proptest! {
         }
     }
 
-    /// Batches by number are those that lie one behind the other.
+    /// Batches by number are consecutive.
     #[test]
     fn batches_by_number_are_those_by_samples(
         data in data(), options in options(), epoch: u64,

@@ -8,9 +8,9 @@ use crate::order::key::{DrawKind, OrderKey};
 use crate::order::table::SamplerTable;
 use crate::recipe::geometry::UniformSource;
 
-/// Looks a draw up among running sums. An alias table would need one look
-/// instead of log2(samples), 24 at ten million, and half as many bytes again;
-/// either is nothing beside a decode.
+/// Finds a draw among running sums. An alias table would need one look instead of log2(samples),
+/// which is 24 for ten million, and 1.5 times the memory. Both costs are small compared to a
+/// decode.
 #[derive(Debug, Clone)]
 pub(crate) struct WeightedSampler {
     pub(super) table: Arc<SamplerTable>,
@@ -28,7 +28,7 @@ impl WeightedSampler {
         if id < sums.len() {
             return id as u64;
         }
-        // The product was rounded up to the total: the last sample of any weight.
+        // The product was rounded up to the total: take the last sample with a weight.
         sums.partition_point(|&sum| sum < total) as u64
     }
 }
@@ -36,8 +36,8 @@ impl WeightedSampler {
 /// The table for given weights.
 ///
 /// # Errors
-/// When there are not as many as samples, when one is negative or no number, or
-/// when all are 0.
+/// The number of weights differs from that of samples; a weight is negative or not a number; all
+/// are 0.
 pub(crate) fn weight_table(weights: &[f64], samples: u64) -> Result<SamplerTable> {
     if weights.len() as u64 != samples {
         return Err(Error::config(format!(

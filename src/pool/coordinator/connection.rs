@@ -1,4 +1,4 @@
-//! The coordinator's end of its connection to the consumer.
+//! The coordinator's socket to the consumer.
 //!
 //! Runs in the coordinator.
 
@@ -8,14 +8,14 @@ use crate::error::Result;
 use crate::pool::coordinator::messages::CoordinatorReply;
 use crate::sys::socket;
 
-/// The coordinator's end of the connection.
+/// The coordinator's socket to the consumer.
 pub(crate) struct ConsumerConnection {
     pub(crate) socket: OwnedFd,
 }
 
 impl ConsumerConnection {
-    /// Answers the one outstanding request. The consumer asked and waits, so
-    /// the socket has room; one that gave up waiting asks again.
+    /// Answers the outstanding request. The consumer waits for one reply at a time, so the socket
+    /// has room. A consumer that stopped waiting repeats its request.
     pub(crate) fn reply(&self, reply: &CoordinatorReply) -> Result<()> {
         socket::offer(self.socket.as_fd(), &reply.to_bytes()?, &[]).map(drop)
     }

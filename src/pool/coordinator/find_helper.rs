@@ -1,4 +1,4 @@
-//! Finds the executable that becomes the coordinator under `Launch::Exec`.
+//! Finds the executable that becomes the coordinator, for `LaunchMethod::Exec`.
 //!
 //! Runs in the consumer.
 
@@ -17,11 +17,11 @@ use crate::pool::coordinator::init::{
 };
 use crate::sys::process;
 
-/// The running executable, whatever has become of its file since: the kernel keeps it
-/// as long as a process runs it, so the helper is never of another build.
+/// The running executable. The kernel keeps it even if its file is replaced, so the helper is
+/// always of the same build.
 const RUNNING: &str = "/proc/self/exe";
 
-/// What is started.
+/// The program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HelperProgram {
     /// This program, which called `init`.
@@ -37,7 +37,7 @@ impl HelperProgram {
         }
     }
 
-    /// Whether it is featherload's command line, whose users write no `main`.
+    /// Whether it is featherload's command line, which has no `main` of the user.
     fn is_command_line(&self) -> bool {
         match self {
             Self::Own => is_command_line(),
@@ -45,12 +45,12 @@ impl HelperProgram {
         }
     }
 
-    /// What to try when it did not greet.
+    /// Advice for a failed handshake.
     pub(crate) fn advice(&self) -> &'static str {
         match self {
             _ if self.is_command_line() => {
-                "run it with --version to see whether it runs at all, and look at the limits of \
-                 processes (`ulimit -a`) and at the memory that is free"
+                "run it with --version to check that it runs, and check the limits of processes \
+                 (`ulimit -a`) and the free memory"
             }
             Self::Own => {
                 "this program is its own helper: make `featherload::init();` the first line of \
@@ -58,7 +58,7 @@ impl HelperProgram {
                  named with LoaderBuilder::helper"
             }
             Self::Other(_) => {
-                "run it with --version to see whether it runs at all; a program of yours needs \
+                "run it with --version to check that it runs; a program of yours needs \
                  `featherload::init();` as the first line of main"
             }
         }
@@ -74,14 +74,14 @@ impl fmt::Display for HelperProgram {
     }
 }
 
-/// The helper: the named one, else `FEATHERLOAD_HELPER`, else this program when it
-/// called `init` and lacks nothing, else `featherload` beside it, else the one on PATH.
+/// Finds the helper: the named one, else `FEATHERLOAD_HELPER`, else this program if it called
+/// `init` and lacks nothing, else `featherload` next to it, else the one on PATH.
 ///
 /// # Errors
-/// Says which line this program lacks, and lists everything that was tried.
+/// No helper. The text states what this program lacks, and lists everything that was tried.
 pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<HelperProgram> {
     if let Some(path) = named {
-        // Its file may be replaced meanwhile, which the running one does not mind.
+        // Its file may be replaced meanwhile. The running one stays valid.
         return match own_helper(lacks) {
             Ok(own) if path == own_executable() => Ok(own),
             _ => explicit(path, "LoaderBuilder::helper"),
@@ -101,10 +101,10 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
     for path in beside.iter().filter(|path| executable(path).is_some()) {
         match trusted.why_not(path) {
             None => return Ok(HelperProgram::Other(path.clone())),
-            Some(why) => refused.push(format!("{} is not started: {why}", quoted(path))),
+            Some(why) => refused.push(format!("{} is not used: {why}", quoted(path))),
         }
     }
-    // PATH is the user's own choice of whom to trust, for every command.
+    // The user's PATH is trusted, as for every command.
     if let Some(found) = on_path.iter().find(|p| executable(p).is_some()) {
         for refused in &refused {
             tracing::warn!("{refused}; the helper is {}", found.display());
@@ -115,7 +115,7 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         return Err(Error::option(
             "helper",
             format!(
-                "no helper to start workers with: {}; take that right away, or name the helper \
+                "no helper to start workers with: {}; remove that permission, or name the helper \
                  with LoaderBuilder::helper or FEATHERLOAD_HELPER, if you trust it",
                 refused.join("; ")
             ),
@@ -131,13 +131,15 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         format!(
             "no helper to start workers with: {own_fault}; or install one with `cargo install \
              featherload --features cli`, name one with LoaderBuilder::helper or \
-             FEATHERLOAD_HELPER, or use Launch::Fork (no executable of yours or root's at: {})",
+             FEATHERLOAD_HELPER, or use LaunchMethod::Fork (no executable of yours or root's at: \
+             {})",
             tried.join(", ")
         ),
     ))
 }
 
-/// This program, or what it lacks to be one: `lacks` is the feature that it was built without.
+/// This program, or why it cannot be the helper. `lacks` names the feature that it was built
+/// without.
 fn own_helper(lacks: Option<&'static str>) -> std::result::Result<HelperProgram, String> {
     if let Some(feature) = lacks {
         return Err(format!(
@@ -177,13 +179,13 @@ fn quoted(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Where an executable that was built or installed with this one may lie.
+/// Paths of executables that were built or installed together with this one.
 fn beside(exe: &Path) -> Vec<PathBuf> {
     let Some(folder) = exe.parent() else {
         return Vec::new();
     };
     let mut found = vec![folder.join(NAME)];
-    // Cargo puts examples and tests in a folder below the executables'.
+    // Cargo puts examples and tests in a folder below that of executables.
     let is_cargo_folder = folder
         .file_name()
         .is_some_and(|n| n == "deps" || n == "examples");
@@ -193,7 +195,7 @@ fn beside(exe: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Absolute folders only: an empty part of PATH would be the working folder.
+/// Only absolute folders: an empty entry of PATH means the working folder.
 fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     path.map(|path| {
         env::split_paths(path)
@@ -204,18 +206,18 @@ fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     .unwrap_or_default()
 }
 
-/// Whose files are started without being asked for, and from which places. Programs may
-/// lie in a folder where others write, such as `/tmp`; what lies beside them is anybody's.
+/// Owners whose files may be started without being named by the user. A program may lie in a folder
+/// where others write, such as `/tmp`; then files next to it are not trusted.
 struct TrustedOwners {
     me: u32,
-    /// Who installed this program, and could have put anything into it.
+    /// Owner of this program's file. Trusted, because the owner can change this program.
     installer: Option<u32>,
-    /// The group that is the user's alone, by the custom of giving both one number: with
-    /// it umask 002 is usual, and says nothing of others.
+    /// The user's private group, which has the same number as the user. With such groups umask 002
+    /// is usual, so write permission of the group is harmless.
     own_group: Option<u32>,
 }
 
-/// Of a file's mode: the group may write it, or everybody.
+/// Permission bits: write by group, write by others.
 const BY_GROUP: u32 = 0o020;
 const BY_OTHERS: u32 = 0o002;
 
@@ -229,13 +231,12 @@ impl TrustedOwners {
         }
     }
 
-    /// Why the file is not to be started; none when only the user, root or the installer
-    /// can have written it, or can put another one in its place. A link counts as the
-    /// place where it lies, and as the one that it leads to.
+    /// Why the file must not be started. `None` if only trusted owners can have written or replaced
+    /// it. For a link, both its own place and its target are checked.
     fn why_not(&self, path: &Path) -> Option<String> {
         let real = match fs::canonicalize(path) {
             Ok(real) => real,
-            Err(e) => return Some(format!("it cannot be looked at: {e}")),
+            Err(e) => return Some(format!("it cannot be checked: {e}")),
         };
         let folders = [path, &real].into_iter().filter_map(Path::parent);
         folders
@@ -244,7 +245,7 @@ impl TrustedOwners {
                 Ok(about) => self
                     .fault(&about)
                     .map(|why| format!("{} {why}", quoted(place))),
-                Err(e) => Some(format!("{} cannot be looked at: {e}", quoted(place))),
+                Err(e) => Some(format!("{} cannot be checked: {e}", quoted(place))),
             })
     }
 
@@ -256,14 +257,14 @@ impl TrustedOwners {
         }
         if mode & BY_OTHERS != 0 {
             return Some(format!(
-                "may be written by everybody (mode {:o})",
+                "is writable by everyone (mode {:o})",
                 mode & 0o7777
             ));
         }
         if mode & BY_GROUP != 0 && Some(about.gid()) != self.own_group {
             let group = about.gid();
             return Some(format!(
-                "may be written by group {group} (mode {:o})",
+                "is writable by group {group} (mode {:o})",
                 mode & 0o7777
             ));
         }
@@ -278,7 +279,7 @@ fn explicit(path: &Path, source: &str) -> Result<HelperProgram> {
         Err(Error::option(
             "helper",
             format!(
-                "{source} names {}, which is no executable file",
+                "{source} names {}, which is not an executable file",
                 path.display()
             ),
         ))
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(find(Some(Path::new("/bin/sh")), None).unwrap(), sh);
     }
 
-    /// Users of the command line write no `main`.
+    /// The command line has no `main` of the user.
     #[test]
     fn only_programs_of_users_are_told_of_init() {
         let advice = |path: &str| HelperProgram::Other(path.into()).advice();
@@ -334,7 +335,7 @@ mod tests {
         assert!(on_path(None).is_empty());
     }
 
-    /// A helper in a folder of its own, with these modes.
+    /// Creates a helper in its own folder, with these modes.
     fn helper_in(folder: u32, file: u32) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(NAME);
@@ -362,21 +363,13 @@ mod tests {
             (
                 0o755,
                 0o757,
-                Some("featherload may be written by everybody (mode 757)"),
+                Some("featherload is writable by everyone (mode 757)"),
             ),
-            (0o755, 0o775, Some("featherload may be written by group ")),
-            (
-                0o777,
-                0o755,
-                Some(" may be written by everybody (mode 777)"),
-            ),
-            // As /tmp: nobody can replace the file, but anybody may have been first.
-            (
-                0o1777,
-                0o755,
-                Some(" may be written by everybody (mode 1777)"),
-            ),
-            (0o775, 0o755, Some(" may be written by group ")),
+            (0o755, 0o775, Some("featherload is writable by group ")),
+            (0o777, 0o755, Some(" is writable by everyone (mode 777)")),
+            // Like /tmp: the file cannot be replaced, but anyone may have created it.
+            (0o1777, 0o755, Some(" is writable by everyone (mode 1777)")),
+            (0o775, 0o755, Some(" is writable by group ")),
         ] {
             let (dir, path) = helper_in(folder, file);
             let why = me().why_not(&path);
@@ -418,7 +411,7 @@ mod tests {
             installer: None,
             own_group: None,
         };
-        // Root's files are everybody's to start.
+        // Files of root may be started by every user.
         assert_eq!(stranger.why_not(&path).is_none(), owner == 0);
     }
 

@@ -1,7 +1,7 @@
-//! The consumer's hold on its coordinator.
+//! The consumer's handle of its coordinator.
 //!
-//! Runs in the consumer. Dropping it ends the coordinator and all workers, and
-//! waits until they are gone; in a forked copy of the consumer it does nothing.
+//! Runs in the consumer. Dropping it ends the coordinator and all workers, and waits for them. In a
+//! forked copy of the consumer, dropping does nothing.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,18 +21,18 @@ use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::ReceiveOutcome;
 
-/// How long the coordinator may take to map the ring and fork its workers.
+/// Time limit for the coordinator to map the ring and fork its workers.
 const START_LIMIT: Duration = Duration::from_secs(30);
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
-/// The coordinator gives workers 100 ms; after this it is killed, and they die
-/// with it.
+/// The coordinator gives workers 100 ms. After this limit it is killed, and the workers die with
+/// it.
 const END_LIMIT: Duration = Duration::from_millis(400);
 
-/// How long it may stand stopped while this process runs. Nobody replaces a dead worker
-/// meanwhile, and nobody returns its row. As long as for a worker.
+/// How long the coordinator may be stopped (SIGSTOP) while this process runs. During that time no
+/// dead worker is replaced. The same limit as for a worker.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
-/// The longest sleep before looking whether the coordinator lives.
+/// Longest sleep before checking that the coordinator is alive.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A live coordinator.
@@ -41,13 +41,13 @@ pub(crate) struct CoordinatorHandle {
     socket: OwnedFd,
     pid: Pid,
     pidfd: PidFd,
-    /// The process that owns this value; a forked copy of it does not.
+    /// The process that owns this value. A forked copy does not.
     owner: Pid,
-    /// How it ended, once that is known.
+    /// How the coordinator ended, once that is known.
     how: OnceLock<String>,
-    /// Runs while it stands stopped.
+    /// Runs while the coordinator is stopped.
     stopped: Mutex<Option<RunningClock>>,
-    /// Reports asked for.
+    /// Number of requested reports.
     reports: AtomicU64,
 }
 
@@ -68,7 +68,7 @@ impl CoordinatorHandle {
         self.pid.as_raw()
     }
 
-    /// Sends the ring and the job; workers are forked while the caller goes on.
+    /// Sends the ring and the job. The caller continues while workers are forked.
     pub(crate) fn send_start(
         &self,
         request: &StartRequest,
@@ -93,13 +93,13 @@ impl CoordinatorHandle {
             CoordinatorReply::Refused { what } => {
                 Err(Error::worker(format!("the pool did not start: {what}")))
             }
-            CoordinatorReply::Report { .. } => {
-                Err(Error::protocol("a report came instead of a start"))
-            }
+            CoordinatorReply::Report { .. } => Err(Error::protocol(
+                "received a report instead of the reply to a start",
+            )),
         }
     }
 
-    /// What happened since the start.
+    /// Report since the start.
     pub(crate) fn report(&self) -> Result<CoordinatorReport> {
         socket::send(
             self.socket.as_fd(),
@@ -110,26 +110,26 @@ impl CoordinatorHandle {
         let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             match self.receive(REPORT_LIMIT)? {
-                // The late answer to a question that was given up.
+                // Late answer to an earlier request.
                 CoordinatorReply::Report { number, .. } if number < asked => {}
                 CoordinatorReply::Report { report, .. } => return Ok(report),
                 _ => {
                     return Err(Error::protocol(
-                        "the coordinator answered something else than a report",
+                        "the coordinator sent another reply instead of a report",
                     ));
                 }
             }
         }
     }
 
-    /// Time in which we were stopped does not count: the coordinator may have
-    /// been stopped with us.
+    /// Time during which this process was stopped does not count: the coordinator may have been
+    /// stopped too.
     fn receive(&self, limit: Duration) -> Result<CoordinatorReply> {
         let mut clock = RunningClock::start();
         let mut buffer = vec![0; LONGEST_REPLY];
         loop {
             let left = limit.saturating_sub(clock.read(LOOK));
-            // Short waits: the coordinator may end meanwhile.
+            // Waits briefly, because the coordinator may end meanwhile.
             match socket::receive(self.socket.as_fd(), &mut buffer, left.min(LOOK)) {
                 Ok(ReceiveOutcome::Message(n, _)) => return CoordinatorReply::read(&buffer[..n]),
                 Ok(ReceiveOutcome::Timeout) if left.is_zero() => {
@@ -140,7 +140,7 @@ impl CoordinatorHandle {
                 }
                 Ok(ReceiveOutcome::Timeout) => {}
                 Ok(ReceiveOutcome::Closed) => {
-                    let closed = "the coordinator closed its socket and goes on";
+                    let closed = "the coordinator closed its socket but still runs";
                     return Err(self.why(Error::protocol(closed)));
                 }
                 Err(e) => return Err(self.why(e)),
@@ -151,13 +151,13 @@ impl CoordinatorHandle {
         }
     }
 
-    /// False once the coordinator has ended. One that was stopped and is not let go on is
-    /// killed. Whoever waits asks again and again, with a look between at most.
+    /// Whether the coordinator runs. One that stays stopped is killed. The caller must call this
+    /// repeatedly, with at most one `LOOK` of sleep in between.
     pub(crate) fn check_running(&self) -> bool {
         if !self.is_alive() {
             return false;
         }
-        // A clock is whole at every moment.
+        // A clock is valid between any two operations, so a poisoned lock is harmless.
         let mut clock = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(signal) = self.pidfd.stopped() else {
             *clock = None;
@@ -167,13 +167,12 @@ impl CoordinatorHandle {
             return true;
         }
         self.pidfd.kill();
-        self.how.get_or_init(|| {
-            format!("was stopped by {signal} for {STOP_LIMIT:?}, and was therefore killed")
-        });
+        self.how
+            .get_or_init(|| format!("was stopped by {signal} for {STOP_LIMIT:?} and then killed"));
         false
     }
 
-    /// False once the coordinator has ended, reaped or not.
+    /// Whether the coordinator has not ended yet, reaped or not.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(
             socket::readable(self.pidfd.as_fd(), Duration::ZERO),
@@ -181,8 +180,8 @@ impl CoordinatorHandle {
         )
     }
 
-    /// The end of the coordinator, when that is what is behind `error`: its
-    /// sockets close a moment before it has ended.
+    /// Replaces `error` by the coordinator's end, if that caused it: sockets close slightly before
+    /// the process ends.
     fn why(&self, error: Error) -> Error {
         match socket::readable(self.pidfd.as_fd(), Duration::from_millis(50)) {
             Ok(true) => self.ended(),
@@ -190,7 +189,7 @@ impl CoordinatorHandle {
         }
     }
 
-    /// The error of a coordinator that is gone.
+    /// The error for a coordinator that has ended.
     pub(crate) fn ended(&self) -> Error {
         let how = self.how.get_or_init(|| match self.pidfd.reap(false) {
             Some(WaitStatus::Signaled(_, signal, _)) => format!("was ended by {signal}"),
@@ -209,7 +208,7 @@ impl Drop for CoordinatorHandle {
         if getpid() != self.owner {
             return;
         }
-        // A coordinator that is gone already, or does not listen, is killed below.
+        // A coordinator that has ended or does not respond is killed below.
         let _ = socket::send(self.socket.as_fd(), &[CoordinatorCommand::Stop as u8], &[]);
         let end = Instant::now() + END_LIMIT;
         while self.is_alive() {
@@ -220,8 +219,8 @@ impl Drop for CoordinatorHandle {
             }
             let _ = socket::readable(self.pidfd.as_fd(), left);
         }
-        // Who does not end of SIGKILL waits for storage: it ends when that answers, and its
-        // number is then free with this process.
+        // A process that survives SIGKILL waits for storage. It ends once the storage answers, and
+        // is reaped when this process ends.
         let _ = socket::readable(self.pidfd.as_fd(), END_LIMIT);
         self.pidfd.reap(false);
     }

@@ -1,7 +1,7 @@
-//! The caller's own executable as its helper.
+//! Lets the caller's own executable be its helper.
 //!
-//! Runs in the consumer, at the very start of its `main`; and at the same place of
-//! the helper, which it turns into the coordinator. Starts no thread.
+//! Runs at the very start of `main`: in the consumer, and in the helper, which it turns into the
+//! coordinator. Starts no thread.
 
 use std::env;
 use std::io::{self, Write};
@@ -18,13 +18,13 @@ use crate::pool::job::JobKind;
 use crate::sys::process;
 use crate::sys::socket;
 
-/// How the command line is called.
+/// Name of the command line program.
 pub(super) const NAME: &str = "featherload";
 
 /// Exit status of a helper that cannot become a coordinator.
 const EXIT_REFUSED: i32 = 2;
 
-/// Threads of the process at the first call of [`init`]; none where nobody says how many.
+/// Number of threads at the first call of [`init`]; inner `None` if it is unknown.
 static THREADS: OnceLock<Option<usize>> = OnceLock::new();
 
 /// Whether this executable can be its own helper.
@@ -32,11 +32,11 @@ static THREADS: OnceLock<Option<usize>> = OnceLock::new();
 pub(crate) enum InitState {
     /// `init` was not called.
     NotCalled,
-    /// `init` was the first line of `main`.
+    /// `init` was called with one thread.
     Ready,
-    /// `init` was called when so many threads ran.
+    /// `init` was called while this number of threads ran.
     ThreadsRunning(usize),
-    /// `init` was called where nobody says how many threads run.
+    /// `init` could not count the threads.
     ThreadsUnknown,
 }
 
@@ -49,22 +49,22 @@ pub(crate) fn init_state() -> InitState {
     }
 }
 
-/// Another helper than the coordinator: the argument that makes one, and its life on the
-/// socket to the loader, which gives the exit status.
+/// A helper other than the coordinator: its argument, and its main function. The function gets the
+/// socket to the loader and returns the exit status.
 #[derive(Debug, Clone, Copy)]
 pub struct HelperEntry {
     pub command: &'static str,
     pub live: fn(OwnedFd) -> i32,
 }
 
-/// The first line of `main` of a program that can do `kinds`: what
-/// [`featherload::init`](crate::init()) is for the library's own.
+/// The first line of `main` of a program that can do `kinds`. [`featherload::init`](crate::init())
+/// does the same for the library's own kinds.
 #[cfg(feature = "internals")]
 pub fn init(kinds: &[JobKind]) {
     init_with_others(kinds, &[]);
 }
 
-/// As [`init`], of a program that can be other helpers too.
+/// Like [`init`], for a program that can also be other helpers.
 pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
     let mut args = env::args_os().skip(1);
     let Some(first) = args.next().filter(|first| is_helper_command(first)) else {
@@ -75,13 +75,12 @@ pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
         match others.iter().find(|life| first == life.command) {
             Some(life) => lead(life),
             None if first == COORDINATOR_COMMAND => coordinate(kinds),
-            None => refuse("this program is no such helper"),
+            None => refuse("this program does not have this helper"),
         }
     } else {
-        // A user's mistake in a process of its own, which ends here.
+        // A user's mistake. The process ends here.
         let text = format!(
-            "the argument {} is featherload's own: a loader starts its helper with it; leave it \
-             out\n",
+            "the argument {} is reserved: a loader passes it to its helper; remove it\n",
             first.display()
         );
         let _ = io::stderr().write_all(text.as_bytes());
@@ -90,14 +89,14 @@ pub(crate) fn init_with_others(kinds: &[JobKind], others: &[HelperEntry]) {
     std::process::exit(code)
 }
 
-/// Whether a loader started this process as its helper, and `init` was never called:
-/// the helper would start a helper of its own, and so on without end.
+/// Whether this process is a helper that did not call `init`. It would start a helper of its own,
+/// and so on without end.
 pub(crate) fn is_helper_without_init() -> bool {
     let first = env::args_os().nth(1);
     first.is_some_and(|first| is_helper_command(&first)) && is_started_by_a_loader()
 }
 
-/// Tells the loader that started this process, and gives the error for this one's.
+/// Reports the error to the loader that started this process, and returns it.
 pub(crate) fn refuse_to_nest() -> Error {
     let why = "this program is named as a helper and does not call featherload::init(): make it \
                the first line of main";
@@ -108,12 +107,12 @@ pub(crate) fn refuse_to_nest() -> Error {
     Error::option("helper", why)
 }
 
-/// A loader's end of a packet socket is its helper's standard input.
+/// A helper's standard input is a packet socket to its loader.
 fn is_started_by_a_loader() -> bool {
     getsockopt(&io::stdin(), sockopt::SockType).is_ok_and(|kind| kind == SockType::SeqPacket)
 }
 
-/// Lives as a coordinator, which forks and so has one thread for life.
+/// Runs a coordinator. It forks, so it must have one thread.
 fn coordinate(kinds: &[JobKind]) -> i32 {
     let why = match process::thread_count() {
         Ok(1) => return run_coordinator(kinds),
@@ -125,14 +124,14 @@ fn coordinate(kinds: &[JobKind]) -> i32 {
     refuse(&why)
 }
 
-/// The loader waits for the first word. One that is gone needs none, and stderr might have
-/// to be waited for.
+/// Sends the reason to the loader, which waits for the first message. It does not write to stderr,
+/// which might block.
 fn refuse(why: &str) -> i32 {
     let _ = socket::send(io::stdin().as_fd(), &refusal(why), &[]);
     EXIT_REFUSED
 }
 
-/// Lives as another helper, on standard input.
+/// Runs another helper, with standard input as its socket.
 fn lead(life: &HelperEntry) -> i32 {
     match io::stdin().as_fd().try_clone_to_owned() {
         Ok(socket) => (life.live)(socket),
@@ -140,17 +139,17 @@ fn lead(life: &HelperEntry) -> i32 {
     }
 }
 
-/// A thread that runs before `main` may hold a lock at a fork, which the copy would wait
-/// for: so a preloaded library's is no exception, and it is not left out either, as a
-/// worker might need it to find the files.
+/// Why a coordinator cannot run with several threads. A thread may hold a lock during the fork, and
+/// a child would wait for it forever. This includes threads of preloaded libraries. Those are not
+/// removed, because a worker might need them to find its files.
 fn why_not(threads: usize, preloaded: Option<String>) -> String {
-    // Users of the command line write no `main`.
+    // The command line has no `main` of the user.
     let when = match preloaded.is_some() || is_command_line() {
         true => "main",
         false => "featherload::init()",
     };
     let before =
-        format!("{threads} threads ran before {when}, and the helper, which forks, may have one");
+        format!("{threads} threads ran before {when}, but a helper that forks may have only one");
     match preloaded {
         Some(libraries) => format!(
             "{before}: a library of LD_PRELOAD={libraries} is likely to have started the rest; \
@@ -158,7 +157,7 @@ fn why_not(threads: usize, preloaded: Option<String>) -> String {
              that unsets LD_PRELOAD and runs `exec featherload \"$@\"`"
         ),
         None if is_command_line() => format!(
-            "{before}: start it without what injects threads, such as a debugger or a profiler"
+            "{before}: start it without tools that add threads, such as a debugger or a profiler"
         ),
         None => format!(
             "{before}: make it the first line of main, or name another helper with \
@@ -167,12 +166,12 @@ fn why_not(threads: usize, preloaded: Option<String>) -> String {
     }
 }
 
-/// What this program is called in messages.
+/// Path of this program for messages.
 pub(crate) fn own_executable() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| PathBuf::from("this process"))
 }
 
-/// Whether this program is featherload's command line, as its name says.
+/// Whether this program is featherload's command line, by its file name.
 pub(crate) fn is_command_line() -> bool {
     own_executable()
         .file_name()

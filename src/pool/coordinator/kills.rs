@@ -1,7 +1,7 @@
-//! Whom the coordinator kills: by order, for a stop, for a row that takes too long.
+//! Kills workers: for a test, after a long stop, for a row that takes too long.
 //!
-//! Runs in the coordinator. Only sends signals: who was killed is buried when the
-//! kernel says that it ended (`burial`).
+//! Runs in the coordinator. Only sends signals. `worker_exits` handles the death once the kernel
+//! reports it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::pool::advice::START_AGAIN;
 use crate::pool::coordinator::lanes::{KillReason, REAP_LIMIT, Worker, WorkerLane};
 use crate::pool::coordinator::stall_detector::StallStatus;
 use crate::pool::coordinator::supervisor::WorkerSupervisor;
-use crate::pool::coordinator::worker_exits::{not_asked_for, too_many};
+use crate::pool::coordinator::worker_exits::{not_posted, too_many_rows};
 use crate::pool::ring::coordinator_side;
 use crate::pool::ring::coordinator_side::ClaimedRow;
 use crate::pool::ring::ticket;
@@ -31,7 +31,7 @@ impl WorkerSupervisor {
                 && w.killed.is_none()
             {
                 w.killed = Some((now, KillReason::Ordered));
-                // Not reaped yet, so the number is still this worker's.
+                // Not reaped yet, so the number still belongs to this worker.
                 let _ = kill(w.pid, Signal::SIGKILL);
                 k.turn = lane + 1;
                 return;
@@ -39,8 +39,7 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Kills a worker that was stopped and is not continued, at work or idle
-    /// (docs/design/ring.md, rule 6).
+    /// Kills workers that are stopped and not continued, busy or idle (docs/design/ring.md, rule 6).
     pub(super) fn kill_stopped(&mut self, now: Duration) {
         for lane in &mut self.lanes {
             if let WorkerLane::Running(w) = lane
@@ -53,54 +52,55 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Rows that are claimed as no worker claims them: a decoder has scribbled on them, and
-    /// nobody would ever finish them.
+    /// Finds claims that no worker makes. A decoder has overwritten these words, and no worker
+    /// would ever finish the rows.
     fn damage(&self, claimed: &[ClaimedRow]) -> Option<String> {
         let running = |owner: u32| {
             let mut lanes = self.lanes.iter();
             lanes.any(|lane| matches!(lane, WorkerLane::Running(w) if w.serial == owner))
         };
-        // Only this thread makes workers and buries them, so none came or went meanwhile.
+        // Only this thread forks and reaps workers, so the set of workers did not change meanwhile.
         if let Some(held) = claimed.iter().find(|held| !running(held.owner)) {
             let ClaimedRow {
                 owner, row, slot, ..
             } = held;
             return Some(format!(
-                "row {row} of slot {slot} is claimed by worker {owner}, which there is none of: \
-                 shared memory was destroyed, by a decoder gone wrong; {START_AGAIN}"
+                "row {row} of slot {slot} is claimed by worker {owner}, which does not exist: \
+                 shared memory was overwritten by a faulty decoder; {START_AGAIN}"
             ));
         }
         let (w, l) = (self.ring.words(), self.ring.layout());
-        // A row that is still claimed behind the look at its ticket was so then.
-        let invented = claimed.iter().find(|held| {
+        // If the row is still claimed after its ticket was read, it was claimed at that time.
+        let unposted = claimed.iter().find(|held| {
             !coordinator_side::is_posted(&w, l, held, self.tries)
                 && coordinator_side::is_still_claimed(&w, l, held)
         });
-        if let Some(held) = invented {
-            return Some(not_asked_for(held));
+        if let Some(held) = unposted {
+            return Some(not_posted(held));
         }
-        // Both at once: a row that is still claimed behind the look at the second was so then.
+        // Both at once: if the first is still claimed after the second was read, both were claimed
+        // at that time.
         let mut owners = HashMap::new();
         for held in claimed {
             if let Some(first) = owners.insert(held.owner, held)
                 && coordinator_side::is_still_claimed(&w, l, held)
                 && coordinator_side::is_still_claimed(&w, l, first)
             {
-                return Some(too_many(held.owner, 2));
+                return Some(too_many_rows(held.owner, 2));
             }
         }
         None
     }
 
-    /// Kills the worker that is at one row for `row_limit`; where no row ends, those without one
-    /// (docs/design/ring.md, rule 6).
+    /// Kills workers that hold a row for longer than `row_limit`. If no row gets done at all, kills
+    /// the workers without a row (docs/design/ring.md, rule 6).
     pub(super) fn check_rows(&mut self, now: Duration) {
         if now < self.next_look {
             return;
         }
         self.next_look = now + self.overdue.tick();
         coordinator_side::count_heartbeat(&self.ring.words(), self.ring.layout());
-        // Rows of a pool that was given up stay claimed by those who were killed then.
+        // After the pool has failed, rows stay claimed by the killed workers.
         if self.report.fatal.is_some() {
             return;
         }
@@ -116,8 +116,8 @@ impl WorkerSupervisor {
             StallStatus::Stalled => self.kill_idle(now, &claimed),
             StallStatus::StalledTwice => {
                 self.give_up(format!(
-                    "no row has come to an end for {} s, also by other workers: a decoder gone \
-                     wrong, or somebody keeps workers from running; {START_AGAIN}",
+                    "no row was finished for {} s, even by new workers: a faulty \
+                     decoder, or workers are kept from running; {START_AGAIN}",
                     self.progress.limit().as_secs()
                 ));
                 return;
@@ -156,15 +156,14 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Nothing comes to an end: those who hold no row are in nobody's way, but do nothing
-    /// either. Others take their place.
+    /// Replaces the workers that hold no row, because no row gets done.
     fn kill_idle(&mut self, now: Duration, claimed: &[ClaimedRow]) {
         for lane in &mut self.lanes {
             if let WorkerLane::Running(w) = lane
                 && w.killed.is_none()
                 && claimed.iter().all(|held| held.owner != w.serial)
             {
-                tracing::warn!("worker {} takes no row and is replaced", w.serial);
+                tracing::warn!("worker {} claims no row and is replaced", w.serial);
                 w.killed = Some((now, KillReason::Ordered));
                 let _ = kill(w.pid, Signal::SIGKILL);
             }

@@ -1,8 +1,7 @@
-//! One lane for each worker that should be alive: who runs in it, or when the
-//! replacement is due.
+//! One lane per worker: the worker that runs in it, or the time of its replacement.
 //!
-//! Runs in the coordinator. Pure bookkeeping; the supervisor forks and kills.
-//! Times are those of its `RunningClock`, which stands still while it does.
+//! Runs in the coordinator. Pure bookkeeping; the supervisor forks and kills. Times are readings of
+//! its `RunningClock`, which stops while the process does.
 
 use std::time::Duration;
 
@@ -11,50 +10,49 @@ use nix::unistd::Pid;
 
 use crate::pool::ring::coordinator_side::ClaimedRow;
 
-/// Deaths in a row, without a row settled (committed or given up), that end the pool.
+/// Deaths in a row that end the pool, if no row was committed or failed in between.
 pub(crate) const START_FAILURES: u32 = 5;
 
-/// A worker that lived longer than this did start.
+/// A worker that lived longer than this has started successfully.
 const START: Duration = Duration::from_secs(1);
 
-/// How long a worker may stand stopped (SIGSTOP) before it is killed; with a
-/// shorter `row_limit` only that long. Whoever stops a whole job may take a
-/// while from one process to the next; whoever waits for a batch should not
+/// How long a worker may be stopped (SIGSTOP) before it is killed, unless `row_limit` is shorter.
+/// Long enough to suspend all processes of a job one by one. Short enough that a batch does not
 /// wait for a debugger.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
-/// How long a killed worker may stay unreaped before the pool is given up.
+/// How long a killed worker may stay unreaped before the pool fails.
 pub(crate) const REAP_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long workers of a pool with that limit on rows may stand stopped.
+/// How long workers may be stopped, in a pool with this limit on rows.
 pub(crate) fn stop_limit(row_limit: Duration) -> Duration {
     STOP_LIMIT.min(row_limit)
 }
 
-/// Who uses a lane.
+/// State of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerLane {
     Running(Worker),
-    /// Fork a replacement then.
+    /// Time to fork a replacement.
     Due(Duration),
     /// No replacement: the pool ends.
     Ended,
 }
 
-/// A live (or not yet reaped) worker.
+/// A worker that is alive or not yet reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Worker {
     pub(crate) pid: Pid,
     pub(crate) serial: u32,
     pub(crate) forked: Duration,
-    /// Since when it stands still, and by which signal, if it does.
+    /// Start of its stop and the signal, while it is stopped.
     pub(crate) stopped: Option<(Duration, Signal)>,
-    /// When and why we sent SIGKILL, if we did.
+    /// Time and reason of our SIGKILL, if any.
     pub(crate) killed: Option<(Duration, KillReason)>,
 }
 
 impl Worker {
-    /// When a stopped worker is to be killed, and the signal that stopped it.
+    /// When to kill a stopped worker, and the signal that stopped it.
     pub(crate) fn end_of_stop(&self, limit: Duration) -> Option<(Duration, Signal)> {
         match (self.stopped, self.killed) {
             (Some((since, signal)), None) => Some((since.saturating_add(limit), signal)),
@@ -62,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// How long it has lived; a worker that is stopped does not live on.
+    /// Its age. Time while it is stopped does not count.
     pub(crate) fn age(&self, now: Duration) -> Duration {
         let end = self.stopped.map_or(now, |(since, _)| since);
         end.saturating_sub(self.forked)
@@ -73,15 +71,15 @@ impl Worker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillReason {
     Ordered,
-    /// Somebody stopped it, by this signal, and did not let it go on.
+    /// It was stopped from outside by this signal, and not continued.
     Stopped(Signal),
-    /// This row took too long. By the time of its death the worker may hold another.
+    /// This row took too long. The worker may hold another row by the time it dies.
     TimedOut(ClaimedRow),
 }
 
-/// Counts a lane's deaths in a row: young ones, with no row settled by anybody
-/// between them. Kept for each lane, so that one blow at all workers is one
-/// death each, and workers that are killed while they wait did start.
+/// Counts young deaths in a lane in a row, with no row committed or failed in between. It is
+/// counted per lane, so that a kill of all workers counts as one death each. A worker that is
+/// killed while it waits has started successfully.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RestartBackoff {
     deaths: u32,
@@ -89,7 +87,7 @@ pub(crate) struct RestartBackoff {
 }
 
 impl RestartBackoff {
-    /// How long to wait before the replacement; none = give the pool up.
+    /// How long to wait before the replacement; `None` = the pool fails.
     pub(crate) fn after_death(&mut self, rows_settled: u64, age: Duration) -> Option<Duration> {
         if rows_settled != self.settled_at_last || age >= START {
             self.deaths = 0;
@@ -137,7 +135,7 @@ mod tests {
         assert_eq!(w.age(ms(5000)), ms(4990));
     }
 
-    /// Workers first, then the coordinator, as `kill -STOP` goes through them.
+    /// Stops the workers first, then the coordinator, as `kill -STOP` on a group may do.
     #[test]
     fn an_hour_in_which_nobody_ran_is_no_hour_of_a_workers_stop() {
         let ms = Duration::from_millis;

@@ -1,7 +1,6 @@
-//! Making a coordinator: by fork from a consumer that has one thread, or by
-//! exec of the helper from any.
+//! Starts a coordinator, by fork or by exec of the helper.
 //!
-//! Runs in the consumer, before any image data exists.
+//! Runs in the consumer, before any image data exists. A fork needs a consumer with one thread.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -29,35 +28,35 @@ use crate::sys::socket;
 use crate::sys::socket::ReceiveOutcome;
 use crate::sys::stack;
 
-/// Helpers that a signal may end before the hand-shake, one after the other.
+/// Most helpers in a row that a signal may end before the handshake.
 const MOST_KILLS: u32 = 8;
-/// How long a helper whose socket has ended may take to end.
+/// How long a helper may take to end after its socket has closed.
 const END_LIMIT: Duration = Duration::from_millis(100);
 
-/// How worker processes are started: by way of a coordinator, which forks them.
+/// How the coordinator is started, which then forks the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaunchMethod {
-    /// An executable becomes the coordinator: works from any caller, with threads,
-    /// CUDA, or gigabytes of memory, none of which reach a worker. It is, in this
-    /// order:
+    /// Starts an executable as the coordinator. Works from any caller: with threads, CUDA or
+    /// gigabytes of memory, as workers inherit none of these. The first of these executables is
+    /// used:
     ///
     /// 1. the one that [`LoaderBuilder::helper`](crate::LoaderBuilder::helper) names;
     /// 2. the one that the variable `FEATHERLOAD_HELPER` names;
-    /// 3. the caller's own, where [`init`](crate::init()) is the first line of `main`;
-    /// 4. `featherload` beside the caller's own (of examples and tests: also one folder
-    ///    above), where file and folder are the user's, root's or those of who installed
-    ///    the caller, and nobody else may write them;
+    /// 3. the caller's own, if [`init`](crate::init()) is the first line of `main`;
+    /// 4. `featherload` next to the caller's own (for examples and tests also one folder above).
+    ///    File and folder must belong to the user, root or the owner of the caller's executable,
+    ///    and no other user may have write permission;
     /// 5. `featherload` on `PATH`.
     #[default]
     Exec,
-    /// The caller is forked: needs no executable, but a caller with one thread
-    /// and no CUDA. An error otherwise.
+    /// Forks the caller. Needs no executable, but a caller with one thread and without CUDA;
+    /// otherwise it is an error.
     Fork,
 }
 
-/// Makes a coordinator and shakes hands with it.
-/// `kinds` are the jobs that a fork of this process can do.
+/// Starts a coordinator and performs the handshake. `kinds` are the jobs that a fork of this
+/// process can do.
 pub(crate) fn launch(
     how: LaunchMethod,
     named_helper: Option<&Path>,
@@ -80,12 +79,12 @@ pub(crate) fn launch(
     Ok(CoordinatorHandle::new(ours, pid, pidfd))
 }
 
-/// Starts another helper, by exec, with the argument that makes it one, and shakes hands with
-/// it: the socket to it, and its process. `lacks`: the feature without which this program is
-/// none itself, where it was built so.
+/// Starts another helper by exec, with the argument `command`, and performs the handshake. Returns
+/// its socket and its process. `lacks` names the missing feature if this program was built without
+/// this helper.
 ///
 /// # Errors
-/// A helper that is missing, cannot do it, or is of another version.
+/// The helper is missing, lacks the feature, or has another version.
 pub(crate) fn launch_helper(
     command: &str,
     named_helper: Option<&Path>,
@@ -108,14 +107,14 @@ pub(crate) fn launch_helper(
     }
 }
 
-/// A hand-shake that failed.
+/// A failed handshake.
 struct FailedGreeting {
     error: Error,
-    /// Whether a signal ended the helper, which is no fault of its own.
+    /// Whether a signal ended the helper, so that a retry may help.
     was_killed: bool,
 }
 
-/// Shakes hands with a helper that has just been started, and ends it where that fails.
+/// Performs the handshake with a new helper, and ends the helper if that fails.
 fn greeted(
     ours: &OwnedFd,
     pid: Pid,
@@ -133,7 +132,7 @@ fn greeted(
         armed: true,
     };
     if let Err(error) = greet(ours, helper) {
-        // Its socket may end a moment before it does.
+        // The socket may close slightly before the process ends.
         let has_ended = matches!(socket::readable(pidfd.as_fd(), END_LIMIT), Ok(true));
         let status = has_ended.then(|| pidfd.reap(false)).flatten();
         let was_killed = matches!(status, Some(WaitStatus::Signaled(..)));
@@ -144,7 +143,7 @@ fn greeted(
     Ok(pidfd)
 }
 
-/// Kills and reaps a helper whose hand-shake failed.
+/// Kills and reaps the helper when dropped: its handshake failed.
 struct HelperGuard<'a> {
     pidfd: &'a PidFd,
     armed: bool,
@@ -159,15 +158,15 @@ impl Drop for HelperGuard<'_> {
     }
 }
 
-/// The same where the system gives no descriptor of it. A child that nobody has reaped
-/// keeps its number.
+/// The same by number, if the system provides no process descriptor. An unreaped child keeps its
+/// number.
 fn end_by_number(pid: Pid) {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
     let _ = nix::sys::wait::waitpid(pid, None);
 }
 
-/// No `pre_exec`, no ids, no groups: any of them would make the standard
-/// library fork this process, page tables and all, instead of spawning.
+/// Starts the helper. Uses no `pre_exec`, ids or groups: with any of them the standard library
+/// forks this process instead of spawning.
 fn exec(
     theirs: OwnedFd,
     command: &str,
@@ -182,27 +181,27 @@ fn exec(
         .stdout(Stdio::null())
         .spawn()
         .map_err(|e| Error::not_started(format!("start the helper {helper}"), e))?;
-    // `Child` has no destructor: the handle waits for the process by its pid.
+    // `Child` has no destructor. The handle waits for the process by its number.
     Ok((Pid::from_raw(child.id() as i32), helper))
 }
 
 fn fork(theirs: OwnedFd, kinds: &'static [JobKind]) -> Result<Pid> {
     if kinds.is_empty() {
         return Err(Error::config(
-            "Launch::Fork needs the feature 'codecs', with which this library was not built; use \
-             Launch::Exec",
+            "LaunchMethod::Fork needs the feature 'codecs', but this library was built without it: \
+             use LaunchMethod::Exec",
         ));
     }
     if process::cuda_initialised()? {
         return Err(Error::config(
             "cannot fork: CUDA is initialised in this process and does not survive a fork; build \
-             the loader before the first use of CUDA, or use Launch::Exec",
+             the loader before the first use of CUDA, or use LaunchMethod::Exec",
         ));
     }
     let mut theirs = Some(theirs);
     process::fork_never_returning(|| {
-        // The caller's subscriber may own descriptors, which are closed next:
-        // their numbers will be the ring's, and must not be logged into.
+        // The caller's log may use descriptors that are closed next. Their numbers will be reused,
+        // for example by the ring, so nothing may be logged.
         let silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
         std::mem::forget(silent);
         match theirs.take() {
@@ -220,8 +219,10 @@ fn greet(socket: &OwnedFd, helper: &HelperProgram) -> Result<()> {
     let mut buffer = [0; LONGEST_HELLO];
     let n = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
         ReceiveOutcome::Message(n, _) => n,
-        ReceiveOutcome::Closed => return failed("ended before the hand-shake"),
-        ReceiveOutcome::Timeout => return failed(&format!("did not greet within {HELLO_LIMIT:?}")),
+        ReceiveOutcome::Closed => return failed("ended before the handshake"),
+        ReceiveOutcome::Timeout => {
+            return failed(&format!("did not answer within {HELLO_LIMIT:?}"));
+        }
     };
     if let Some(why) = refused(&buffer[..n]) {
         return Err(Error::worker(format!("{helper} refused to start: {why}")));

@@ -1,10 +1,9 @@
-//! What consumer and coordinator say to each other.
+//! Messages between consumer and coordinator.
 //!
-//! All of it goes over one pair of packet sockets that has no name: nothing is in the file
-//! system, so nothing is left there, whoever is killed. The hello is plain bytes of fixed form,
-//! so that two versions that would misread each other's messages still understand that they
-//! differ. After it, commands are single bytes. What a start is made of may be long and comes
-//! as sealed memory; replies fit into a packet.
+//! They use one unnamed pair of packet sockets. Nothing is in the file system, so nothing remains
+//! after a kill. The hello has a fixed binary form, so that even incompatible versions can detect
+//! each other. After it, a command is one byte. A start request may be long, so it comes in sealed
+//! memory. A reply fits into a packet.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -20,54 +19,54 @@ use crate::pool::ring::layout::LAYOUT_VERSION;
 use crate::pool::sandbox::Sandbox;
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// The argument with which a program that calls `init` becomes a coordinator.
+/// The argument that turns a program that calls `init` into a coordinator.
 pub(crate) const COORDINATOR_COMMAND: &str = "__coordinator";
 
-/// The argument with which it becomes a fetcher.
+/// The argument that turns it into a fetcher.
 pub(crate) const FETCHER_COMMAND: &str = "__fetcher";
 
-/// The argument with which it becomes a sender.
+/// The argument that turns it into an uploader.
 pub(crate) const SENDER_COMMAND: &str = "__sender";
 
-/// Whether a loader starts its helpers with this argument.
+/// Whether the argument is one of these.
 pub(crate) fn is_helper_command(argument: &OsStr) -> bool {
     [COORDINATOR_COMMAND, FETCHER_COMMAND, SENDER_COMMAND]
         .iter()
         .any(|command| argument == *command)
 }
 
-/// Changes with every change of commands, requests or replies.
+/// Must change with every change of commands, requests or replies.
 const PROTOCOL: u32 = 9;
 
 const HELLO_MAGIC: [u8; 8] = *b"fthrload";
 const VERSION_BYTES: usize = 32;
 
-/// How long each side may take to greet.
+/// Time limit for a hello, on each side.
 pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
-/// Bytes of a hello on the socket.
+/// Size of a hello in bytes.
 pub(crate) const HELLO_BYTES: usize = 8 + 4 + 8 + VERSION_BYTES;
 
-/// Most bytes of a helper's first message.
+/// Longest first message of a helper, in bytes.
 pub(crate) const LONGEST_HELLO: usize = 2048;
 
-/// How a helper begins that cannot become a coordinator, in the place of a hello.
+/// Prefix of a helper's first message that reports a failure instead of a hello.
 const REFUSAL: &[u8] = b"refused: ";
 
-/// The first message of a helper that cannot become a coordinator.
+/// First message of a helper that cannot become a coordinator.
 pub(crate) fn refusal(why: &str) -> Vec<u8> {
     let mut message = [REFUSAL, why.as_bytes()].concat();
     message.truncate(LONGEST_HELLO);
     message
 }
 
-/// Why the helper cannot become a coordinator, if its first message says that.
+/// The reason in a helper's first message, if that reports a failure.
 pub(crate) fn refused(message: &[u8]) -> Option<String> {
     let why = message.strip_prefix(REFUSAL)?;
     Some(String::from_utf8_lossy(why).into_owned())
 }
 
-/// Who speaks: the same form in both directions.
+/// Version and protocol of one side. Both directions have the same form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HelloMessage {
     protocol: u32,
@@ -95,16 +94,18 @@ impl HelloMessage {
         b
     }
 
-    /// Reads a hello; `from` names the other side's executable.
+    /// Parses a hello. `from` names the other executable.
     pub(crate) fn read(bytes: &[u8], from: &str) -> Result<Self> {
         let b: &[u8; HELLO_BYTES] = bytes.try_into().map_err(|_| {
             Error::protocol(format!(
-                "{from} greeted with {} bytes, a featherload greets with {HELLO_BYTES}",
+                "{from} sent a hello of {} bytes instead of {HELLO_BYTES}: it is no featherload",
                 bytes.len()
             ))
         })?;
         if b[..8] != HELLO_MAGIC {
-            return Err(Error::protocol(format!("{from} is no featherload")));
+            return Err(Error::protocol(format!(
+                "{from} is not a featherload helper"
+            )));
         }
         let mut protocol = [0; 4];
         protocol.copy_from_slice(&b[8..12]);
@@ -119,7 +120,7 @@ impl HelloMessage {
     }
 
     /// # Errors
-    /// When the two do not speak alike: names both executables and versions.
+    /// The two versions or protocols differ. The text names both executables and versions.
     pub(crate) fn check(&self, own_path: &str, other: &Self, other_path: &str) -> Result<()> {
         if self == other {
             return Ok(());
@@ -143,12 +144,12 @@ impl HelloMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum CoordinatorCommand {
-    /// Fork the workers. Descriptors come along: a [`StartRequest`], the ring, what workers
-    /// may read, the job's.
+    /// Fork the workers. The message carries descriptors: a [`StartRequest`], the ring, the list of
+    /// readable files, those of the job.
     Start = 1,
     /// Reply with a report.
     Report = 2,
-    /// End the workers, then yourself.
+    /// End the workers, then the coordinator.
     Stop = 3,
 }
 
@@ -160,16 +161,16 @@ impl CoordinatorCommand {
     }
 }
 
-/// What a pool is made of.
+/// The parameters of a pool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct StartRequest {
     pub(crate) shape: RingShape,
     pub(crate) job: JobSpec,
-    /// Most time that one row may take, milliseconds.
+    /// Time limit for one row, milliseconds.
     pub(crate) row_limit_ms: u64,
-    /// Kill a worker that often, milliseconds: a test of the recovery.
+    /// Kills a worker at this interval, in milliseconds, to test the recovery.
     pub(crate) kill_every_ms: Option<u64>,
-    /// Serial of the first worker; 1 but in tests of the limit.
+    /// Serial of the first worker: 1, except in tests of the limit.
     pub(crate) first_serial: u32,
     pub(crate) sandbox: Sandbox,
 }
@@ -187,17 +188,17 @@ impl StartRequest {
     }
 }
 
-/// Most bytes of a reply. Far below what a socket holds, so that an answer that nobody waits
-/// for any more leaves room for the next.
+/// Longest reply in bytes. Far below the capacity of a socket, so that an unread reply leaves room
+/// for the next.
 pub(crate) const LONGEST_REPLY: usize = 64 << 10;
 
-/// Most bytes of a text within a reply.
+/// Longest text in a reply, in bytes.
 const LONGEST_TEXT: usize = 4 << 10;
 
-/// Most bytes of the events of a report.
+/// Most bytes of events in a report.
 pub(crate) const EVENT_BYTES: usize = 32 << 10;
 
-/// The text, cut where a reply has no room for more.
+/// Shortens a text so that it fits into a reply.
 pub(crate) fn shorten_text(mut text: String) -> String {
     if text.len() > LONGEST_TEXT {
         let end = (0..=LONGEST_TEXT).rfind(|&at| text.is_char_boundary(at));
@@ -235,12 +236,12 @@ impl CoordinatorReply {
     }
 }
 
-/// What happened since the start.
+/// Report since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CoordinatorReport {
-    /// All but what the consumer knows by itself.
+    /// Everything except what the consumer itself knows.
     pub(crate) processes: ProcessReport,
-    /// Why the pool was given up, if it was.
+    /// Why the pool failed, if it did.
     pub(crate) fatal: Option<String>,
 }
 

@@ -1,23 +1,24 @@
 //! The process between the consumer and its workers.
 //!
 //! In the consumer:
-//! - [`launch`] makes the coordinator and shakes hands with it;
-//! - [`helper`] finds the executable that becomes it; [`own`] is the first line of
-//!   `main` of a program that is its own;
-//! - [`handle`] asks it, watches it and ends it.
+//! - [`launch`] starts the coordinator and performs the handshake;
+//! - [`find_helper`] finds the executable that becomes it; [`init`] lets a program be its own
+//!   helper;
+//! - [`handle`] sends it commands, watches it and ends it.
 //!
-//! In both: [`messages`] is what the two say to each other.
+//! In both: [`messages`] between the two.
 //!
-//! In the coordinator, single-threaded for life, without pixels and CUDA, so that it
-//! can fork a lean worker at any time:
-//! - [`process`] is its beginning; [`line`] its ends of the connection;
-//! - [`supervisor`] is its work; `burial`: what becomes of a worker that ended, `kills`:
-//!   whom it kills;
-//! - [`lanes`], [`strikes`], [`overdue`], [`progress`] are the books that the supervisor
-//!   keeps: who runs where, what becomes of a dead worker's row, which rows take too long,
-//!   whether any come to an end.
+//! In the coordinator. It has one thread, no pixels and no CUDA, so it can fork a small worker at
+//! any time:
+//! - [`process`] starts it; [`connection`] is its socket to the consumer;
+//! - [`supervisor`] is its main loop; `worker_exits` handles workers that ended; `kills` kills
+//!   workers;
+//! - [`lanes`] records which worker uses which lane;
+//! - [`strikes`] decides what to do with a dead worker's row;
+//! - [`row_timeouts`] finds rows that take too long; [`stall_detector`] finds that no row gets
+//!   done.
 //!
-//! Never in here: what a row is made of (`pool::job`), who may claim it (`pool::ring`).
+//! Never in here: contents of rows (`pool::job`), claims of rows (`pool::ring`).
 
 mod connection;
 mod find_helper;

@@ -1,7 +1,7 @@
-//! The coordinator's beginning: cut the ties to the parent, shake hands, map
-//! what the consumer sends, hand over to the supervisor.
+//! Start of the coordinator: detach from the parent, perform the handshake, map what the consumer
+//! sends, run the supervisor.
 //!
-//! Runs in the coordinator. The same path after a fork and after an exec.
+//! Runs in the coordinator. The same after a fork and after an exec.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,28 +28,26 @@ use crate::sys::socket;
 use crate::sys::socket::ReceiveOutcome;
 use crate::sys::stderr::StderrRelay;
 
-/// Exit status when the hand-shake or the start failed; the consumer knows why.
+/// Exit status after a failed handshake or start. The consumer has the reason.
 const EXIT_NOT_STARTED: i32 = 2;
-/// Exit status after a panic, as Rust's own.
+/// Exit status after a panic, the same as Rust's.
 const EXIT_PANIC: i32 = 101;
-/// Exit status when the pool's work broke off with an error.
+/// Exit status after an error of the running pool.
 const EXIT_BROKEN: i32 = 1;
 
-/// Lives as a coordinator on `socket`; the return value is the exit status.
-/// `kinds` are the jobs that it can be told to do.
+/// Runs a coordinator on `socket`; returns its exit status. `kinds` are the jobs that it can do.
 pub(crate) fn live_as_coordinator(socket: OwnedFd, kinds: &[JobKind]) -> i32 {
-    // A forked caller's hook is the caller's, as are the descriptors that it writes to.
+    // After a fork, the panic hook and its descriptors belong to the caller.
     std::mem::forget(std::panic::take_hook());
     let mut stderr = match StderrRelay::install() {
         Ok(stderr) => stderr,
         Err(e) => {
-            // Nothing can be said without waiting; a loader that is gone needs no reason.
+            // Writing anything else might block, and a loader that has ended needs no reason.
             let _ = socket::send(socket.as_fd(), &refusal(&e.to_string()), &[]);
             return EXIT_NOT_STARTED;
         }
     };
-    // Workers do not return from here, and nothing is used after a panic but `stderr`,
-    // which has its last words.
+    // Workers never return from here. After a panic only `stderr` is used, for its last lines.
     let run = AssertUnwindSafe(|| run_until_the_end(socket, kinds, &mut stderr));
     let code = catch_unwind(run).unwrap_or(EXIT_PANIC);
     stderr.end();
@@ -64,7 +62,7 @@ fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut StderrRela
                 Ok(()) => 0,
                 Err(e) => {
                     tracing::error!("coordinator: {e}");
-                    // The workers' death signal does the rest.
+                    // The workers end by their parent-death signal.
                     EXIT_BROKEN
                 }
             }
@@ -76,14 +74,12 @@ fn run_until_the_end(socket: OwnedFd, kinds: &[JobKind], stderr: &mut StderrRela
     }
 }
 
-/// The helper executable's life as a coordinator: standard input is the socket
-/// to the consumer. Returns the exit status. The process has one thread. `kinds` are
-/// the jobs that it can be told to do.
+/// Runs the helper executable as a coordinator. Standard input is the socket to the consumer.
+/// Returns the exit status. The process has one thread. `kinds` are the jobs that it can do.
 pub(crate) fn run_coordinator(kinds: &[JobKind]) -> i32 {
     match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(socket) => live_as_coordinator(socket, kinds),
-        // There is nobody to tell: the socket is the loader's, and stderr may have to be
-        // waited for.
+        // The reason cannot be reported: the socket has failed, and stderr might block.
         Err(_) => EXIT_NOT_STARTED,
     }
 }
@@ -96,7 +92,7 @@ fn greet_and_start(
     stderr: &mut StderrRelay,
 ) -> Result<Option<CoordinatorParts>> {
     process::reset_signals()?;
-    // For its workers as well.
+    // Its workers inherit this.
     memory::leave_no_core()?;
     process::lead_own_group()?;
     let socket = process::above_standard_streams(socket)?;
@@ -109,15 +105,15 @@ fn greet_and_start(
     let (line, consumer) = greet(socket)?;
     loop {
         let mut byte = [0; 1];
-        // The consumer may scan its data set for long: no limit here, but its
-        // end is noticed.
+        // The consumer may read its data set for a long time, so there is no time limit. Its end is
+        // noticed.
         stderr.pass_on();
         if consumer_ended(&consumer)? {
             return Ok(None);
         }
         let received = socket::receive(line.socket.as_fd(), &mut byte, Duration::from_millis(200));
         if let Err(e) = &received {
-            // The consumer waits for an answer: a start came, without its descriptors.
+            // The consumer waits for an answer to its start command.
             let what = shorten_text(e.to_string());
             line.reply(&CoordinatorReply::Refused { what })?;
         }
@@ -139,7 +135,7 @@ fn greet_and_start(
                 },
                 Some(CoordinatorCommand::Stop) => return Ok(None),
                 Some(CoordinatorCommand::Report) => {
-                    return Err(Error::protocol("a report was asked for before the start"));
+                    return Err(Error::protocol("a report was requested before the start"));
                 }
                 None => return Err(Error::protocol(format!("command {} is unknown", byte[0]))),
             },
@@ -161,10 +157,10 @@ fn greet(socket: OwnedFd) -> Result<(ConsumerConnection, PidFd)> {
     Ok((ConsumerConnection { socket }, consumer))
 }
 
-/// A helper's part of the hand-shake; the consumer's process.
+/// The helper's part of the handshake. Returns the consumer's process.
 ///
 /// # Errors
-/// One that is gone, does not answer, or is of another version.
+/// The consumer has ended, does not answer, or has another version.
 pub(crate) fn greet_consumer(socket: &OwnedFd) -> Result<PidFd> {
     let ours = HelloMessage::ours();
     socket::send(socket.as_fd(), &ours.to_bytes(), &[])?;
@@ -172,7 +168,7 @@ pub(crate) fn greet_consumer(socket: &OwnedFd) -> Result<PidFd> {
     let (n, fds) = match socket::receive(socket.as_fd(), &mut buffer, HELLO_LIMIT)? {
         ReceiveOutcome::Message(n, fds) => (n, fds),
         ReceiveOutcome::Closed => {
-            return Err(Error::protocol("the consumer ended in the hand-shake"));
+            return Err(Error::protocol("the consumer ended during the handshake"));
         }
         ReceiveOutcome::Timeout => {
             return Err(Error::protocol(format!(
@@ -183,7 +179,7 @@ pub(crate) fn greet_consumer(socket: &OwnedFd) -> Result<PidFd> {
     let theirs = HelloMessage::read(&buffer[..n], "the consumer")?;
     ours.check("the helper", &theirs, "the consumer")?;
     let [consumer] = <[OwnedFd; 1]>::try_from(fds)
-        .map_err(|_| Error::protocol("the consumer sent no descriptor of itself"))?;
+        .map_err(|_| Error::protocol("the consumer did not send its process descriptor"))?;
     Ok(PidFd::from_fd(consumer))
 }
 
@@ -195,7 +191,8 @@ fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<WorkerSuperv
     let mut fds = fds.into_iter();
     let (Some(request), Some(ring), Some(readable)) = (fds.next(), fds.next(), fds.next()) else {
         return Err(Error::protocol(
-            "a start came without its request, a ring, or what workers may read",
+            "the start command lacks descriptors: the request, the ring, or the list of readable \
+             files",
         ));
     };
     let request = StartRequest::unseal(request)?;
@@ -205,8 +202,7 @@ fn build_supervisor(fds: Vec<OwnedFd>, kinds: &[JobKind]) -> Result<WorkerSuperv
     let job = request
         .job
         .build(kinds, fds.collect(), JobProcess::Worker)?;
-    // Lives as long as the process: workers are forked out of this function's
-    // callee and use the map until they end.
+    // Workers are forked below and use the map until they end, so it is never freed.
     let ring: &'static Ring = Box::leak(Box::new(ring));
     WorkerSupervisor::start(ring, job, walls, &request)
 }

@@ -1,17 +1,15 @@
-//! Which rows have been in the same hands for too long.
+//! Finds rows that the same worker has held for too long.
 //!
-//! Runs in the coordinator. Looks at row words, not at what workers say: a
-//! worker that was stopped just after its claim has said nothing yet. Each
-//! attempt at a row has the whole limit. Times are those of the coordinator's
-//! `RunningClock`, which stands still while it does: a job that is stopped as a
-//! whole and continued has no row that is overdue.
+//! Runs in the coordinator. It reads row words, because a worker that was stopped just after its
+//! claim has reported nothing yet. Each attempt at a row has the full limit. Times are readings of
+//! the coordinator's `RunningClock`, so suspending the whole job makes no row overdue.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::pool::ring::coordinator_side::ClaimedRow;
 
-/// First sight of each claimed row, at each attempt.
+/// First sight of each claimed row, per attempt.
 #[derive(Debug)]
 pub(crate) struct RowTimeouts {
     row_limit: Duration,
@@ -26,12 +24,12 @@ impl RowTimeouts {
         }
     }
 
-    /// How often to look, so that the limit is kept to a quarter, or a second.
+    /// Interval of checks: a quarter of the limit, at most one second.
     pub(crate) fn tick(&self) -> Duration {
         (self.row_limit / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
     }
 
-    /// Takes a look and returns the rows that are over the limit.
+    /// Updates the claimed rows, and returns those over the limit.
     pub(crate) fn look(
         &mut self,
         now: Duration,
@@ -50,11 +48,11 @@ impl RowTimeouts {
         over
     }
 
-    /// The owner stood still from `from` until `now`: no time that its row took.
+    /// The owner was stopped from `from` until `now`. That time does not count for its row.
     pub(crate) fn exclude_stop(&mut self, owner: u32, from: Duration, now: Duration) {
         for (held, since) in &mut self.seen {
             if held.owner == owner {
-                // A row that was first seen meanwhile begins now.
+                // A row first seen during the stop starts now.
                 *since = now.min(*since + now.saturating_sub(from));
             }
         }
@@ -89,7 +87,7 @@ mod tests {
             assert!((0..10).all(|_| !look(second)));
             assert!(!look(Duration::from_secs(3600)));
         }
-        // It is overdue all the same, once it has had its time.
+        // It becomes overdue once it has had its time.
         let more = (0..60).position(|_| look(second));
         assert!(more.is_some_and(|n| n > 20), "{more:?}");
     }
@@ -104,7 +102,7 @@ mod tests {
         assert_eq!(o.look(at(60), both()), [h(2, 2)]);
         assert_eq!(o.look(at(99), both()), [h(2, 2)]);
         assert_eq!(o.look(at(100), both()).len(), 2);
-        // First seen while its owner stood still.
+        // First seen while its owner was stopped.
         assert!(o.look(at(200), [h(3, 3)].into_iter()).is_empty());
         o.exclude_stop(3, at(190), at(210));
         assert!(o.look(at(269), [h(3, 3)].into_iter()).is_empty());

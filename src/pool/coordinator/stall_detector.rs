@@ -1,14 +1,13 @@
-//! Whether the rows that were asked for come to an end at all.
+//! Detects that no row gets done.
 //!
-//! Runs in the coordinator. Each row in somebody's hands has a limit ([`super::overdue`]). A
-//! worker whose decoder was taken over can do nothing without holding a row, or give rows
-//! back for ever: no limit of a row is over then, and whoever waits for the batch would wait
-//! without end. So may an honest one that a debugger holds. A pool that goes on ends a row, or
-//! an attempt at one, within the limit of a row; otherwise workers without a row are replaced,
-//! and if that brings nothing the pool is given up.
+//! Runs in the coordinator. Each claimed row has a time limit ([`super::row_timeouts`]). But a
+//! compromised worker can avoid it: it may claim no row, or return rows forever. So can an honest
+//! worker under a debugger. Then the consumer would wait forever. In a healthy pool a row, or an
+//! attempt at one, ends within the limit for a row. If none does, workers without a row are
+//! replaced. If that does not help, the pool fails.
 //!
-//! Everything but the numbers of tickets is written by workers. So only what was never seen
-//! before counts: a ticket has no more such events than rows and attempts.
+//! Workers can write everything except the tickets' sequences. So only new events count as
+//! progress, and a ticket has at most one per row and attempt.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,41 +15,41 @@ use std::time::Duration;
 use crate::pool::coordinator::lanes::REAP_LIMIT;
 use crate::pool::ring::coordinator_side::TicketProgress;
 
-/// For a worker to wake up, and for the coordinator to look.
+/// Time for a worker to wake, and for the coordinator to check.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// How long a coordinator may not look after rows that are waited for: as long as it lets a
-/// worker be at one of them, and what it takes to kill that.
+/// Longest time between two heartbeats of a coordinator: the limit for a row, and the time to kill
+/// its worker.
 pub(crate) fn heartbeat_limit(row_limit: Duration) -> Duration {
-    // A user may give any limit, as large as none.
+    // The limit of a row may be as large as `Duration::MAX`.
     row_limit.saturating_add(REAP_LIMIT + SLACK)
 }
 
-/// Whether rows come to an end.
+/// Whether rows get done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StallStatus {
     Progressing,
-    /// Not for longer than a row may take: told once, until one does.
+    /// None for longer than a row may take. Returned once, until a row gets done.
     Stalled,
-    /// Not for as long again, and the time that it takes to kill a worker.
+    /// None for the same time again, plus the time to kill a worker.
     StalledTwice,
 }
 
-/// The furthest that each slot's ticket has come.
+/// Best progress seen for the ticket of each slot.
 #[derive(Debug)]
 pub(crate) struct StallDetector {
-    /// Most time without an end, at first and in the second place.
+    /// Time limits without progress: the first, and the second after the workers were replaced.
     limits: [Duration; 2],
     best: HashMap<u32, TicketProgress>,
-    /// Rows that were taken from the dead, as counted when it last went on.
+    /// Count of rows taken from dead workers, at the last progress.
     returned: u64,
-    /// When it last went on, or nothing was to be done.
+    /// Time of the last progress, or when there was nothing to do.
     since: Duration,
-    stands: bool,
+    is_stalled: bool,
 }
 
 impl StallDetector {
-    /// `row_limit`, looked at every `tick`.
+    /// `tick`: the interval of checks.
     pub(crate) fn new(row_limit: Duration, tick: Duration) -> Self {
         let row = row_limit + tick + SLACK;
         Self {
@@ -58,16 +57,16 @@ impl StallDetector {
             best: HashMap::new(),
             returned: 0,
             since: Duration::ZERO,
-            stands: false,
+            is_stalled: false,
         }
     }
 
-    /// How long nothing may come to an end before the pool is given up.
+    /// Time without progress after which the pool fails.
     pub(crate) fn limit(&self) -> Duration {
         self.limits[0] + self.limits[1]
     }
 
-    /// Takes a look. `returned` counts the rows that were taken from dead workers.
+    /// Checks the progress. `returned` counts rows taken from dead workers.
     pub(crate) fn look(
         &mut self,
         now: Duration,
@@ -75,35 +74,35 @@ impl StallDetector {
         returned: u64,
     ) -> StallStatus {
         let mut unfinished = false;
-        let mut went_on = std::mem::replace(&mut self.returned, returned) != returned;
+        let mut progressed = std::mem::replace(&mut self.returned, returned) != returned;
         for standing in standings {
             unfinished |= standing.unfinished;
             let best = self.best.entry(standing.slot).or_insert(standing);
             if best.sequence != standing.sequence {
                 *best = standing;
-                went_on = true;
+                progressed = true;
             }
-            went_on |= standing.ended > best.ended || standing.attempts > best.attempts;
+            progressed |= standing.ended > best.ended || standing.attempts > best.attempts;
             best.ended = best.ended.max(standing.ended);
             best.attempts = best.attempts.max(standing.attempts);
         }
-        if went_on || !unfinished {
+        if progressed || !unfinished {
             self.since = now;
-            self.stands = false;
+            self.is_stalled = false;
         }
-        let limit = self.limits[usize::from(self.stands)];
+        let limit = self.limits[usize::from(self.is_stalled)];
         if now.saturating_sub(self.since) <= limit {
             return StallStatus::Progressing;
         }
-        if self.stands {
+        if self.is_stalled {
             return StallStatus::StalledTwice;
         }
-        self.stands = true;
+        self.is_stalled = true;
         self.since = now;
         StallStatus::Stalled
     }
 
-    /// Workers were stopped, or go on: what passed until now is not theirs.
+    /// Workers were stopped or continued, so the time until now does not count.
     pub(crate) fn reset_clock(&mut self, now: Duration) {
         self.since = now;
     }
@@ -125,7 +124,7 @@ mod tests {
         }
     }
 
-    /// A look a second; when it stood, and when it stood still.
+    /// One check per second; returns when it stalled, and when it stalled twice.
     fn looks(
         p: &mut StallDetector,
         seen: impl Fn(u32) -> Option<TicketProgress>,
@@ -164,7 +163,7 @@ mod tests {
     #[test]
     fn what_was_seen_before_is_no_progress() {
         assert_eq!(looks(&mut progress(), |_| Some(at(1, 3, 0))), stood(1));
-        // Rows that are given back and filled again, attempts that are set back.
+        // Rows that are returned and filled again; attempts that are set back.
         let back_and_forth = |n| Some(at(1, 3 + n % 2, 2 - n % 2));
         assert_eq!(looks(&mut progress(), back_and_forth), stood(3));
     }

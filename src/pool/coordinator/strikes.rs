@@ -1,8 +1,8 @@
-//! What becomes of a row whose worker died.
+//! Decides what to do with a row whose worker died.
 //!
-//! Pure; runs in the coordinator. A row that keeps killing its workers must not
-//! kill for ever, a row that was merely there when somebody killed must not
-//! suffer for it. What is counted is counted for each attempt at a row.
+//! Pure; runs in the coordinator. A row that crashes its workers must fail in the end. A row must
+//! not fail because a worker was killed from outside while filling it. Deaths are counted for each
+//! attempt at a row.
 
 use std::collections::HashMap;
 
@@ -12,36 +12,36 @@ use crate::error::{FaultKind, SampleFault};
 use crate::pool::ring::coordinator_side::{ClaimedRow, RowVerdict};
 use crate::sys::sandbox::calls;
 
-/// Deaths of the row's own making before it is quarantined.
+/// Crashes of workers before the row's attempt fails.
 const CRASH_LIMIT: u32 = 2;
-/// Kills from outside before it is.
+/// Kills from outside before the row's attempt fails.
 const OUTSIDE_LIMIT: u32 = 5;
-/// Rows remembered; far more than can be in flight.
+/// Most rows to remember: far more than can be in flight.
 const MEMORY: usize = 4096;
-/// Tickets that may be in flight beside one: far more than a ring has slots.
+/// Tickets that can be in flight together: far more than a ring has slots.
 const NEAR: u32 = 1024;
 
-/// Why a worker ended, as far as its row is concerned.
+/// Why a worker ended, with respect to its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeathCause {
     /// The input map broke: the file shrank or could not be read.
     BrokenMap,
-    /// A signal of its own making, or an exit nobody asked for.
+    /// A signal that it caused itself, or an unexpected exit.
     Crash { signal: Option<Signal>, code: i32 },
-    /// It asked for this system call, which a worker may not make.
+    /// It made this forbidden system call.
     Refused(u32),
-    /// We killed it because the row took too long.
+    /// The coordinator killed it because the row took too long.
     TimedOut,
-    /// SIGKILL, SIGTERM and the like from somebody else.
+    /// SIGKILL, SIGTERM and the like from outside.
     Outside(Signal),
-    /// Stopped by somebody else, by this signal, and killed by us.
+    /// Stopped from outside by this signal, then killed by the coordinator.
     Stopped(Signal),
-    /// Killed by order, as a test.
+    /// Killed by the coordinator, as a test or because it was idle.
     Ordered,
 }
 
 impl DeathCause {
-    /// Reads a signal that ended a worker.
+    /// Interprets the signal that ended a worker.
     pub(crate) fn of_signal(signal: Signal) -> Self {
         match signal {
             Signal::SIGSEGV
@@ -50,7 +50,7 @@ impl DeathCause {
             | Signal::SIGFPE
             | Signal::SIGABRT
             | Signal::SIGSYS
-            // It wrote behind the end of a file.
+            // It wrote past the limit of a file's length.
             | Signal::SIGXFSZ => Self::Crash {
                 signal: Some(signal),
                 code: 0,
@@ -69,26 +69,26 @@ impl DeathCause {
             Self::Refused(call) => {
                 let name = calls::name(call.into()).map(|name| format!(" ({name})"));
                 format!(
-                    "asked for system call {call}{}, which workers may not make; if the program's \
+                    "made the forbidden system call {call}{}; if the program's \
                      allocator makes it, as mimalloc does, set the option sandbox to off",
                     name.unwrap_or_default()
                 )
             }
-            Self::TimedOut => "was killed: its row took too long".into(),
+            Self::TimedOut => "was killed because its row took too long".into(),
             Self::Outside(s) => format!("was ended from outside by {s}"),
             Self::Stopped(s) => format!("was stopped from outside ({s}) and killed"),
-            Self::Ordered => "was killed by order".into(),
+            Self::Ordered => "was killed on purpose".into(),
         }
     }
 }
 
-/// Strikes against rows, by ticket sequence, row and attempt.
+/// Counts of deaths by ticket sequence, row and attempt.
 #[derive(Debug)]
 pub(crate) struct RowStrikes {
-    /// Crashes and kills from outside.
+    /// Crashes, and kills from outside.
     rows: HashMap<(u32, u32, u32), (u32, u32)>,
     row_limit_ms: u64,
-    /// Attempts behind a row's first.
+    /// Number of substitutes for a row's own sample.
     tries: u32,
 }
 
@@ -101,8 +101,8 @@ impl RowStrikes {
         }
     }
 
-    /// Counts a death and says what becomes of the row, with the fault of the
-    /// attempt when that is given up.
+    /// Counts a death. Returns the verdict for the row, and the fault of the attempt if that
+    /// failed.
     pub(crate) fn judge(
         &mut self,
         held: ClaimedRow,
@@ -131,7 +131,7 @@ impl RowStrikes {
             };
             *count += 1;
             let count = *count;
-            // Given up: nobody tries it again.
+            // The attempt has failed and is not tried again.
             if count >= most {
                 self.rows.remove(&key);
             }
@@ -168,11 +168,12 @@ impl RowStrikes {
                 let reason = match cause {
                     DeathCause::Stopped(_) => format!(
                         "quarantined: {kills} workers were stopped or killed from outside while \
-                         at it, the last {}",
+                         working on it, the last {}",
                         cause.text()
                     ),
                     _ => format!(
-                        "quarantined: {kills} workers were killed while at it, perhaps out of memory"
+                        "quarantined: {kills} workers were killed while working on it, perhaps for \
+                         lack of memory"
                     ),
                 };
                 fail(FaultKind::Quarantined, reason)
@@ -180,9 +181,9 @@ impl RowStrikes {
         }
     }
 
-    /// Forgets the rows of tickets that are long delivered. Numbers of tickets begin anew
-    /// after 2^32. Where that is not enough, the numbers are no tickets', and all are
-    /// forgotten: a row may then kill a few workers more.
+    /// Forgets rows of old tickets. Sequences wrap around after 2^32. If that is not enough, the
+    /// sequences were overwritten, and all rows are forgotten. Then a row may kill a few more
+    /// workers.
     fn make_room(&mut self, sequence: u32) {
         if self.rows.len() < MEMORY {
             return;
@@ -238,7 +239,7 @@ mod tests {
         assert_eq!(s.judge(row, crash()).0, RowVerdict::Retry);
         let (v, fault) = s.judge(row, DeathCause::of_signal(Signal::SIGKILL));
         assert_eq!(v, RowVerdict::Fail);
-        assert!(fault.unwrap().reason.contains("out of memory"));
+        assert!(fault.unwrap().reason.contains("lack of memory"));
     }
 
     #[test]
@@ -275,7 +276,7 @@ mod tests {
             (0, RowVerdict::NextAttempt),
             (1, RowVerdict::NextAttempt),
             (2, RowVerdict::Fail),
-            // Scribbled on: there is no such attempt.
+            // Overwritten word: there is no such attempt.
             (255, RowVerdict::Fail),
         ] {
             let row = held(1, 0, attempt);
@@ -299,8 +300,7 @@ mod tests {
         assert!(s.rows.contains_key(&(19_999, 0, 0)));
     }
 
-    /// Whatever the numbers of tickets are: downwards, of rows that there are none of,
-    /// and around the end of the numbers.
+    /// For any sequence: descending, of rows that do not exist, and around the wrap.
     #[test]
     fn memory_is_bounded_for_numbers_of_no_ticket() {
         let judged = |keys: &mut dyn Iterator<Item = (u32, u32)>| {

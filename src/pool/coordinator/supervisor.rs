@@ -1,7 +1,7 @@
-//! The coordinator's work: keep every lane manned, answer the consumer, end when it
-//! ends. What the dead held is `burial`'s, whom to kill is `kills`'.
+//! Main loop of the coordinator: keeps a worker in every lane, answers the consumer, and ends when
+//! the consumer ends. `worker_exits` handles dead workers; `kills` kills workers.
 //!
-//! Runs in the coordinator, single-threaded, never touching a pixel.
+//! Runs in the coordinator, with one thread. It never touches a pixel.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -39,47 +39,46 @@ use crate::sys::stderr::StderrRelay;
 
 /// How long workers may finish their rows after a stop.
 const GRACE: Duration = Duration::from_millis(100);
-/// Failed forks in a row before the pool is given up, and the wait between two.
+/// Failed forks in a row before the pool fails, and the wait between two.
 const FORK_TRIES: u32 = 50;
 const FORK_WAIT: Duration = Duration::from_millis(100);
 
-/// Everything that the coordinator keeps about its pool. Every time in it is
-/// one of `clock`: none of its limits is over because the whole job was stopped
-/// for an hour and continued.
+/// State of the pool in the coordinator. All times are readings of `clock`. So no limit is exceeded
+/// when the whole job is suspended and resumed later.
 pub(crate) struct WorkerSupervisor {
     pub(super) ring: &'static Ring,
     pub(super) job: Box<dyn Job>,
-    /// What workers are kept to.
+    /// Restrictions for workers.
     walls: WorkerSandbox,
     pub(super) clock: RunningClock,
     pub(super) lanes: Vec<WorkerLane>,
     pub(super) next_serial: u32,
-    /// One for each lane.
+    /// One per lane.
     pub(super) backoff: Vec<RestartBackoff>,
-    /// Forks that failed in a row.
+    /// Failed forks in a row.
     pub(super) failed_forks: u32,
     pub(super) strikes: RowStrikes,
     pub(super) overdue: RowTimeouts,
     pub(super) progress: StallDetector,
     pub(super) next_look: Duration,
-    /// How long a worker may stand stopped.
+    /// How long a worker may be stopped.
     pub(super) stop_limit: Duration,
     pub(super) tries: u32,
     pub(super) kills: Option<PeriodicKills>,
     pub(super) report: CoordinatorReport,
-    /// Reports sent.
+    /// Number of reports sent.
     pub(super) reports: u64,
     pub(super) events: VecDeque<String>,
-    /// Set once workers are told to stop: those left at that time are killed.
+    /// Set once workers are told to stop. Those alive at that time are killed.
     pub(super) ending: Option<Duration>,
-    /// Attempts at rows that ended without a worker's doing: progress as well.
+    /// Attempts that the coordinator failed after a worker's death. They count as progress.
     pub(super) given_up: u64,
-    /// Rows that were taken from dead workers.
+    /// Rows taken from dead workers.
     pub(super) returned: u64,
     pub(super) me: Pid,
 }
 
-/// `--kill-workers-every`: a test of the recovery, on demand.
+/// Kills of `--kill-workers-every`, which tests the recovery.
 pub(super) struct PeriodicKills {
     pub(super) every: Duration,
     pub(super) next: Duration,
@@ -150,8 +149,7 @@ impl WorkerSupervisor {
             .collect()
     }
 
-    /// Runs until the consumer says stop, closes its socket or dies, and no
-    /// worker is left.
+    /// Runs until no worker is left, after the consumer sent a stop, closed its socket or died.
     pub(crate) fn run(
         mut self,
         line: &ConsumerConnection,
@@ -182,7 +180,7 @@ impl WorkerSupervisor {
                 self.serve(line, now)?;
             }
             if child_ended {
-                // One signal stands for any number of children.
+                // One signal may stand for several children.
                 while matches!(children.read_signal(), Ok(Some(_))) {}
             }
             self.handle_child_events(now)?;
@@ -191,8 +189,8 @@ impl WorkerSupervisor {
                     return Ok(());
                 }
                 if consumer_gone || from_consumer {
-                    // Both stay readable for ever once closed: wait for the
-                    // workers instead of spinning.
+                    // A closed descriptor stays readable. Sleep instead of spinning until the
+                    // workers end.
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 continue;
@@ -224,7 +222,7 @@ impl WorkerSupervisor {
                     })?;
                 }
                 Some(CoordinatorCommand::Start) => line.reply(&CoordinatorReply::Refused {
-                    what: "the pool has been started already".into(),
+                    what: "the pool has already been started".into(),
                 })?,
                 None => {
                     return Err(Error::protocol(format!("command {} is unknown", byte[0])));
@@ -236,12 +234,12 @@ impl WorkerSupervisor {
 
     fn next_deadline(&self, now: Duration) -> Duration {
         if let Some(at) = self.ending {
-            // After the grace the killed are reaped by signal; look now and then.
+            // Killed workers are reaped by signal. Check regularly.
             return at.max(now + Duration::from_millis(1));
         }
         let lanes = self.lanes.iter().filter_map(|lane| match lane {
             WorkerLane::Due(at) => Some(*at),
-            // In steps: what is planned counts, also if nobody runs meanwhile.
+            // In steps: a planned sleep counts as time even if this process does not run.
             WorkerLane::Running(w) => w
                 .end_of_stop(self.stop_limit)
                 .map(|(at, _)| at.min(now + self.stop_limit / 4)),
@@ -277,7 +275,7 @@ impl WorkerSupervisor {
             let pid = match forked {
                 Ok(pid) => pid,
                 Err(e) => {
-                    // A limit on processes may pass.
+                    // A limit on processes may be temporary.
                     self.failed_forks += 1;
                     if self.failed_forks > FORK_TRIES {
                         return Err(e);
@@ -315,7 +313,7 @@ impl WorkerSupervisor {
         coordinator_side::give_up(&self.ring.words(), self.ring.layout());
     }
 
-    /// Tells the workers to stop, and gives them time until `by`.
+    /// Tells the workers to stop, with time until `by`.
     fn end(&mut self, by: Duration) {
         consumer_side::stop(&self.ring.words(), self.ring.layout());
         self.ending = Some(self.ending.map_or(by, |sooner| by.min(sooner)));
@@ -326,7 +324,7 @@ impl WorkerSupervisor {
         }
     }
 
-    /// Kills who is left after the grace; true when nobody is.
+    /// Kills the workers that remain after the grace time. True when none is left.
     fn finish_ending(&mut self, now: Duration) -> bool {
         let Some(by) = self.ending else {
             return false;
@@ -340,17 +338,16 @@ impl WorkerSupervisor {
                 }
             }
         }
-        // Who survives SIGKILL that long sits in uninterruptible I/O; the death
-        // signal gets it when the kernel lets go.
+        // A process that survives SIGKILL this long is in uninterruptible I/O. Its parent-death
+        // signal ends it later.
         !left || now >= by + REAP_LIMIT
     }
 }
 
-/// Sleeps until something happens: [a command, the consumer's end, a child's end, words
-/// for stderr].
+/// Sleeps until an event: a command, the consumer's end, a child's end, or output for stderr.
 fn wait_for(fds: [BorrowedFd<'_>; 4], timeout: Duration) -> Result<[bool; 4]> {
     let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-    // Rounded up: a deadline half a millisecond away must not spin.
+    // Rounded up, so that a deadline in half a millisecond does not spin.
     let ms = timeout.as_micros().div_ceil(1000).min(60_000) as u16;
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) => Ok(fds.map(|fd| fd.revents().is_some_and(|r| !r.is_empty()))),

@@ -1,6 +1,6 @@
-//! What becomes of a worker that ended: why it did, its rows, its replacement.
+//! Handles workers that ended: the cause, their rows, their replacement.
 //!
-//! Runs in the coordinator, after each child's end.
+//! Runs in the coordinator, after each end of a child.
 
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
@@ -24,31 +24,31 @@ use crate::pool::worker::sigbus;
 use crate::sys::process::child_event;
 use crate::sys::sandbox::calls;
 
-/// A worker holds one row at a time.
-pub(super) fn too_many(serial: u32, rows: usize) -> String {
+/// Error for a worker that holds several rows. Workers claim one row at a time.
+pub(super) fn too_many_rows(serial: u32, rows: usize) -> String {
     format!(
-        "worker {serial} holds {rows} rows, and can hold one: shared memory was destroyed, by a \
-         decoder gone wrong; {START_AGAIN}"
+        "worker {serial} holds {rows} rows, but can hold one: shared memory was overwritten by a \
+         faulty decoder; {START_AGAIN}"
     )
 }
 
-/// Nobody asked for such a row, so a worker claims none.
-pub(super) fn not_asked_for(held: &ClaimedRow) -> String {
+/// Error for a claim of a row that was not posted.
+pub(super) fn not_posted(held: &ClaimedRow) -> String {
     let ClaimedRow {
         owner, row, slot, ..
     } = held;
     format!(
-        "worker {owner} holds row {row} of slot {slot}, which is not asked for: shared memory was \
-         destroyed, by a decoder gone wrong; {START_AGAIN}"
+        "worker {owner} holds row {row} of slot {slot}, which was not posted: shared memory was \
+         overwritten by a faulty decoder; {START_AGAIN}"
     )
 }
 
-/// Events kept for a consumer that does not ask.
+/// Most events kept until a consumer requests a report.
 const EVENTS: usize = 256;
 
 impl WorkerSupervisor {
-    /// Rules 3, 4 and 6: bury every ended child, then plan its replacement;
-    /// note who was stopped and who goes on.
+    /// Rules 3, 4 and 6: handles every ended child and plans its replacement. Records which workers
+    /// are stopped or continued.
     pub(super) fn handle_child_events(&mut self, now: Duration) -> Result<()> {
         while let Some(status) = child_event()? {
             let Some(pid) = status.pid() else { continue };
@@ -61,7 +61,7 @@ impl WorkerSupervisor {
                 continue;
             };
             match status {
-                // Told anew for each stop, so one who went on meanwhile begins anew.
+                // Reported for each stop, so a worker that continued in between starts a new stop.
                 WaitStatus::Stopped(_, signal) => {
                     worker.stopped = Some((now, signal));
                     self.progress.reset_clock(now);
@@ -81,7 +81,7 @@ impl WorkerSupervisor {
         Ok(())
     }
 
-    /// Who ran in `lane` has ended.
+    /// Handles the end of the worker in `lane`.
     fn replace(&mut self, lane: usize, worker: Worker, status: WaitStatus, now: Duration) {
         if self.ending.is_some() || self.report.fatal.is_some() {
             self.lanes[lane] = WorkerLane::Ended;
@@ -123,31 +123,30 @@ impl WorkerSupervisor {
         self.ring.words().load(at, Acquire)
     }
 
-    /// Gives back, moves on or fails the dead worker's rows and wakes everybody.
+    /// Reopens, advances or fails the dead worker's rows, and wakes all processes.
     fn bury(&mut self, worker: Worker, cause: DeathCause) -> String {
         let ring = self.ring;
         let (w, l) = (ring.words(), ring.layout());
         let held: Vec<ClaimedRow> =
             coordinator_side::rows_claimed_by(&w, l, worker.serial).collect();
-        let asked_for = |held: &&ClaimedRow| coordinator_side::is_posted(&w, l, held, self.tries);
+        let is_posted = |held: &&ClaimedRow| coordinator_side::is_posted(&w, l, held, self.tries);
         if held.len() > 1 {
-            self.give_up(too_many(worker.serial, held.len()));
-        } else if let Some(invented) = held.iter().find(|held| !asked_for(held)) {
-            self.give_up(not_asked_for(invented));
+            self.give_up(too_many_rows(worker.serial, held.len()));
+        } else if let Some(unposted) = held.iter().find(|held| !is_posted(held)) {
+            self.give_up(not_posted(unposted));
         }
         let mut at_work = Vec::new();
         let (strikes, job, given_up) = (&mut self.strikes, &self.job, &mut self.given_up);
         coordinator_side::resolve_rows_of(&ring.words(), ring.layout(), worker.serial, |held| {
             let cause = match worker.killed {
-                // The row that took too long came through after all; this one
-                // has only begun.
+                // The row that took too long was finished after all. This one has just begun.
                 Some((_, KillReason::TimedOut(late))) if late != held => DeathCause::Ordered,
                 _ => cause,
             };
             let (verdict, fault) = strikes.judge(held, cause);
             let ticket = ticket::read(&ring.words(), ring.layout(), held.slot, held.sequence);
             let what = job.describe(&ticket, held.row, held.attempt);
-            // The record keeps why the row's own sample gave no pixels.
+            // The record keeps the fault of the row's own sample only.
             if let Some(fault) = fault
                 && held.attempt == 0
             {
@@ -166,11 +165,11 @@ impl WorkerSupervisor {
                 RowVerdict::Retry => what,
                 RowVerdict::NextAttempt => {
                     *given_up += 1;
-                    format!("{what} (given up, the next sample is tried)")
+                    format!("{what} (failed, the next sample is tried)")
                 }
                 RowVerdict::Fail => {
                     *given_up += 1;
-                    format!("{what} (given up)")
+                    format!("{what} (failed)")
                 }
             });
             verdict
@@ -179,7 +178,7 @@ impl WorkerSupervisor {
         let at = if at_work.is_empty() {
             String::new()
         } else {
-            format!(" while at {}", at_work.join(", "))
+            format!(" while working on {}", at_work.join(", "))
         };
         let text = format!(
             "worker {} (pid {}) {}{at}",
@@ -227,7 +226,7 @@ impl WorkerSupervisor {
                 self.lanes[lane] = WorkerLane::Ended;
                 self.give_up(format!(
                     "{START_FAILURES} workers ended one after the other within a second of their \
-                     start, with no row settled between; the last: {text}"
+                     start, with no row finished in between; the last: {text}"
                 ));
             }
         }

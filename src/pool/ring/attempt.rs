@@ -1,13 +1,11 @@
-//! The attempt at which a row stands: 0 = its own sample, n = the n-th that may
-//! take its place.
+//! The current attempt at a row: 0 = its own sample, n = its n-th substitute.
 //!
-//! Used by every process. One word of the row's record: 32 bits of the ticket's
-//! sequence, then 8 bits of attempt, then 24 bits that follow from both: a word without
-//! them was written by none of these functions. A word of another sequence means attempt
-//! 0, so nothing is reset when a slot is posted again. It outlives a worker: who
-//! takes the row next goes on with the same attempt. It is written by the row's
-//! owner, or by the coordinator once the owner is dead, so nobody else writes
-//! it at that time.
+//! Used by every process. It is one word of the row's record: 32 bits of the ticket's sequence, 8
+//! bits of attempt, and a 24-bit check value of both. A wrong check value means that another
+//! function wrote the word. The sequence of another ticket means attempt 0, so nothing is reset
+//! when a slot is posted again. The word outlives a worker, so the next owner of the row continues
+//! with the same attempt. Only the row's owner writes it, or the coordinator after the owner's
+//! death.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -15,18 +13,18 @@ use crate::pool::ring::layout::{RingLayout, record_word};
 use crate::pool::ring::receipt::mixed;
 use crate::pool::ring::words::{RingWords, WordIndex};
 
-/// The word of attempt `attempt` for the ticket `sequence`.
+/// Packs attempt and sequence into a word.
 pub(crate) fn pack(sequence: u32, attempt: u32) -> u64 {
     let both = u64::from(attempt & 0xff) << 32 | u64::from(sequence);
     mixed(both) << 40 | both
 }
 
-/// Whether a word of the ticket `sequence` is none that [`pack`] gives.
+/// Whether the word has this sequence but a wrong check value.
 pub(crate) fn is_damaged(word: u64, sequence: u32) -> bool {
     word as u32 == sequence && word != pack(sequence, (word >> 32) as u32 & 0xff)
 }
 
-/// The attempt that a word says, for the ticket `sequence`.
+/// The attempt in a word; 0 for another sequence or a damaged word.
 pub(crate) fn unpack(word: u64, sequence: u32) -> u32 {
     if word as u32 == sequence && !is_damaged(word, sequence) {
         (word >> 32) as u32 & 0xff
@@ -39,8 +37,8 @@ pub(crate) fn word(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.record(slot, row) + record_word::ATTEMPT
 }
 
-/// The attempt at which a row of ticket `sequence` stands. Bound it before use:
-/// workers run decoders on untrusted bytes.
+/// The current attempt at a row. The caller must bound it, because a faulty decoder may overwrite
+/// it.
 pub(crate) fn load<W: RingWords>(w: &W, l: &RingLayout, slot: u32, row: u32, sequence: u32) -> u32 {
     unpack(w.load(word(l, slot, row), Acquire), sequence)
 }

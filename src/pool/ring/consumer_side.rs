@@ -1,5 +1,5 @@
-//! What the consumer does to the ring: post tickets, see that a slot is ready,
-//! cancel, drain, stop.
+//! The consumer's operations on the ring: post tickets, check and wait for slots, cancel, drain,
+//! stop.
 //!
 //! Runs in the consumer only. Never claims or fills a row.
 
@@ -14,7 +14,7 @@ use crate::pool::ring::ticket;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::RingWords;
 
-/// Posts a ticket into a slot that no worker holds a row of.
+/// Posts a ticket into a slot. No worker may hold a row of it.
 pub(crate) fn post<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) {
     debug_assert!(t.rows <= l.shape().rows && t.sequence != 0);
     for (word, key) in ticket_word::KEY.into_iter().zip(t.key.0) {
@@ -32,8 +32,8 @@ pub(crate) fn post<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) {
         } else {
             RowWord::void(t.sequence)
         };
-        // SYNC: pairs with the compare-and-swap in `worker_side::claim`; who
-        // claims the row sees the ticket's words.
+        // SYNC: pairs with the compare-and-swap in `worker_side::claim`. A worker that claims the
+        // row sees the words of the ticket.
         w.store(l.row(slot, row), word.pack(), Release);
     }
     // SYNC: pairs with the Acquire load in `worker_side::claim`.
@@ -46,12 +46,12 @@ pub(crate) fn post<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) {
     w.wake_all(l.work());
 }
 
-/// True when every row of the ticket is final. The row words decide, not a counter.
+/// Whether every row of the ticket is final. Reads the row words, not a counter.
 pub(crate) fn is_ready<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) -> bool {
     (0..t.rows).all(|row| is_final(w, l, slot, row, t))
 }
 
-/// True when a row of a ticket is final.
+/// Whether a row of a ticket is final.
 pub(crate) fn is_final<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -59,22 +59,22 @@ pub(crate) fn is_final<W: RingWords>(
     row: u32,
     t: Ticket,
 ) -> bool {
-    // SYNC: Acquire pairs with the compare-and-swap in `worker_side::commit`:
-    // whoever sees the row final sees its bytes.
+    // SYNC: Acquire pairs with the compare-and-swap in `worker_side::commit`. A process that sees
+    // the row final also sees its bytes.
     RowWord::unpack(w.load(l.row(slot, row), Acquire)).is_final(t.sequence)
 }
 
-/// What a worker's decoder has destroyed in shared memory.
+/// Damage that a faulty decoder did to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotDamage {
     /// The words of the ticket.
     Ticket,
-    /// What is known of a row.
+    /// The words of a row.
     Row(u32),
 }
 
-/// What of a posted ticket is not as the protocol writes it: it would never become ready, or
-/// be another batch.
+/// Finds words of a posted ticket that the protocol does not write. Such a slot would never become
+/// ready, or would deliver another batch.
 pub(crate) fn damage<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -96,8 +96,8 @@ pub(crate) fn damage<W: RingWords>(
     (0..t.rows).find(damaged).map(SlotDamage::Row)
 }
 
-/// The same of a ticket that was cancelled, whose open rows are void: its slot would never
-/// become free, or while somebody is at it.
+/// Like [`damage`], for a cancelled ticket, whose open rows are void. Such a slot would never
+/// become free, or too early.
 pub(crate) fn damage_of_cancelled<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -114,8 +114,8 @@ pub(crate) fn damage_of_cancelled<W: RingWords>(
     (0..t.rows).find(damaged).map(SlotDamage::Row)
 }
 
-/// How a final row ended: filled at an attempt of `tries` at most, or failed. None when it does
-/// not say of itself that it ended so: nobody has filled it, or with another sample.
+/// The attempt that filled a final row, at most `tries`; inner `None` if all failed. Returns `None`
+/// if the receipt does not confirm it: no worker filled the row, or it has another sample.
 pub(crate) fn final_attempt<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -132,17 +132,17 @@ pub(crate) fn final_attempt<W: RingWords>(
     receipt::holds(w, l, (slot, row), t, end).then_some(end)
 }
 
-/// What a wait for a slot found.
+/// Result of a wait for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlotWait {
     Ready,
-    /// The coordinator gave up.
+    /// The coordinator reports that the pool failed.
     Fatal,
-    /// `limit` passed, or something changed: look around and wait again.
+    /// The limit passed, or something changed: check again.
     Again,
 }
 
-/// One wait for a slot: read the word, re-check the condition, sleep on that value.
+/// Waits once for a slot: reads the word, checks the condition again, sleeps on that value.
 pub(crate) fn wait_ready<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -161,28 +161,25 @@ pub(crate) fn wait_ready<W: RingWords>(
     SlotWait::Again
 }
 
-/// Whether a final row carries pixels.
+/// Whether a final row failed.
 pub(crate) fn row_failed<W: RingWords>(w: &W, l: &RingLayout, slot: u32, row: u32) -> bool {
     RowWord::unpack(w.load(l.row(slot, row), Acquire)).state == RowState::Failed
 }
 
-/// Takes back what nobody has claimed of a ticket and says whether the slot may
-/// be used again, that is, whether no row of it is being filled. Call again
-/// until it is true: a dead worker's row comes back open.
+/// Voids the unclaimed rows of a ticket. Returns whether the slot is free, that is, no worker fills
+/// a row of it. Call it until it returns true: the row of a dead worker becomes open again.
 pub(crate) fn drain<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) -> bool {
     for row in 0..t.rows {
-        // A row that is not open stays what it is.
+        // A row that is not open does not change.
         let open = RowWord::open(t.sequence).pack();
         let _ = w.compare_exchange(l.row(slot, row), open, RowWord::void(t.sequence).pack());
     }
-    // Only now look for rows that live on. A worker wakes us when its commit
-    // leaves neither open nor claimed rows; if we saw its row claimed before we
-    // had voided the others, it could still see them open and wake nobody, and
-    // we would sleep on. With the fence, the one in `commit` and every row
-    // voided before the look, it sees them void or we see its row final. An
-    // open row here was given back by the coordinator meanwhile: it wakes us.
-    // A word that is none of this ticket's says nothing of who is at the row:
-    // `damage_of_cancelled` finds it.
+    // Check for claimed rows only after voiding the open ones. A worker wakes us if its commit
+    // leaves neither open nor claimed rows. If we checked its row first, it could still see other
+    // rows open, wake no process, and leave us asleep. The fence pairs with the one in `commit`:
+    // either the worker sees the rows void, or we see its row final. An open row here was reopened
+    // by the coordinator meanwhile, which wakes us. A word with another sequence tells nothing
+    // about the row; `damage_of_cancelled` finds it.
     w.full_fence();
     (0..t.rows).all(|row| {
         let word = w.load(l.row(slot, row), Acquire);
@@ -195,13 +192,13 @@ pub(crate) fn drain<W: RingWords>(w: &W, l: &RingLayout, slot: u32, t: Ticket) -
     })
 }
 
-/// Takes the ticket out of a slot whose rows are final: who looks for work from here on claims
-/// none of them, whatever is written to their words.
+/// Removes the ticket from a slot whose rows are final. From then on no worker claims a row of it,
+/// even if a row word is overwritten.
 pub(crate) fn retire<W: RingWords>(w: &W, l: &RingLayout, slot: u32) {
     w.store(l.ticket(slot, ticket_word::SEQUENCE), 0, Release);
 }
 
-/// Tells every worker to end after its present row.
+/// Tells every worker to end after its current row.
 pub(crate) fn stop<W: RingWords>(w: &W, l: &RingLayout) {
     w.store(l.stop(), 1, Release);
     w.fetch_add(l.work(), 1);

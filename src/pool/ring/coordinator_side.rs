@@ -1,8 +1,8 @@
-//! What the coordinator does to the ring: give back the rows of a worker that
-//! is dead for certain, wake everybody, say that the pool ended.
+//! The coordinator's operations on the ring: resolve the rows of a dead worker, wake all processes,
+//! report that the pool failed.
 //!
-//! Runs in the coordinator only, after waitpid has said that the owner ended,
-//! so nobody but us can touch the row between the look and the swap.
+//! Runs in the coordinator only. It resolves a row after waitpid has reported the owner's end, so
+//! no other process writes it meanwhile.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -12,29 +12,29 @@ use crate::pool::ring::row_word::{RowState, RowWord};
 use crate::pool::ring::ticket;
 use crate::pool::ring::words::RingWords;
 
-/// A row found in the hands of a worker.
+/// A row that is claimed by a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClaimedRow {
     pub(crate) slot: u32,
     pub(crate) row: u32,
     pub(crate) owner: u32,
     pub(crate) sequence: u32,
-    /// Which of the samples that may stand in the row is under way.
+    /// The current attempt at the row.
     pub(crate) attempt: u32,
 }
 
-/// What becomes of a dead worker's row.
+/// Decision about a dead worker's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowVerdict {
-    /// Another worker redoes it, at the same attempt, with the same bytes.
+    /// Another worker repeats the same attempt, with the same result.
     Retry,
-    /// Another worker goes on with the next attempt.
+    /// Another worker continues with the next attempt.
     NextAttempt,
-    /// It is final without pixels; why was written into its record.
+    /// The row has failed. Its record holds the fault.
     Fail,
 }
 
-/// Every row in the hands of `owner`.
+/// Every row claimed by `owner`.
 pub(crate) fn rows_claimed_by<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -43,7 +43,7 @@ pub(crate) fn rows_claimed_by<W: RingWords>(
     claimed_if(w, l, move |o| o == owner)
 }
 
-/// Every row in the hands of anybody.
+/// Every claimed row.
 pub(crate) fn claimed_rows<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -51,8 +51,8 @@ pub(crate) fn claimed_rows<W: RingWords>(
     claimed_if(w, l, |_| true)
 }
 
-/// Whether a claim is of a row and an attempt that somebody asked for. Which tickets are out
-/// only the consumer writes; `tries` are the attempts behind the first.
+/// Whether a claim is of a posted row and a valid attempt. Only the consumer can write the tickets.
+/// `tries` is the number of substitutes.
 pub(crate) fn is_posted<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -64,21 +64,21 @@ pub(crate) fn is_posted<W: RingWords>(
     sequence == u64::from(held.sequence) && held.row < rows && held.attempt <= tries
 }
 
-/// How far the ticket of a slot has come.
+/// Progress of the ticket in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TicketProgress {
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
-    /// Rows that are neither open nor in somebody's hands.
+    /// Rows that are neither open nor claimed.
     pub(crate) ended: u32,
-    /// Attempts that were given up, of all its rows.
+    /// Failed attempts over all rows.
     pub(crate) attempts: u32,
-    /// Whether a row is left to be ended.
+    /// Whether a row is open or claimed.
     pub(crate) unfinished: bool,
 }
 
-/// The tickets that are out, each with its progress. Workers cannot write which ones those
-/// are, but they do write the progress.
+/// Progress of every posted ticket. Workers can overwrite the progress, but not which tickets are
+/// posted.
 pub(crate) fn ticket_progress<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -106,14 +106,13 @@ pub(crate) fn ticket_progress<W: RingWords>(
     })
 }
 
-/// Whether a row is in these hands now.
+/// Whether the row is still claimed by this owner.
 pub(crate) fn is_still_claimed<W: RingWords>(w: &W, l: &RingLayout, held: &ClaimedRow) -> bool {
     let word = RowWord::claimed(held.owner, held.sequence).pack();
     w.load(l.row(held.slot, held.row), Acquire) == word
 }
 
-/// The attempt is read after the row word: of a row in living hands it may be
-/// that of a moment later.
+/// The attempt is read after the row word. If the owner is alive, it may be newer.
 fn claimed_if<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -134,8 +133,7 @@ fn claimed_if<W: RingWords>(
         })
 }
 
-/// Settles one row of a dead worker, on its exact owner and sequence. False
-/// when the row was not that owner's any more.
+/// Resolves one row of a dead worker, if owner and sequence still match. False if they do not.
 pub(crate) fn resolve_row<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -144,7 +142,7 @@ pub(crate) fn resolve_row<W: RingWords>(
 ) -> bool {
     let from = RowWord::claimed(held.owner, held.sequence).pack();
     if verdict == RowVerdict::NextAttempt {
-        // Before the row is open: who claims it begins with this attempt.
+        // Before the row is open: its next owner starts with this attempt.
         let (slot, row) = (held.slot, held.row);
         attempt::store(w, l, slot, row, held.sequence, held.attempt + 1);
     }
@@ -156,9 +154,8 @@ pub(crate) fn resolve_row<W: RingWords>(
         .is_ok()
 }
 
-/// Step one and two after a death: settle the dead worker's rows by `verdict`,
-/// then wake all workers and the consumer. The replacement is forked after it,
-/// by the caller.
+/// First two steps after a death: resolves the dead worker's rows by `verdict`, then wakes all
+/// workers and the consumer. The caller forks the replacement afterwards.
 pub(crate) fn resolve_rows_of<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -176,19 +173,18 @@ pub(crate) fn resolve_rows_of<W: RingWords>(
     settled
 }
 
-/// Makes the consumer look again: a worker may have died between its last
-/// commit and its wake.
+/// Makes the consumer check again. A worker may have died between its last commit and its wake.
 pub(crate) fn wake_consumer<W: RingWords>(w: &W, l: &RingLayout) {
     w.fetch_add(l.done(), 1);
     w.wake_all(l.done());
 }
 
-/// Says that the coordinator looks after the rows.
+/// Increments the heartbeat.
 pub(crate) fn count_heartbeat<W: RingWords>(w: &W, l: &RingLayout) {
     w.fetch_add(l.heartbeat(), 1);
 }
 
-/// Says that no more rows will come.
+/// Reports that no more rows will be filled.
 pub(crate) fn give_up<W: RingWords>(w: &W, l: &RingLayout) {
     w.store(l.fatal(), 1, Release);
     wake_consumer(w, l);

@@ -1,18 +1,18 @@
-//! Which word and which byte of the ring lies where.
+//! Position of every word and byte of the ring.
 //!
-//! Pure arithmetic, the same in every process: consumer and coordinator compare
-//! [`RingLayout::hash`] in the hand-shake before either trusts the other's memory.
+//! Pure arithmetic, the same in every process. Consumer and coordinator compare
+//! [`RingLayout::hash`] in the handshake, before they use the shared memory.
 //!
 //! ```text
 //! header        magic, hash of the layout, one cache line for each hot word
 //! tickets       1 cache line for each slot
 //! workers       one page for each lane, in blocks of 64
 //! slots         for each: hint (1 cache line), row words, row records
-//! data          for each slot, page-aligned: where its rows lie is for others to say
+//! data          for each slot, page-aligned; the job defines where rows lie
 //! ```
 //!
-//! Each part begins on a page. A worker may write its own page of `workers`, and what
-//! lies behind them ([`RingLayout::read_only`]).
+//! Each section begins on a page. A worker may write its own page of `workers`, and the sections
+//! after that ([`RingLayout::read_only`]).
 
 use std::ops::Range;
 
@@ -24,48 +24,48 @@ use crate::pool::ring::words::WordIndex;
 /// Marks a mapping as a ring.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"fthrring");
 
-/// Changes with every change of layout or protocol.
+/// Must change with every change of layout or protocol.
 pub(crate) const LAYOUT_VERSION: u64 = 6;
 
 const LINE: usize = 8;
 const PAGE: usize = 4096;
 const PAGE_WORDS: usize = PAGE / 8;
-/// Words in front of the tickets.
+/// Words before the tickets.
 const HEADER: usize = 4 * LINE;
 const _: () = assert!(worker_word::LEN <= PAGE_WORDS);
 
 /// Most workers of a pool.
 pub(crate) const MAX_LANES: u32 = 1 << 12;
 
-/// Workers' records are reserved in blocks of this many (256 KiB), so that the
-/// ring has the same size for any number of workers up to here.
+/// Worker records are reserved in blocks of this number (256 KiB), so that the ring has the same
+/// size for any number of workers up to it.
 const RECORD_BLOCK: usize = 64;
 
 /// Words of a worker's record.
 pub(crate) mod worker_word {
     use crate::pool::ring::words::WordIndex;
 
-    /// Spawn serial of the process that uses the lane now.
+    /// Serial of the worker that uses the lane.
     pub(crate) const SERIAL: WordIndex = 0;
     pub(crate) const PID: WordIndex = 1;
     /// Written by the SIGBUS handler: 1 = the live input map broke.
     pub(crate) const BROKEN_MAP: WordIndex = 2;
-    /// Written by the SIGSYS handler: the system call that was refused, plus 1.
+    /// Written by the SIGSYS handler: number of the forbidden system call, plus 1.
     pub(crate) const REFUSED_CALL: WordIndex = 3;
-    /// Rows committed by all processes that used the lane.
+    /// Rows committed by all workers that used the lane.
     pub(crate) const ROWS: WordIndex = 8;
     /// Bytes of encoded input read.
     pub(crate) const BYTES: WordIndex = 9;
-    /// First of the stage times, nanoseconds each: `meter::STAGES` of them.
+    /// First of `meter::STAGES` stage times, in nanoseconds.
     pub(crate) const STAGES: WordIndex = 10;
-    /// When the first row was about to be committed, nanoseconds of the monotonic clock.
+    /// Time of the first commit, nanoseconds of the monotonic clock.
     pub(crate) const FIRST_COMMIT: WordIndex = 20;
-    /// What the job counts beside.
+    /// Rows that the job counts separately.
     pub(crate) const COUNTED: WordIndex = 21;
-    /// Rows of files that end too early.
+    /// Rows of truncated files.
     pub(crate) const TRUNCATED: WordIndex = 22;
-    /// Words of a record that are in use. It has a page, so that no other lane's worker
-    /// can write it.
+    /// Used words of a record. It takes a whole page, so that workers of other lanes cannot write
+    /// it.
     pub(crate) const LEN: usize = 32;
 }
 
@@ -80,7 +80,7 @@ pub(crate) mod ticket_word {
     pub(crate) const LEN: usize = 8;
 }
 
-/// Words of a row's record: at which attempt it stands, why its sample failed.
+/// Words of a row's record: attempt, fault, receipt.
 pub(crate) mod record_word {
     use crate::pool::ring::words::WordIndex;
 
@@ -90,31 +90,31 @@ pub(crate) mod record_word {
     pub(crate) const FAULT: WordIndex = 1;
     /// How the row ended, see `ring::receipt`.
     pub(crate) const RECEIPT: WordIndex = 2;
-    /// The text, at most `TEXT_BYTES` of UTF-8.
+    /// Text of the fault, at most `TEXT_BYTES` of UTF-8.
     pub(crate) const TEXT: WordIndex = 3;
     pub(crate) const LEN: usize = 32;
     pub(crate) const TEXT_BYTES: usize = (LEN - TEXT) * 8;
 }
 
-/// The numbers that a layout follows from.
+/// The parameters of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RingShape {
-    /// Slots, each holding one batch.
+    /// Number of slots. Each holds one batch.
     pub slots: u32,
-    /// Rows of a slot: the batch size.
+    /// Rows per slot: the batch size.
     pub rows: u32,
-    /// Bytes of a slot's data: enough for the rows of any batch.
+    /// Bytes of data per slot: enough for the rows of any batch.
     pub slot_bytes: u64,
-    /// Workers alive at a time.
+    /// Number of workers at a time.
     pub lanes: u32,
 }
 
-/// Where everything lies.
+/// Positions of all sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingLayout {
     shape: RingShape,
     workers: usize,
-    /// The first word that every worker may write.
+    /// First word that every worker may write.
     shared: usize,
     slots: usize,
     slot_words: usize,
@@ -124,7 +124,7 @@ pub(crate) struct RingLayout {
 }
 
 impl RingLayout {
-    /// Lays out a ring, or says which number is out of range.
+    /// Computes a layout, or reports which parameter is out of range.
     pub(crate) fn new(shape: RingShape) -> Result<Self> {
         let RingShape {
             slots,
@@ -188,12 +188,12 @@ impl RingLayout {
         self.shape
     }
 
-    /// Bytes of the whole ring: what is pinned when there is a GPU.
+    /// Bytes of the whole ring: the amount that is pinned for a GPU.
     pub(crate) fn total_bytes(&self) -> usize {
         self.total
     }
 
-    /// A number that differs when any word or byte would lie elsewhere.
+    /// Fingerprint that changes when any word or byte moves.
     pub(crate) fn hash(&self) -> u64 {
         let numbers = [
             LAYOUT_VERSION,
@@ -211,7 +211,7 @@ impl RingLayout {
             self.data as u64,
             self.slot_bytes as u64,
         ];
-        // FNV-1a: a fingerprint of a handful of numbers, not of data.
+        // FNV-1a is enough for a few numbers.
         numbers.iter().fold(0xcbf2_9ce4_8422_2325, |h, n| {
             (h ^ n).wrapping_mul(0x0000_0100_0000_01b3)
         })
@@ -225,22 +225,22 @@ impl RingLayout {
         1
     }
 
-    /// 1 = every worker ends after its present row.
+    /// 1 = workers end after their current row.
     pub(crate) fn stop(&self) -> WordIndex {
         LINE
     }
 
-    /// Counts up when there may be rows to claim; workers sleep on it.
+    /// Counts up when there may be rows to claim. Workers sleep on it.
     pub(crate) fn work(&self) -> WordIndex {
         2 * LINE
     }
 
-    /// Not 0 = the coordinator gave the pool up; it says why on request.
+    /// Nonzero = the pool failed. The coordinator reports the reason.
     pub(crate) fn fatal(&self) -> WordIndex {
         3 * LINE
     }
 
-    /// Counts the coordinator's looks at the rows.
+    /// Counts the coordinator's checks of the rows.
     pub(crate) fn heartbeat(&self) -> WordIndex {
         3 * LINE + 1
     }
@@ -251,19 +251,18 @@ impl RingLayout {
         HEADER + slot as usize * ticket_word::LEN + word
     }
 
-    /// First word of a worker lane's record.
+    /// First word of a lane's record.
     pub(crate) fn worker(&self, lane: u32) -> WordIndex {
         assert!(lane < self.shape.lanes, "lane {lane} does not exist");
         self.workers + lane as usize * PAGE_WORDS
     }
 
-    /// Counts up when a slot may be ready or the pool ended; the consumer
-    /// sleeps on it.
+    /// Counts up when a slot may be ready or the pool has failed. The consumer sleeps on it.
     pub(crate) fn done(&self) -> WordIndex {
         self.shared
     }
 
-    /// The bytes, in whole pages, that the worker of a lane only reads.
+    /// Byte ranges, in whole pages, that the worker of a lane only reads.
     pub(crate) fn read_only(&self, lane: u32) -> [Range<usize>; 2] {
         let own = self.worker(lane) * 8;
         [0..own, own + PAGE..self.shared * 8]
@@ -274,7 +273,7 @@ impl RingLayout {
         self.slots + slot as usize * self.slot_words
     }
 
-    /// Where workers start to look for an open row of a slot: a hint.
+    /// Where workers start their search for an open row of a slot.
     pub(crate) fn hint(&self, slot: u32) -> WordIndex {
         self.slot(slot)
     }
@@ -292,7 +291,7 @@ impl RingLayout {
         self.slot(slot) + LINE + row_words + row as usize * record_word::LEN
     }
 
-    /// Offset in bytes, and length, of a slot's data.
+    /// Offset and length in bytes of a slot's data.
     pub(crate) fn slot_data(&self, slot: u32) -> (usize, usize) {
         assert!(slot < self.shape.slots, "slot {slot} does not exist");
         (
@@ -301,13 +300,12 @@ impl RingLayout {
         )
     }
 
-    /// First byte behind a slot's data and padding.
+    /// End of a slot's data and padding, in bytes.
     pub(crate) fn slot_end(&self, slot: u32) -> usize {
         self.slot_data(slot).0 + self.slot_bytes
     }
 
-    /// Offset in bytes, and length, of a part of a slot's data; none when it
-    /// does not lie inside.
+    /// Offset and length of a part of a slot's data, in bytes; `None` if it is outside.
     pub(crate) fn part(&self, slot: u32, part: &Range<usize>) -> Option<(usize, usize)> {
         let (start, len) = self.slot_data(slot);
         (part.start <= part.end && part.end <= len).then(|| (start + part.start, part.len()))

@@ -1,11 +1,10 @@
-//! What a final row says of itself: of which ticket it is, at which attempt it ended, and
-//! how. One word of the row's record, written by who makes the row final, just before.
+//! The receipt of a final row: a fingerprint of its ticket, its attempt and how it ended. It is one
+//! word of the row's record, written just before the row becomes final, by the same process.
 //!
-//! Used by every process. Against accidents: a decoder that writes where it should not may
-//! change a ticket under a worker, or call a row final that nobody has filled. The consumer
-//! compares what it asked for with this word, so that such a row is an error and never
-//! another sample under the right number. Who forges a row on purpose can forge its bytes
-//! too, and this with them.
+//! Used by every process. It protects against accidents. A faulty decoder may change a ticket while
+//! a worker uses it, or mark an unfilled row as final. The consumer compares the receipt with its
+//! ticket, so such a row is an error, never another sample in its place. It does not protect
+//! against forgery: a process that forges a row can forge its bytes and its receipt too.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +12,7 @@ use crate::pool::ring::layout::{RingLayout, record_word};
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::{RingWords, WordIndex};
 
-/// A fingerprint of a row's end: filled at an attempt, or failed.
+/// Fingerprint of a row's end: the attempt that filled it, or failure.
 fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
     let end = filled.map_or(0, |attempt| 1 + u64::from(attempt));
     let parts = [
@@ -25,7 +24,7 @@ fn word(t: &Ticket, row: u32, filled: Option<u32>) -> u64 {
     parts.iter().fold(0, |word, part| mixed(word ^ part))
 }
 
-/// SplitMix64's finish: each bit of what comes in changes half of what goes out.
+/// Finalizer of SplitMix64: each input bit changes half of the output bits.
 pub(super) fn mixed(word: u64) -> u64 {
     let z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,7 +36,7 @@ fn place(l: &RingLayout, slot: u32, row: u32) -> WordIndex {
     l.record(slot, row) + record_word::RECEIPT
 }
 
-/// Before the row is made final, whose Release covers this word too.
+/// Call this before the row becomes final. The Release of that store covers this word.
 pub(crate) fn write<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -48,7 +47,7 @@ pub(crate) fn write<W: RingWords>(
     w.store(place(l, slot, row), word(t, row, filled), Relaxed);
 }
 
-/// Whether a final row ended so.
+/// Whether the receipt confirms this end of the row.
 pub(crate) fn holds<W: RingWords>(
     w: &W,
     l: &RingLayout,

@@ -1,8 +1,7 @@
 //! The mapped ring: rows and slots as bytes, faults as text.
 //!
-//! Used in every process. This is where a claim becomes permission to write:
-//! the functions that hand out slices are `unsafe`, and their callers show
-//! the row word that makes it right.
+//! Used in every process. Here a claim becomes permission to write. Functions that return slices
+//! are `unsafe`; their callers prove the permission by the row word.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +14,7 @@ use crate::pool::ring::words::{RingWords, SharedWords, WordIndex};
 use crate::pool::ring::worker_side::RowClaim;
 use crate::sys::shared_memory::SharedMemory;
 
-/// The name that the ring shows in `/proc/PID/maps`.
+/// Name of the ring in `/proc/PID/maps`.
 pub(crate) const MEMFD_NAME: &str = "featherload-ring";
 
 /// A mapped ring.
@@ -25,12 +24,12 @@ pub(crate) struct Ring {
     layout: RingLayout,
 }
 
-/// What memory is for, in errors.
+/// Purpose of the memory, for error texts.
 const RING: &str = "the ring (lower batch or depth)";
 
 impl Ring {
-    /// Makes a ring and allocates it as far as its first slot's end, which is
-    /// enough to begin with. In the consumer.
+    /// Creates a ring in the consumer. Allocates it up to the end of its first slot, which is
+    /// enough to start.
     pub(crate) fn create(shape: RingShape) -> Result<Self> {
         let layout = RingLayout::new(shape)?;
         let memory = SharedMemory::create(MEMFD_NAME, layout.total_bytes())?;
@@ -42,14 +41,13 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Allocates the other slots: before the start is over, and before any of
-    /// them is posted.
+    /// Allocates the other slots. Call it during the start, before any of them is posted.
     pub(crate) fn allocate_rest(&self) -> Result<()> {
         self.memory
             .allocate(self.layout.slot_end(0)..self.layout.total_bytes(), RING)
     }
 
-    /// Maps a ring that another process made. In the coordinator.
+    /// Maps a ring that another process created. Used in the coordinator.
     pub(crate) fn open(fd: OwnedFd, shape: RingShape) -> Result<Self> {
         let layout = RingLayout::new(shape)?;
         let memory = SharedMemory::open(fd, layout.total_bytes())?;
@@ -59,7 +57,7 @@ impl Ring {
             || w.load(layout.hash_word(), Acquire) != layout.hash()
         {
             return Err(Error::protocol(
-                "the received memory is no ring of this layout",
+                "the received memory is not a ring of this layout",
             ));
         }
         Ok(ring)
@@ -69,7 +67,7 @@ impl Ring {
         SharedWords(&self.memory)
     }
 
-    /// One word, for who must reach it without the trait: a signal handler.
+    /// One word, for a signal handler, which cannot use the trait.
     pub(crate) fn word(&self, i: WordIndex) -> &AtomicU64 {
         self.memory.word(i)
     }
@@ -82,19 +80,19 @@ impl Ring {
         self.memory.len()
     }
 
-    /// Where it is mapped.
+    /// Address range of the mapping.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let begin = self.memory.bytes_at(0, self.memory.len()) as usize;
         begin..begin + self.memory.len()
     }
 
-    /// Where the mapping begins, for who pins it.
+    /// Start of the mapping, to pin it.
     pub(crate) fn address(&self) -> *mut u8 {
         self.memory.bytes_at(0, self.memory.len())
     }
 
-    /// Takes from this process, the worker of a lane, the right to write what it only
-    /// reads: tickets, and the records of other lanes. A write there ends it.
+    /// Makes the parts that the worker of a lane only reads read-only in this process: tickets, and
+    /// records of other lanes. A write there ends the process.
     pub(crate) fn restrict_writes(&self, lane: u32) -> Result<()> {
         let only_read = self.layout.read_only(lane);
         only_read
@@ -102,25 +100,24 @@ impl Ring {
             .try_for_each(|r| self.memory.make_read_only(r))
     }
 
-    /// Brings a part of a slot into this process, before its first use. Parts
-    /// that do not exist are left to who asks for their bytes.
+    /// Maps a part of a slot into this process before its first use. Ignores parts outside the
+    /// slot.
     pub(crate) fn populate(&self, slot: u32, part: &Range<usize>) {
         if let Some((offset, len)) = self.layout.part(slot, part) {
-            // Refused by an older kernel: the pages come one by one.
+            // Older kernels do not support this. Then pages are mapped one by one.
             let _ = self.memory.populate(offset, len);
         }
     }
 
-    /// The bytes of a claimed row, to be filled: those at `place` in its slot.
+    /// The bytes of a claimed row: those at `place` in its slot.
     ///
     /// # Errors
-    /// When the place does not lie inside the slot: the ticket's words, from
-    /// which it was computed, were scribbled on.
+    /// `place` is outside the slot, because the ticket's words were overwritten.
     ///
     /// # Safety
-    /// The claim must be live: `Claimed` by this process and not committed.
-    /// `place` must be the row's own, that of its job: every process computes
-    /// the same for a ticket, and those of two rows share no byte.
+    /// The claim must be live: `Claimed` by this process and not committed. `place` must be the
+    /// row's own range from its job. Every process computes the same ranges for a ticket, and two
+    /// rows never overlap.
     #[expect(
         clippy::mut_from_ref,
         reason = "the claim, not the borrow, is what makes it ours"
@@ -132,7 +129,7 @@ impl Ring {
     ) -> Result<&mut [u8]> {
         let (offset, len) = self.layout.part(claim.slot, &place).ok_or_else(|| {
             Error::protocol(format!(
-                "row {} of ticket {} would lie at bytes {place:?} of a slot of {}",
+                "row {} of ticket {} would be at bytes {place:?} of a slot of {}",
                 claim.row,
                 claim.ticket.sequence,
                 self.layout.shape().slot_bytes
@@ -143,11 +140,11 @@ impl Ring {
         Ok(unsafe { std::slice::from_raw_parts_mut(bytes, len) })
     }
 
-    /// The bytes of a whole slot, to be read.
+    /// All bytes of a slot, to read.
     ///
     /// # Safety
-    /// The slot's ticket must be ready (all its rows final) or drained, and the
-    /// slot must not be posted again while the slice lives. Then nobody writes it.
+    /// The slot's ticket must be ready (all rows final) or drained. The slot must not be posted
+    /// again while the slice lives. Then no process writes it.
     pub(crate) unsafe fn slot_bytes(&self, slot: u32) -> &[u8] {
         let (offset, len) = self.layout.slot_data(slot);
         let bytes = self.memory.bytes_at(offset, len);
@@ -155,8 +152,8 @@ impl Ring {
         unsafe { std::slice::from_raw_parts(bytes, len) }
     }
 
-    /// Copies bytes of a slot, those from byte `from` on; false when they do not lie in it. A
-    /// worker that was taken over may write them meanwhile: each word is read once.
+    /// Copies bytes of a slot from offset `from` on; false if they are not inside. A compromised
+    /// worker may write them meanwhile, so each word is read once.
     pub(crate) fn copy(&self, slot: u32, from: usize, to: &mut [u8]) -> bool {
         let place = from..from.saturating_add(to.len());
         let Some((mut at, _)) = self.layout.part(slot, &place) else {
@@ -174,16 +171,16 @@ impl Ring {
         true
     }
 
-    /// Where a slot lies, and how many bytes it has.
+    /// Address and length of a slot's data.
     pub(crate) fn slot_memory(&self, slot: u32) -> (*const u8, usize) {
         let (offset, len) = self.layout.slot_data(slot);
         (self.memory.bytes_at(offset, len).cast_const(), len)
     }
 
-    /// The bytes of a whole slot, to be written by the consumer.
+    /// All bytes of a slot, to write in the consumer.
     ///
     /// # Safety
-    /// As for [`Ring::slot_bytes`], and no other slice of the slot may be alive.
+    /// Like [`Ring::slot_bytes`], and no other slice of the slot may be alive.
     #[expect(
         clippy::mut_from_ref,
         reason = "holding the slot, not the borrow, is what makes it ours"
@@ -195,8 +192,7 @@ impl Ring {
         unsafe { std::slice::from_raw_parts_mut(bytes, len) }
     }
 
-    /// Writes why a row's own sample gave no pixels, before the row goes on to
-    /// the next attempt or is committed as failed.
+    /// Writes the fault of a row's own sample. Call it before the next attempt or the commit.
     pub(crate) fn write_fault(&self, slot: u32, row: u32, fault: &SampleFault) {
         let record = self.layout.record(slot, row);
         let text = shorten_reason(&fault.reason).as_bytes();
@@ -211,8 +207,8 @@ impl Ring {
         w.store(record + record_word::FAULT, head, Relaxed);
     }
 
-    /// Reads why a row's own sample gave no pixels. Checks every length: workers
-    /// run decoders on untrusted bytes.
+    /// Reads the fault of a row's own sample. Checks every length, because a faulty decoder may
+    /// overwrite it.
     pub(crate) fn read_fault(&self, slot: u32, row: u32) -> SampleFault {
         let record = self.layout.record(slot, row);
         let w = self.words();
@@ -224,17 +220,17 @@ impl Ring {
             text.extend_from_slice(&word.to_le_bytes());
         }
         text.truncate(len);
-        // A worker's text may end on a terminal.
+        // The text may be printed on a terminal.
         SampleFault::new(FaultKind::from_code(head as u8), printable(&text))
     }
 
-    /// Rows committed since the start, by all workers.
+    /// Committed rows of all workers.
     pub(crate) fn rows_committed(&self) -> u64 {
-        // Out of records that workers write: any numbers.
+        // Workers write these words, so they may hold any number.
         self.rows_by_lane().fold(0, u64::wrapping_add)
     }
 
-    /// Rows committed since the start, lane by lane.
+    /// Committed rows by lane.
     pub(crate) fn rows_by_lane(&self) -> impl Iterator<Item = u64> {
         (0..self.layout.shape().lanes).map(|lane| {
             let at = self.layout.worker(lane) + worker_word::ROWS;
@@ -249,8 +245,8 @@ impl AsFd for Ring {
     }
 }
 
-/// As much of a fault's reason as a record holds. Where no ring is, reasons are cut
-/// by it too, so that a cache says the same whoever found the fault.
+/// Shortens a fault's reason to the length that a record holds. Without a ring it is shortened too,
+/// so that both ways report the same text.
 pub(crate) fn shorten_reason(reason: &str) -> &str {
     let mut end = reason.len().min(record_word::TEXT_BYTES);
     while !reason.is_char_boundary(end) {
@@ -290,7 +286,7 @@ mod tests {
     fn bytes_of_a_slot_are_copied_from_any_place() {
         let r = ring();
         let bytes: Vec<u8> = (0..300).map(|n| (n % 251) as u8).collect();
-        // SAFETY: nobody else has the ring.
+        // SAFETY: no other process has the ring.
         unsafe { r.slot_bytes_mut(1) }.copy_from_slice(&bytes);
         for from in 0..20 {
             for len in [0, 1, 7, 8, 9, 64, 280] {

@@ -1,14 +1,13 @@
-//! The word of a row: 8 bits of state, 24 bits of owner, 32 bits of the
-//! ticket's sequence number.
+//! The word of a row: 8 bits of state, 24 bits of owner, 32 bits of the ticket's sequence.
 //!
-//! Used by every process. All three parts change in one compare-and-swap, so
-//! there is no instant at which a row is taken by nobody.
+//! Used by every process. All three change in one compare-and-swap, so a claimed row always has an
+//! owner.
 
-/// What a row is, from the point of view of the protocol.
+/// State of a row in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum RowState {
-    /// Belongs to no ticket: never used, behind a short batch, or cancelled.
+    /// Belongs to no ticket: unused, beyond a short batch, or cancelled.
     Void = 0,
     /// Posted; any worker may claim it.
     Open = 1,
@@ -16,20 +15,20 @@ pub(crate) enum RowState {
     Claimed = 2,
     /// Filled.
     Done = 3,
-    /// Final, without pixels; the row record says why.
+    /// Final without pixels. The row record holds the fault.
     Failed = 4,
 }
 
-/// The largest serial a worker can have; 0 is "no owner".
+/// Largest serial of a worker; 0 means "no owner".
 pub(crate) const MAX_SERIAL: u32 = (1 << 24) - 1;
 
 /// A row word, unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RowWord {
     pub(crate) state: RowState,
-    /// Spawn serial of the worker that owns or committed the row; 0 for none.
+    /// Serial of the worker that claimed or committed the row; 0 for none.
     pub(crate) owner: u32,
-    /// Sequence number of the ticket that the row belongs to.
+    /// Sequence of the row's ticket.
     pub(crate) sequence: u32,
 }
 
@@ -60,8 +59,7 @@ impl RowWord {
             | u64::from(self.sequence)
     }
 
-    /// Unpacks; a state that no version writes reads as void, which nobody
-    /// claims, fills or delivers.
+    /// Unpacks a word. An unknown state becomes void, which is never claimed, filled or delivered.
     pub(crate) fn unpack(word: u64) -> Self {
         let state = match word >> 56 {
             1 => RowState::Open,
@@ -77,14 +75,14 @@ impl RowWord {
         }
     }
 
-    /// True when no version writes such a word: a state that there is none of, or an owner
-    /// of a row that nobody has, which no claim would ever succeed on.
+    /// Whether no version writes such a word: an unknown state, or an owner where there must be
+    /// none. No claim would ever succeed on it.
     pub(crate) fn is_unknown(word: u64) -> bool {
         let (state, owner) = (word >> 56, Self::unpack(word).owner);
         state > RowState::Failed as u64 || (state <= RowState::Open as u64 && owner != 0)
     }
 
-    /// True when the row of ticket `sequence` needs no more work.
+    /// Whether the row of ticket `sequence` needs no more work.
     pub(crate) fn is_final(self, sequence: u32) -> bool {
         self.sequence == sequence && matches!(self.state, RowState::Done | RowState::Failed)
     }

@@ -1,9 +1,9 @@
-//! The life of a slot in the consumer, as types: free, posted, held, free.
+//! The states of a slot in the consumer, as types: free, posted, held, free.
 //!
-//! Runs in the consumer only. A slot number exists in one of these values at a
-//! time and none of them can be copied, so a slot that a batch still shows
-//! cannot be posted, and a posted slot cannot be read. But who watches a slot, posted or held, reads
-//! its rows that are final, one by one. It is free when nobody does any more.
+//! Runs in the consumer only. A slot number exists in one of these values at a time, and none can
+//! be copied. So a slot that a batch uses cannot be posted, and a posted slot cannot be read.
+//! Exception: a [`WatchedSlot`] reads the final rows of a posted or held slot one by one. The slot
+//! is free after all of them are dropped.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -19,28 +19,28 @@ use crate::pool::ring::region::Ring;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::ring::words::RingWords;
 
-/// A slot that nobody uses.
+/// An unused slot.
 #[derive(Debug)]
 pub(crate) struct FreeSlot(u32);
 
-/// A slot that is in use. Free again when the last who has it drops it, and workers are over
-/// with it.
+/// A slot in use. It is free again after its last user is dropped and workers have finished with
+/// it.
 #[derive(Debug)]
 struct SlotGuard {
     slot: u32,
     returned: Arc<FreeList>,
-    /// No worker is at it, nor will be.
+    /// No worker uses it now or later.
     is_over: AtomicBool,
 }
 
-/// A slot whose ticket workers are filling.
+/// A slot that workers are filling.
 #[derive(Debug)]
 pub(crate) struct PostedSlot {
     taken: Arc<SlotGuard>,
     ticket: Ticket,
 }
 
-/// A ready slot. Free again when dropped, and nobody watches it.
+/// A ready slot. It is free again after it and its watchers are dropped.
 #[derive(Debug)]
 pub struct HeldSlot {
     taken: Arc<SlotGuard>,
@@ -56,13 +56,13 @@ pub(crate) struct WatchedSlot {
     ring: Arc<Ring>,
 }
 
-/// Where held slots go when their batches are dropped, from any thread.
+/// Slots of dropped batches, from any thread.
 #[derive(Debug)]
 struct FreeList {
     slots: Mutex<Vec<FreeSlot>>,
     changed: Condvar,
-    /// The process whose slots they are. In a forked copy the lock may be one of a thread
-    /// that was not copied.
+    /// The process that owns the slots. In a forked copy the lock may belong to a thread that was
+    /// not copied.
     owner: Pid,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct RingSlots {
 }
 
 impl RingSlots {
-    /// Takes possession of every slot of a fresh ring.
+    /// Takes every slot of a new ring.
     pub(crate) fn new(ring: Ring) -> Self {
         let slots = (0..ring.layout().shape().slots).rev().map(FreeSlot);
         Self {
@@ -91,17 +91,17 @@ impl RingSlots {
         &self.ring
     }
 
-    /// For who keeps the map beyond the slots.
+    /// The ring, for users that keep the mapping longer than the slots.
     pub(crate) fn shared_ring(&self) -> Arc<Ring> {
         self.ring.clone()
     }
 
-    /// A free slot, if there is one now.
+    /// A free slot, if there is one.
     pub(crate) fn take_free(&self) -> Option<FreeSlot> {
         self.returned.lock().pop()
     }
 
-    /// Waits until a batch is dropped, at most `limit`; true when a slot is free.
+    /// Waits until a batch is dropped, at most `limit`. True if a slot is free.
     pub(crate) fn wait_free(&self, limit: Duration) -> bool {
         let slots = self.returned.lock();
         let (slots, _) = self
@@ -122,7 +122,7 @@ impl RingSlots {
         PostedSlot { taken, ticket }
     }
 
-    /// For who reads rows of a posted slot before all are final.
+    /// Gives access to final rows of a posted slot, while others are still open.
     pub(crate) fn watch(&self, posted: &PostedSlot) -> WatchedSlot {
         WatchedSlot {
             taken: posted.taken.clone(),
@@ -131,7 +131,7 @@ impl RingSlots {
         }
     }
 
-    /// One wait for a posted slot, at most `limit`.
+    /// Waits once for a posted slot, at most `limit`.
     pub(crate) fn wait(&self, posted: &PostedSlot, limit: Duration) -> SlotWait {
         consumer_side::wait_ready(
             &self.ring.words(),
@@ -142,13 +142,13 @@ impl RingSlots {
         )
     }
 
-    /// What of a posted slot was destroyed, if anything was.
+    /// Damage to a posted slot, if any.
     pub(crate) fn damage(&self, posted: &PostedSlot) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::damage(&w, l, posted.slot(), posted.ticket)
     }
 
-    /// What was destroyed of the first cancelled slot of which something was.
+    /// Damage to a cancelled slot, if any.
     pub(crate) fn damage_of_cancelled(&self, draining: &[PostedSlot]) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.iter().find_map(|posted| {
@@ -156,7 +156,7 @@ impl RingSlots {
         })
     }
 
-    /// Holds a posted slot for a batch, or gives it back when it is not ready.
+    /// Takes a ready slot for a batch, or returns it if it is not ready.
     pub(crate) fn hold(&self, posted: PostedSlot) -> Result<HeldSlot, PostedSlot> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         if !consumer_side::is_ready(&w, l, posted.slot(), posted.ticket) {
@@ -171,8 +171,8 @@ impl RingSlots {
         })
     }
 
-    /// Takes back what is unclaimed of cancelled tickets. Those that no worker
-    /// is at become free; the others stay in `draining`, to be asked again.
+    /// Voids unclaimed rows of cancelled tickets. Slots that no worker uses become free. The others
+    /// stay in `draining`, to be called again.
     pub(crate) fn drain(&self, draining: &mut Vec<PostedSlot>) {
         let (w, l) = (self.ring.words(), self.ring.layout());
         draining.retain(|posted| {
@@ -181,13 +181,13 @@ impl RingSlots {
                 consumer_side::retire(&w, l, posted.slot());
                 posted.taken.is_over.store(true, Relaxed);
             }
-            // One that goes is free, or will be when who watches it drops it.
+            // A removed slot is free, or becomes free when its last watcher is dropped.
             !idle
         });
     }
 
-    /// One wait for a cancelled slot, at most `limit`: read the word, drain
-    /// them all, sleep on that value when none became free.
+    /// Waits once for a cancelled slot, at most `limit`: reads the word, drains all, sleeps on that
+    /// value if none became free.
     pub(crate) fn wait_drained(&self, draining: &mut Vec<PostedSlot>, limit: Duration) -> SlotWait {
         let (w, l) = (self.ring.words(), self.ring.layout());
         let done = w.load(l.done(), Acquire);
@@ -211,31 +211,31 @@ impl PostedSlot {
 }
 
 impl WatchedSlot {
-    /// Whether a row has ended.
+    /// Whether a row is final.
     pub(crate) fn is_final(&self, row: u32) -> bool {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::is_final(&w, l, self.taken.slot, row, self.ticket)
     }
 
-    /// How a final row ended, as [`HeldSlot::end`].
+    /// How a final row ended, see [`HeldSlot::final_attempt`].
     pub(crate) fn final_attempt(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::final_attempt(&w, l, (self.taken.slot, row), &self.ticket, tries)
     }
 
-    /// Copies bytes of the slot, as [`Ring::copy`] does.
+    /// Copies bytes of the slot, see [`Ring::copy`].
     pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
         self.ring.copy(self.taken.slot, from, to)
     }
 
-    /// Where the slot lies, and how many bytes it has.
+    /// Address and length of the slot.
     pub(crate) fn memory(&self) -> (*const u8, usize) {
         self.ring.slot_memory(self.taken.slot)
     }
 }
 
 impl HeldSlot {
-    /// For who reads its rows apart from who holds it.
+    /// Gives access to its rows independently of this value.
     pub(crate) fn watch(&self) -> WatchedSlot {
         WatchedSlot {
             taken: self.taken.clone(),
@@ -244,32 +244,31 @@ impl HeldSlot {
         }
     }
 
-    /// The bytes of the slot. Those of failed rows, and outside of rows, are
-    /// whatever was there.
+    /// The bytes of the slot. Bytes of failed rows and between rows are undefined.
     pub(crate) fn bytes(&self) -> &[u8] {
         // SAFETY: `hold` saw every row of the ticket final, and the slot cannot
         // be posted again before `self`, which the slice borrows, is dropped.
         unsafe { self.ring.slot_bytes(self.taken.slot) }
     }
 
-    /// Copies bytes of the slot, as [`Ring::copy`] does.
+    /// Copies bytes of the slot, see [`Ring::copy`].
     pub(crate) fn copy(&self, from: usize, to: &mut [u8]) -> bool {
         self.ring.copy(self.taken.slot, from, to)
     }
 
-    /// What of its ticket was destroyed, if anything was.
+    /// Damage to the ticket or its rows, if any.
     pub(crate) fn damage(&self) -> Option<SlotDamage> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::damage(&w, l, self.taken.slot, self.ticket)
     }
 
-    /// Nobody claims a row of the slot from here on, whatever is written to its words.
+    /// Prevents further claims, even if a row word is overwritten.
     pub(crate) fn retire(&self) {
         consumer_side::retire(&self.ring.words(), self.ring.layout(), self.taken.slot);
     }
 
-    /// How a row ended, `tries` being the last attempt; none when it was destroyed. See
-    /// [`consumer_side::row_end`].
+    /// How a row ended; `tries` is the last attempt. `None` if it was damaged. See
+    /// [`consumer_side::final_attempt`].
     pub(crate) fn final_attempt(&self, row: u32, tries: u32) -> Option<Option<u32>> {
         let (w, l) = (self.ring.words(), self.ring.layout());
         consumer_side::final_attempt(&w, l, (self.taken.slot, row), &self.ticket, tries)
@@ -279,8 +278,7 @@ impl HeldSlot {
         self.ring.read_fault(self.taken.slot, row)
     }
 
-    /// Where its bytes lie in a ring, and how many there are; none when it is a slot
-    /// of another one.
+    /// Offset and length of its bytes in `ring`; `None` if the slot belongs to another ring.
     pub(crate) fn place_in(&self, ring: &Arc<Ring>) -> Option<(usize, usize)> {
         Arc::ptr_eq(&self.ring, ring).then(|| ring.layout().slot_data(self.taken.slot))
     }
@@ -289,15 +287,14 @@ impl HeldSlot {
         self.ticket
     }
 
-    /// As [`HeldSlot::bytes`], to be written: for who holds the slot alone. Empty while it is
-    /// watched.
+    /// Like [`HeldSlot::bytes`], but mutable. Empty while the slot is watched.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // Nobody else can begin to watch it: that borrows `self`.
+        // No watcher can be added: that would borrow `self`.
         if Arc::get_mut(&mut self.taken).is_none() {
             return &mut [];
         }
-        // SAFETY: as in `bytes`; slices of the slot borrow `self`, of which this is the only
-        // borrow, or one who watches it, of which there is none by the line above.
+        // SAFETY: as in `bytes`. Slices of the slot borrow `self`, of which this is the only
+        // borrow, or a watcher, and there is none by the line above.
         unsafe { self.ring.slot_bytes_mut(self.taken.slot) }
     }
 }
@@ -318,7 +315,7 @@ impl Drop for SlotGuard {
 
 impl FreeList {
     fn lock(&self) -> MutexGuard<'_, Vec<FreeSlot>> {
-        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        // The list is valid between any two operations, so a poisoned lock is harmless.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -408,7 +405,7 @@ mod tests {
             (48..48, true),
             (32..49, false),
         ] {
-            // SAFETY: claimed just above; nobody else has rows.
+            // SAFETY: claimed just above; no other process has rows.
             let row = unsafe { s.ring().row_mut(&c, place.clone()) };
             assert_eq!(row.is_ok(), fits, "{place:?}");
         }
@@ -543,7 +540,7 @@ mod tests {
         let held = s.hold(posted).unwrap();
         assert_eq!(held.final_attempt(0, 8), Some(Some(0)));
         assert_eq!(held.final_attempt(1, 8), Some(None));
-        // Called failed, called filled, at another attempt, of another sample.
+        // Marked failed, marked filled, at another attempt, of another sample.
         scribble(
             &s,
             l.row(slot, 0),
@@ -599,7 +596,7 @@ mod tests {
         assert!(watched.copy(0, &mut row));
         assert_eq!(row, [7; 16]);
         assert!(!watched.copy(48, &mut [0]));
-        // What is not of the protocol has not come.
+        // A word that the protocol does not write does not count as final.
         let at = s.ring().layout().row(posted.slot(), 0);
         let before = scribble(&s, at, RowWord::void(1).pack());
         assert!(!watched.is_final(0));

@@ -1,8 +1,8 @@
-//! Access to the shared words, as a trait, so that the model test can stand
-//! between any two operations and the protocol stays free of system calls.
+//! Access to the shared words as a trait. So the model test can act between any two operations, and
+//! the protocol makes no system call itself.
 //!
-//! Used in every process. [`SharedWords`] is the real thing; the explorer and
-//! the loom test bring their own.
+//! Used in every process. [`SharedWords`] is the implementation; the explorer and the loom test
+//! have their own.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -15,19 +15,19 @@ pub(crate) type WordIndex = usize;
 
 /// The memory that the protocol runs on.
 ///
-/// `wait` and `wake_all` act on the low 32 bits of a word that only ever counts
-/// up, so a wake that came before the sleep is seen as a changed value.
+/// `wait` and `wake_all` use the low 32 bits of a word that only counts up. So a wake before the
+/// sleep shows as a changed value.
 pub(crate) trait RingWords {
     fn load(&self, word: WordIndex, order: Ordering) -> u64;
     fn store(&self, word: WordIndex, value: u64, order: Ordering);
-    /// Puts `new` when the word holds `current`; else says what it holds.
-    /// SeqCst on success, Acquire on failure.
+    /// Stores `new` if the word holds `current`, else returns its value. SeqCst on success, Acquire
+    /// on failure.
     fn compare_exchange(&self, word: WordIndex, current: u64, new: u64) -> Result<u64, u64>;
     fn fetch_add(&self, word: WordIndex, value: u64) -> u64;
-    /// A sequentially consistent fence: stores before it are seen by whoever
-    /// passes a fence later.
+    /// A sequentially consistent fence: earlier stores are visible after a later fence of another
+    /// process.
     fn full_fence(&self);
-    /// Sleeps while the low half of the word is that of `value`, at most `limit`.
+    /// Sleeps while the low half of the word equals that of `value`, at most `limit`.
     fn wait(&self, word: WordIndex, value: u64, limit: Duration);
     fn wake_all(&self, word: WordIndex);
 }

@@ -1,7 +1,7 @@
-//! What a worker does to the ring: claim the next open row, move it on to the
-//! next attempt, commit it, sleep.
+//! A worker's operations on the ring: claim the next open row, record the next attempt, commit,
+//! sleep.
 //!
-//! Runs in workers only. A worker never posts, frees or returns anything.
+//! Runs in workers only. A worker never posts, frees or reopens anything.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) struct RowClaim {
     pub(crate) slot: u32,
     pub(crate) row: u32,
     pub(crate) ticket: Ticket,
-    /// Where to begin: others may have given up attempts before this one.
+    /// First attempt to make. Earlier ones may have failed in other workers.
     pub(crate) attempt: u32,
 }
 
@@ -31,23 +31,23 @@ pub(crate) enum RowOutcome {
     Failed,
 }
 
-/// What a worker should do next.
+/// What the worker must do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerStep {
     Fill(RowClaim),
-    /// Woken, or the limit passed: ask again.
+    /// Woken, or the limit passed: call again.
     Again,
     Stop,
 }
 
-/// Whether a worker would rather have this row than another of the same ticket:
-/// it has at hand what the row is made from. None = all rows are alike.
+/// Whether a worker prefers this row to others of the same ticket, because its input is in memory.
+/// `None` = no preferences.
 pub(crate) type RowPreference<'a> = Option<&'a mut dyn FnMut(&Ticket, u32) -> bool>;
 
-/// Open rows of a ticket that are asked for a preference before any is taken.
+/// Most open rows of a ticket to check for a preference.
 const ASKED: usize = 8;
 
-/// The next thing to do, sleeping at most `limit` when there is nothing.
+/// What to do next. Sleeps at most `limit` if there is nothing to do.
 pub(crate) fn next<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -66,8 +66,8 @@ pub(crate) fn next<W: RingWords>(
     WorkerStep::Again
 }
 
-/// Claims an open row of the open ticket with the lowest sequence: a preference
-/// never leaves an older ticket waiting.
+/// Claims an open row of the ticket with the lowest sequence. A preference never delays an older
+/// ticket.
 fn claim<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -76,8 +76,8 @@ fn claim<W: RingWords>(
 ) -> Option<RowClaim> {
     let mut tried = 0;
     loop {
-        // The lowest sequence above those that had no open row. Slots are few
-        // and this loads one word of each, so no order is kept anywhere.
+        // The lowest sequence not tried yet. There are few slots, and each needs one load, so no
+        // order is stored.
         let (slot, sequence) = (0..l.shape().slots)
             .filter_map(|slot| {
                 // SYNC: pairs with the Release store in `consumer_side::post`.
@@ -89,8 +89,8 @@ fn claim<W: RingWords>(
             .as_mut()
             .and_then(|prefers| claim_preferred(w, l, slot, sequence, serial, prefers));
         if let Some(row) = preferred.or_else(|| claim_in(w, l, slot, sequence, serial)) {
-            // The claim holds the slot: the consumer cannot post into it now,
-            // so these words are those of our ticket.
+            // The claim keeps the slot: the consumer cannot post into it now, so these words are of
+            // our ticket.
             return Some(RowClaim {
                 slot,
                 row,
@@ -102,8 +102,7 @@ fn claim<W: RingWords>(
     }
 }
 
-/// The rows of a slot, in a circle from the hint: a stale hint costs time, never
-/// a row.
+/// The rows of a slot, starting at the hint. A stale hint costs time only.
 fn rows<W: RingWords>(w: &W, l: &RingLayout, slot: u32) -> impl Iterator<Item = u32> {
     let rows = l.shape().rows;
     let start = (w.load(l.hint(slot), Relaxed) % u64::from(rows)) as u32;
@@ -128,9 +127,8 @@ fn claim_row<W: RingWords>(
     won
 }
 
-/// Claims a row that is preferred, if one of the first open ones is. The ticket
-/// that the preference goes by may be another one's by now; then no row of
-/// `sequence` is open any more, and no claim succeeds.
+/// Claims a preferred row, if there is one among the first open rows. The slot may already have
+/// another ticket. Then no row of `sequence` is open, and no claim succeeds.
 fn claim_preferred<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -156,23 +154,23 @@ fn claim_in<W: RingWords>(
     serial: u32,
 ) -> Option<u32> {
     let open = RowWord::open(sequence).pack();
-    // A look before the compare-and-swap keeps the line shared while searching;
-    // the swap alone decides.
+    // A load before the compare-and-swap keeps the cache line shared during the search. The swap
+    // decides.
     rows(w, l, slot).find(|&row| {
         w.load(l.row(slot, row), Relaxed) == open && claim_row(w, l, slot, row, sequence, serial)
     })
 }
 
-/// Records that a claimed row goes on with `attempt`, before it is begun: if
-/// this worker dies in it, the next one begins with the same.
+/// Records the next attempt before it begins. If this worker dies in it, the next owner starts with
+/// the same attempt.
 pub(crate) fn record_attempt<W: RingWords>(w: &W, l: &RingLayout, c: &RowClaim, attempt: u32) {
     attempt::store(w, l, c.slot, c.row, c.ticket.sequence, attempt);
 }
 
-/// Hands a filled row over and wakes the consumer when it was the slot's last.
+/// Makes a row final, and wakes the consumer if it was the slot's last.
 ///
 /// # Errors
-/// When the row is not ours any more: the protocol is broken, end at once.
+/// The row is not owned by this worker any more: the protocol is broken, and the worker must end.
 pub(crate) fn commit<W: RingWords>(
     w: &W,
     l: &RingLayout,
@@ -186,8 +184,8 @@ pub(crate) fn commit<W: RingWords>(
     };
     let mine = RowWord::claimed(serial, c.ticket.sequence).pack();
     let last = RowWord::new(state, serial, c.ticket.sequence).pack();
-    // SYNC: the swap is a Release for the row's bytes; it pairs with the
-    // Acquire load in `consumer_side::is_final`.
+    // SYNC: the swap is a Release for the row's bytes. It pairs with the Acquire load in
+    // `consumer_side::is_final`.
     w.compare_exchange(l.row(c.slot, c.row), mine, last)
         .map_err(|found| {
             Error::protocol(format!(
@@ -195,9 +193,9 @@ pub(crate) fn commit<W: RingWords>(
                 c.row, c.slot
             ))
         })?;
-    // Two workers may commit a slot's last two rows at once; with the fence at
-    // least one of them sees both, so the consumer is woken by one at least.
-    // Void rows of a cancelled ticket count: somebody waits for the slot.
+    // Two workers may commit the last two rows of a slot at once. With the fence at least one of
+    // them sees both, so the consumer is woken. Void rows of a cancelled ticket count, because the
+    // consumer waits for the slot.
     w.full_fence();
     let settled = (0..c.ticket.rows).all(|row| {
         let word = RowWord::unpack(w.load(l.row(c.slot, row), Acquire));

@@ -1,25 +1,25 @@
-//! One row, from the attempt at which it stands to pixels or to the last one.
+//! Tries the samples of one row in order: its own, then its substitutes.
 //!
-//! Runs in workers, and in the consumer with zero workers or for what a device flags: the order
-//! of attempts is written here and nowhere else. Who calls keeps where the row stands.
+//! Runs in workers, in the consumer with zero workers, and in the consumer for rows that a device
+//! reports as failed. Only this file defines the order of attempts. The caller stores the current
+//! attempt.
 
 use crate::error::SampleFault;
 use crate::pool::job::Job;
 use crate::pool::ring::ticket::Ticket;
 use crate::pool::worker::meter::StageMeter;
 
-/// Which attempts there are for a row.
+/// The attempts that remain for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AttemptRange {
-    /// Where to begin. Out of shared memory: any number.
+    /// First attempt. Read from shared memory, so it may be any number.
     pub(crate) first: u32,
-    /// Samples that may stand in for the row's own: 0 = none.
+    /// Number of substitutes for the row's own sample; 0 = none.
     pub(crate) tries: u32,
 }
 
-/// Fills a row with the first sample that gives pixels: the attempt that it
-/// was, or none. Before a further attempt is begun, and behind the last,
-/// `failed` gets the attempt that gave none, its fault and the one that comes next.
+/// Fills a row with the first sample that succeeds. Returns its attempt, or `None` if all fail.
+/// After each failure it calls `failed` with the attempt, its fault and the next attempt, if any.
 pub(crate) fn fill(
     job: &mut dyn Job,
     ticket: &Ticket,
@@ -45,12 +45,12 @@ mod tests {
     use crate::error::FaultKind;
     use crate::pool::ring::ticket::BatchKey;
 
-    /// Fails at each attempt below a number; notes which were asked for.
+    /// Fails at each attempt below a number, and records the attempts.
     struct FailsBelow(u32, Vec<u32>);
 
     impl Job for FailsBelow {
         fn row_range(&mut self, _: &Ticket, _: u32) -> std::ops::Range<usize> {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
 
         fn fill(
@@ -70,11 +70,11 @@ mod tests {
         }
 
         fn memory_limit(&self) -> u64 {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
 
         fn describe(&self, _: &Ticket, _: u32, _: u32) -> String {
-            unreachable!("nobody asks")
+            unreachable!("not called")
         }
     }
 

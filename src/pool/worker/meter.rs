@@ -1,30 +1,29 @@
-//! Where a worker's time goes.
+//! Time that a worker spends by stage.
 //!
-//! Runs in workers, and in the consumer with zero workers or for what a device flags. Plain
-//! counters, no shared memory: the worker's loop copies them into its record. What a stage is
-//! called is its job's to say.
+//! Runs in workers, in the consumer with zero workers, and in the consumer for rows that a device
+//! reports as failed. These are plain counters; the worker's loop copies them into shared memory.
+//! The job names its stages.
 
 use crate::sys::clock::monotonic_ns;
 
-/// Stages whose time is counted: waiting, and those of the job.
+/// Number of stages: idle, and those of the job.
 pub const STAGES: usize = 10;
 
-/// A part of the work on a row.
+/// A stage of the work on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobStage(usize);
 
 impl JobStage {
-    /// Nothing to claim: the consumer is slower.
+    /// No row to claim: the consumer is slower.
     pub(crate) const IDLE: Self = Self(0);
 
-    /// The job's stage `n`, counted from 0; at most 9 of them, which the compiler
-    /// checks where it is a constant.
+    /// The job's stage `n`, from 0 to 8. In a constant, the compiler checks the range.
     pub const fn of_job(n: usize) -> Self {
         assert!(n + 1 < STAGES, "a job has at most 9 stages");
         Self(n + 1)
     }
 
-    /// Seconds that were spent in it.
+    /// Seconds spent in this stage.
     pub fn seconds(self, ns: &[u64; STAGES]) -> f64 {
         ns[self.0] as f64 * 1e-9
     }
@@ -34,12 +33,12 @@ impl JobStage {
 #[derive(Debug, Clone, Default)]
 pub struct StageMeter {
     pub(crate) ns: [u64; STAGES],
-    /// Bytes of input that rows were made from.
+    /// Bytes of input read.
     pub bytes: u64,
     pub(crate) rows: u64,
-    /// What the job counts beside: rows of a kind of its own.
+    /// Rows that the job counts separately.
     pub counted: u64,
-    /// Rows of files that end too early, where such are kept.
+    /// Rows of truncated files that were kept.
     pub truncated: u64,
     mark: u64,
 }

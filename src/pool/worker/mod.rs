@@ -1,10 +1,9 @@
-//! A worker's life: it claims a row, has its job fill it, and commits it.
+//! A worker: it claims a row, calls its job to fill it, and commits it.
 //!
-//! - [`process`] is that life, in worker processes alone;
-//! - [`attempts`] tries one row's samples in order, also in the consumer with zero
-//!   workers;
-//! - [`meter`] counts where time goes, also in the consumer with zero workers;
-//! - [`sigbus`] makes a broken input map one failed row.
+//! - [`process`]: the loop of a worker process;
+//! - [`attempts`]: tries the samples of one row in order, also without workers;
+//! - [`meter`]: measures time by stage, also without workers;
+//! - [`sigbus`]: turns a broken input map into one failed row.
 //!
 //! Never in here: a thread, CUDA, a channel.
 

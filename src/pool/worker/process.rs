@@ -1,7 +1,7 @@
-//! A worker's life: claim a row, fill it, commit it, until told to stop.
+//! The loop of a worker: claim a row, fill it, commit it, until the stop.
 //!
-//! Runs in workers only, single-threaded, without CUDA, sockets or an index of
-//! its own. Everything it needs was mapped by the coordinator before the fork.
+//! Runs in workers only, with one thread, without CUDA, sockets or an index of its own. The
+//! coordinator maps everything that it needs before the fork.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,24 +27,24 @@ use crate::sys::clock::monotonic_ns;
 use crate::sys::sandbox::calls::AllowedResources;
 use crate::sys::{memory, panics, process};
 
-/// The longest sleep: the belt beside the braces of the wake-ups.
+/// Longest sleep, in case a wake is lost.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Exit status after a broken protocol or an operation that the system refused.
+/// Exit status after a protocol error or a failed system call.
 const EXIT_FAILED: i32 = 70;
 
-/// Where a worker works.
+/// The surroundings of a worker: its ring, lane and limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkerContext {
     pub(crate) ring: &'static Ring,
     pub(crate) lane: u32,
     pub(crate) serial: u32,
-    /// Samples that may stand in for a row's own.
+    /// Number of substitutes for a row's own sample.
     pub(crate) tries: u32,
     pub(crate) coordinator: Pid,
 }
 
-/// Lives as the worker of a lane; the return value is the exit status.
+/// Runs a worker; returns its exit status.
 pub(crate) fn run_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox) -> i32 {
     match prepare_worker(post, job, walls).and_then(|()| work(post, job)) {
         Ok(()) => 0,
@@ -59,11 +59,10 @@ fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox)
     let WorkerContext { ring, lane, .. } = post;
     process::die_with(post.coordinator)?;
     memory::return_freed_memory();
-    // One line: of a decoder's panic the sample's fault tells, of any other the
-    // coordinator, which sees the worker end.
+    // One line per panic. The sample's fault reports a panic in a decoder; the coordinator reports
+    // any other, as the worker ends.
     panics::report_all(|panic| tracing::warn!("in a worker: {panic}"));
-    // The decoders are held to `max_scratch` by what headers say; this holds
-    // them to it whatever they do.
+    // Decoders check headers against `max_scratch`. This limit holds even if they fail to.
     limits::disable_reading();
     memory::limit_growth(job.memory_limit())?;
     process::reset_signals()?;
@@ -86,8 +85,8 @@ fn prepare_worker(post: WorkerContext, job: &mut dyn Job, walls: &WorkerSandbox)
     memory::limit_file_length(&files)?;
     walls.limit_files()?;
     process::close_all_but(&[&files[..], &[0, 1, 2]].concat())?;
-    // Last: who looks for workers by their name finds what a worker holds, not what its
-    // coordinator did.
+    // Last: a search for workers by name then finds processes with the worker's memory, not the
+    // coordinator's.
     process::set_name(c"featherload-wk");
     let own = AllowedResources {
         process: std::process::id(),
@@ -138,7 +137,7 @@ fn work(post: WorkerContext, job: &mut dyn Job) -> Result<()> {
     }
 }
 
-/// The attempt that filled the row, or none.
+/// Fills the row. Returns the attempt that succeeded, or `None`.
 fn fill(
     ring: &Ring,
     job: &mut dyn Job,
@@ -147,9 +146,9 @@ fn fill(
     tries: u32,
     meter: &mut StageMeter,
 ) -> Result<Option<u32>> {
-    // SAFETY: `claim` came from `worker_side::next` of this process and is
-    // committed only after this function, so the row is ours alone; `place` is
-    // what the job says of it, and a job gives each row a place of its own.
+    // SAFETY: `claim` came from `worker_side::next` of this process and is committed only after
+    // this function, so only this process writes the row. `place` is the job's range for it, and
+    // ranges of two rows never overlap.
     let out = unsafe { ring.row_mut(claim, place) }?;
     let attempts = AttemptRange {
         first: claim.attempt,
@@ -173,10 +172,10 @@ fn fill(
     ))
 }
 
-/// Which pages of the slots this process has mapped already: places of own
-/// sizes differ from batch to batch. One bit for 4 KiB of ring.
+/// Pages of the slots that this process has mapped, with one bit per 4 KiB. Needed because rows of
+/// varying size differ from batch to batch.
 struct PopulatedPages {
-    /// 64-bit words for each slot.
+    /// Number of 64-bit words per slot.
     stride: usize,
     bits: Vec<u64>,
 }
@@ -193,9 +192,8 @@ impl PopulatedPages {
         }
     }
 
-    /// The part of `place` from its first to its last page that is not mapped
-    /// yet, which counts as mapped from now on; none when all are. Places that
-    /// no slot has are none of ours.
+    /// The part of `place` from its first to its last unmapped page, which is then marked as
+    /// mapped. `None` if all pages are mapped, or the slot does not have this range.
     fn missing(&mut self, slot: u32, place: &Range<usize>) -> Option<Range<usize>> {
         let start = slot as usize * self.stride;
         let bits = self.bits.get_mut(start..start + self.stride)?;
@@ -219,7 +217,7 @@ impl PopulatedPages {
 fn publish(ring: &Ring, lane: u32, meter: &mut StageMeter) {
     let w = ring.words();
     let record = ring.layout().worker(lane);
-    // This lane has one live process, so load and store need no swap.
+    // A lane has one live process, so load and store suffice.
     let add = |word, n| {
         let at = record + word;
         w.store(at, w.load(at, Relaxed).wrapping_add(n), Relaxed);
@@ -255,7 +253,7 @@ mod tests {
         assert_eq!(p.missing(1, &(0..300_000)), Some(0..300_000));
         assert_eq!(p.missing(0, &(299_999..300_000)), Some(299_999..300_000));
         assert_eq!(p.missing(0, &(7..7)), None);
-        // Nothing that lies outside; the slice that would is refused elsewhere.
+        // Ranges outside return nothing; `row_mut` rejects them.
         p.missing(0, &(299_999..400_000));
         assert_eq!(p.missing(2, &(0..1)), None);
         assert_eq!(p.missing(u32::MAX, &(0..1)), None);

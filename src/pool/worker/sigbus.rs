@@ -1,9 +1,8 @@
-//! A file that shrinks while it is mapped is one failed sample, not a lost run.
+//! Turns a file that shrinks while it is mapped into one failed sample.
 //!
-//! Runs in workers only. The handler looks whether the address lies in the live
-//! input map, writes so into the worker's record and ends the process with
-//! [`EXIT_BROKEN_MAP`]; any other address gets the default action. It never
-//! jumps out of a C or Rust frame, and never returns.
+//! Runs in workers only. If the address lies in the live input map, the handler marks the worker's
+//! record and ends the process with [`EXIT_BROKEN_MAP`]. Any other address gets the default action.
+//! It never jumps out of a C or Rust frame, and never returns.
 
 use std::ffi::c_void;
 use std::io;
@@ -11,14 +10,14 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Exit status of a worker whose input broke under its hands.
+/// Exit status of a worker whose mapped input became unreadable.
 pub(crate) const EXIT_BROKEN_MAP: i32 = 77;
 
 static LIVE_START: AtomicUsize = AtomicUsize::new(0);
 static LIVE_END: AtomicUsize = AtomicUsize::new(0);
 static RECORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Says which addresses are the live input map.
+/// Sets the address range of the live input map.
 pub(crate) fn set_live_map(bytes: &[u8]) {
     let start = bytes.as_ptr() as usize;
     LIVE_END.store(
@@ -28,14 +27,14 @@ pub(crate) fn set_live_map(bytes: &[u8]) {
     LIVE_START.store(start, Ordering::Release);
 }
 
-/// Says that no input is mapped.
+/// Clears the address range: no input is mapped.
 pub(crate) fn clear_live_map() {
     LIVE_START.store(0, Ordering::Release);
     LIVE_END.store(0, Ordering::Release);
 }
 
-/// Installs the handler, on a stack of its own. `record` is the word that it
-/// sets to 1; it must stay mapped for the rest of the process.
+/// Installs the handler, on its own stack. It sets `record` to 1, which must stay mapped until the
+/// process ends.
 pub(crate) fn install(record: &'static AtomicU64) -> Result<()> {
     RECORD.store(std::ptr::from_ref(record).cast_mut(), Ordering::Release);
     let stack = Box::leak(vec![0u8; 64 * 1024].into_boxed_slice());

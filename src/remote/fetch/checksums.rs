@@ -1,7 +1,7 @@
-//! The checksum that each shard of a folder had when it came, in the folder's file `checksums`.
+//! Checksums of downloaded shards, in the folder's file `checksums`.
 //!
-//! In the fetcher. The one that leads writes it. A wrong or missing entry costs a question to the
-//! store, or a download, and never gives a wrong row.
+//! Runs in the fetcher. The leader writes it. A wrong or missing entry costs a request or a
+//! download, and never causes a wrong row.
 //!
 //! ```text
 //! for each shard: xxh3-128 as u128, little-endian; 0 = none
@@ -18,12 +18,12 @@ use crate::error::{Error, Result};
 const NAME: &str = "checksums";
 const ENTRY: usize = size_of::<u128>();
 
-/// Bytes of the file of so many shards.
+/// Size of the file in bytes.
 pub(super) fn length(shards: usize) -> u64 {
     (shards * ENTRY) as u64
 }
 
-/// Checksums of shards that came.
+/// Checksums of downloaded shards.
 #[derive(Debug)]
 pub(super) struct ShardChecksums {
     path: PathBuf,
@@ -33,11 +33,11 @@ pub(super) struct ShardChecksums {
 }
 
 impl ShardChecksums {
-    /// The checksums of a folder. What cannot be read is empty.
+    /// Reads the checksums of a folder. Unreadable entries are empty.
     pub(super) fn read(folder: &Path, shards: usize) -> Self {
         let path = folder.join(NAME);
         let mut bytes = Vec::new();
-        // It may have been changed here: no more is read than it should have.
+        // The file may have been changed, so at most its proper length is read.
         let read =
             File::open(&path).and_then(|file| file.take(length(shards)).read_to_end(&mut bytes));
         let entries = match read {
@@ -61,7 +61,7 @@ impl ShardChecksums {
         self.hashes.get(shard).copied().flatten()
     }
 
-    /// Writes a checksum down. The run does not need it; the warning, once, where that fails.
+    /// Stores a checksum. Returns the first error as a warning, because the run does not need it.
     pub(super) fn keep(&mut self, shard: usize, hash: HexHash128) -> Option<String> {
         let e = self.write(shard, hash).err()?;
         if self.has_warned {
@@ -69,13 +69,13 @@ impl ShardChecksums {
         }
         self.has_warned = true;
         Some(format!(
-            "{e}: the next run asks the store about shards that are not in it, or fetches them \
-             again"
+            "{e}: the next run checks shards that are missing in it with the store, or downloads \
+             them again"
         ))
     }
 
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn write(&mut self, shard: usize, hash: HexHash128) -> Result<()> {
         if self.get(shard) == Some(hash) {
             return Ok(());
@@ -125,7 +125,7 @@ mod tests {
                 book.write(n, *hash).unwrap();
             }
         }
-        // One that is cut, or of another number of shards, has the entries that are whole.
+        // If it is cut, or has another number of shards, the complete entries are used.
         for shards in [4, 2, 9] {
             let book = ShardChecksums::read(folder, shards);
             for n in 0..10 {

@@ -1,13 +1,14 @@
-//! What a rank needs, for the fetcher that leads: a file in the folder, written by the rank's own
-//! fetcher and locked while that lives.
+//! Demand of a rank, for the leader: a file in the folder. The rank's own fetcher writes it, and
+//! locks it while it lives.
 //!
-//! In the fetcher. Written in place, so a reader may see half of it: its checksum says so.
+//! Runs in the fetcher. Written in place, so a reader may see half of it; then its checksum is
+//! wrong.
 //!
 //! ```text
-//!  0  magic 8 bytes
-//!  8  xxh3-128 of what follows
-//! 24  most bytes that one batch uses u64, bytes of the folder at most u64, then for each shard the batches to
-//!     its next use u64
+//!  0  magic, 8 bytes
+//!  8  xxh3-128 of the rest
+//! 24  most bytes that one batch uses u64, limit of the folder in bytes u64,
+//!     then for each shard the batches to its next use u64
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -24,17 +25,17 @@ use crate::sys::atomic_file::unique_name;
 const MAGIC: &[u8; 8] = b"\x89FLBRD1\n";
 const HEAD: usize = 24;
 
-/// Bytes of a demand file of so many shards.
+/// Size of the file in bytes.
 pub(super) fn length(shards: usize) -> u64 {
     (HEAD + 16 + shards * 8) as u64
 }
 
-/// What a rank needs.
+/// Demand of a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RankDemand {
     /// Most bytes of shards that one of its batches uses; 0 = not known yet.
     pub(super) most: u64,
-    /// Bytes of shards that it lets the folder have.
+    /// Bytes of shards that it allows in the folder.
     pub(super) room: u64,
     /// Batches to the next use of each shard.
     pub(super) distances: Vec<u64>,
@@ -69,7 +70,7 @@ impl RankDemand {
     }
 }
 
-/// The demand file of this rank; its file goes with it.
+/// The demand file of this rank. Dropping removes it.
 #[derive(Debug)]
 pub(super) struct DemandFile {
     file: File,
@@ -79,14 +80,14 @@ pub(super) struct DemandFile {
 
 impl DemandFile {
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn make(folder: &FetchFolder, number: u32) -> Result<Self> {
         let name = format!("{}-{number}", unique_name());
         let path = folder.file(&format!("{BOARD_BEGIN}{name}{BOARD_END}"));
         let new = folder.file(&format!(".new-{name}"));
         let failed = |e: io::Error| Error::io_at("write", &path, e);
         let file = File::create(&new).map_err(failed)?;
-        // Under its own name only when it is locked: one that is not is a dead rank's.
+        // It gets its name after it is locked, because an unlocked file means a dead rank.
         file.lock().map_err(failed)?;
         fs::rename(&new, &path).map_err(failed)?;
         Ok(Self {
@@ -97,7 +98,7 @@ impl DemandFile {
     }
 
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn write(&mut self, needs: &RankDemand) -> Result<()> {
         let bytes = needs.to_bytes();
         if bytes == self.written {
@@ -116,11 +117,11 @@ impl Drop for DemandFile {
     }
 }
 
-/// What all live ranks of a folder need, as far as it is written. Demand files of dead ones are
-/// removed where `tidies`.
+/// Demand of all live ranks of a folder, as far as it is written. Removes files of dead ranks if
+/// `tidies`.
 ///
 /// # Errors
-/// A system that refuses.
+/// A system call that fails.
 pub(super) fn read_all(
     folder: &FetchFolder,
     shards: usize,
@@ -136,16 +137,16 @@ pub(super) fn read_all(
     Ok(all)
 }
 
-/// How many ranks live that use a folder.
+/// Number of live ranks that use a folder.
 ///
 /// # Errors
-/// A system that refuses.
+/// A system call that fails.
 pub(super) fn count(folder: &FetchFolder) -> Result<u32> {
     let live = live(folder, false)?;
     Ok(u32::try_from(live.len()).unwrap_or(u32::MAX))
 }
 
-/// Demand files of live ranks. Those of dead ones are removed where `tidies`.
+/// Demand files of live ranks. Removes files of dead ranks if `tidies`.
 fn live(folder: &FetchFolder, tidies: bool) -> Result<Vec<File>> {
     let failed = |e: io::Error| Error::io_at("read the folder", folder.path(), e);
     let mut all = Vec::new();
@@ -158,7 +159,7 @@ fn live(folder: &FetchFolder, tidies: bool) -> Result<Vec<File>> {
             continue;
         }
         let path = folder.file(name);
-        // It may go at any moment.
+        // It may be removed at any time.
         let Ok(file) = File::open(&path) else {
             continue;
         };
@@ -201,11 +202,11 @@ mod tests {
         let mut read = read_all(&folder, 3, true).unwrap();
         read.sort_by_key(|n| n.most);
         assert_eq!(read, [needs(1), needs(2)]);
-        // Of another number of shards: none of this cache's.
+        // Another number of shards: of another cache.
         assert!(read_all(&folder, 4, true).unwrap().is_empty());
         drop(two);
         assert_eq!(read_all(&folder, 3, true).unwrap(), [needs(1)]);
-        // Dead: the file is there, and nobody has it locked.
+        // Dead: the file exists and is not locked.
         fs::write(dir.path().join("rank-1-1.board"), needs(9).to_bytes()).unwrap();
         assert_eq!(count(&folder).unwrap(), 1);
         assert_eq!(read_all(&folder, 3, true).unwrap(), [needs(1)]);

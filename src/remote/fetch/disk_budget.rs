@@ -1,6 +1,6 @@
-//! How many bytes of shards a folder may have, and limits that cannot work.
+//! Disk space for shards in a folder, and limits that cannot work.
 //!
-//! In the fetcher.
+//! Runs in the fetcher.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,11 +17,11 @@ use crate::remote::fetch::remote_dataset::DatasetFiles;
 use crate::remote::fetch::shard_space::{BLOCK, INDEX_OF_LIMIT, least_room, on_disk, total};
 use crate::remote::helper::messages::HelperError;
 
-/// Small files of a folder, a block each: `leader.lock`, the mark of a folder that was made here,
-/// and why a leader gave up.
+/// Small files of a folder, one block each: `leader.lock`, the mark of a folder of featherload, and
+/// the leader's error.
 const SMALL_FILES: u64 = 3;
 
-/// What the folder of so many shards takes beside them, with one rank.
+/// Bytes that the folder takes besides its shards, with one rank.
 pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
     let files = [
         manifest,
@@ -33,8 +33,8 @@ pub(super) fn beside_shards(manifest: u64, index: u64, shards: usize) -> u64 {
     bytes.fold(SMALL_FILES * BLOCK, u64::saturating_add)
 }
 
-/// What is left for shards beside the demand files of all ranks: the room has one in it. Where all
-/// shards have room none is ever removed.
+/// Space for shards, without the demand files of other ranks. If all shards fit, it is the whole
+/// space, because none is ever deleted. `None` without ranks.
 pub(super) fn room_of(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
     let room = needs.iter().map(|needs| needs.room).min()?;
     let others = needs.len() as u64 - 1;
@@ -45,8 +45,8 @@ pub(super) fn room_of(needs: &[RankDemand], bytes: &[u64]) -> Option<u64> {
     })
 }
 
-/// Bytes of shards that may be in the folder at a time, of `all` that they have. `fixed`: what it
-/// takes beside them; `index`: left free for one that is to be made.
+/// Bytes of shards that may be in the folder at a time, out of `all`. `fixed`: what it takes
+/// besides them. `index`: space reserved for an index.
 pub(super) fn room_for_shards(
     DatasetFiles { folder, bytes, .. }: &DatasetFiles,
     limit: Option<u64>,
@@ -71,7 +71,7 @@ pub(super) fn room_for_shards(
         };
     };
     let left = limit.saturating_sub(fixed).saturating_sub(index).min(all);
-    // An index is made of one shard at a time.
+    // An index is made from one shard at a time.
     let most = match index {
         0 => 0,
         _ => largest,
@@ -79,7 +79,7 @@ pub(super) fn room_for_shards(
     let least = least_room(most, largest).min(all);
     if left < least {
         let enough = fixed.saturating_add(least);
-        // The more is given, the more is left free.
+        // The reserve grows with the limit.
         let enough = match index {
             0 => enough,
             _ => enough
@@ -87,7 +87,7 @@ pub(super) fn room_for_shards(
                 .saturating_mul(INDEX_OF_LIMIT),
         };
         return Err(trouble(format!(
-            "`fetch_limit` leaves {} for shards behind manifest and index, and the largest shard \
+            "`fetch_limit` leaves {} for shards after manifest and index, but the largest shard \
              has {}: give at least {}",
             size_rounded_down(left),
             size_rounded_up(largest),
@@ -106,11 +106,11 @@ fn free_bytes(path: &Path) -> u64 {
 fn bytes_there(path: &Path) -> u64 {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let lengths = entries.filter_map(|entry| entry.metadata().ok());
-    // Of 512 bytes, whatever the disk's are.
+    // In units of 512 bytes, for any disk.
     total(lengths.map(|meta| meta.blocks().saturating_mul(512)))
 }
 
-/// How a run of this order needs less room.
+/// How to reduce the space that a run with this order needs.
 pub(super) fn advice(sampler: &Sampler) -> String {
     match sampler {
         Sampler::ShardShuffle { window, .. } => {
@@ -126,7 +126,7 @@ pub(super) fn most_bytes(needs: &[RankDemand]) -> u64 {
     total(needs.iter().map(|needs| needs.most))
 }
 
-/// What to say of a limit under which a run cannot go on, that leaves so much room.
+/// Error text for a limit that leaves too little space.
 pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) -> HelperError {
     let trouble =
         |what: String| HelperError::of_path(files.folder.path(), what).of_option("fetch_limit");
@@ -138,8 +138,8 @@ pub(super) fn too_little(files: &DatasetFiles, needs: &[RankDemand], room: u64) 
         n => format!(" of {n} ranks"),
     };
     if least <= room {
-        let what = "a shard is needed, and all that are in the folder are held by processes that \
-                    use them: raise `fetch_limit`, or end what else uses this folder";
+        let what = "a shard is needed, but all shards in the folder are in use by other processes: \
+                    raise `fetch_limit`, or end what else uses this folder";
         return trouble(what.to_owned());
     }
     trouble(format!(

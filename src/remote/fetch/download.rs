@@ -1,10 +1,9 @@
-//! One object out of a store, whatever the network does meanwhile: small ones into memory, a
-//! shard into its file.
+//! Downloads one object, with retries: small ones into memory, a shard into its file.
 //!
-//! In the fetcher. A shard goes on where it was broken off, also by a fetcher that died. Only
-//! when its checksum is the right one it gets its name. A tar that was not indexed yet has none:
-//! its object must be the one that was listed. One that an earlier run left is compared with the
-//! checksum that it had when it came.
+//! Runs in the fetcher. An interrupted shard is continued, even after the fetcher died. It gets its
+//! name only after its checksum was verified. A tar without an index has no checksum: its object
+//! must be the one that was listed. A file of an earlier run is verified by the checksum recorded
+//! at its download.
 
 use std::fs;
 use std::io;
@@ -29,27 +28,27 @@ use crate::remote::store::retry_policy::{PATIENCE, RetryPolicy};
 use crate::sys::memory;
 use crate::sys::whole_file::too_long;
 
-/// Most bytes of an index that is held in memory: that of 200 million samples has less.
+/// Most bytes of an index in memory: that of 200 million samples takes less.
 const MOST_OF_INDEX: u64 = 8 << 30;
 
-/// What an object is like, as text: another one where it has other bytes.
+/// Fingerprint of an object as text. It changes with the bytes.
 pub(super) fn state_of(meta: &ObjectMeta) -> String {
     match &meta.e_tag {
-        // A listing leaves quotes out, in some stores.
+        // Some stores omit the quotes in a listing.
         Some(tag) => tag.trim_start_matches("W/").trim_matches('"').to_owned(),
         None => meta.last_modified.to_rfc3339(),
     }
 }
 
-/// Most bytes of an index here: for a moment it is held twice.
+/// Most bytes of an index here, because it is in memory twice for a moment.
 pub(super) fn most_of_index() -> u64 {
     memory::available_bytes().map_or(MOST_OF_INDEX, |bytes| MOST_OF_INDEX.min(bytes / 2))
 }
 
-/// An object of `most` bytes at the most, whole: one that a run begins with has less `patience`.
+/// Downloads an object of at most `most` bytes. `patience` is shorter at the start of a run.
 ///
 /// # Errors
-/// What does not pass.
+/// A permanent failure, or too many.
 pub(super) async fn small(
     store: &Store,
     name: &str,
@@ -60,10 +59,10 @@ pub(super) async fn small(
     found.ok_or_else(|| store.missing(name))
 }
 
-/// The same; none where there is no such object.
+/// Like [`small`], but returns `None` if the object does not exist.
 ///
 /// # Errors
-/// What does not pass.
+/// A permanent failure, or too many.
 pub(crate) async fn small_if_there(
     store: &Store,
     name: &str,
@@ -73,7 +72,7 @@ pub(crate) async fn small_if_there(
     let mut patience = RetryPolicy::new(store.address().of(name), patience);
     let mut bytes = Vec::new();
     let mut tag: Option<String> = None;
-    // Of the object that the bytes are of.
+    // The object that the bytes belong to.
     let mut first: Option<ObjectMeta> = None;
     loop {
         let options = GetOptions {
@@ -93,7 +92,7 @@ pub(crate) async fn small_if_there(
             Ok(found) if first.as_ref().is_some_and(|first| is_other(first, &found)) => {
                 bytes.clear();
                 (first, tag) = (None, None);
-                StoreFailure::Transient("it was written again meanwhile".to_owned())
+                StoreFailure::Transient("it was overwritten meanwhile".to_owned())
             }
             Ok(found) if found.meta.size > most => {
                 let what = too_long(found.meta.size, most);
@@ -102,17 +101,17 @@ pub(crate) async fn small_if_there(
             Ok(found) => {
                 tag = tag.or_else(|| found.meta.e_tag.clone());
                 let size = first.get_or_insert_with(|| found.meta.clone()).size;
-                patience.expects(size);
+                patience.set_size(size);
                 let mut pieces = found.into_stream();
-                let mut ended = StoreFailure::Transient("the answer ended early".to_owned());
+                let mut ended = StoreFailure::Transient("the response ended early".to_owned());
                 while let Some(piece) = pieces.next().await {
                     match piece {
                         Ok(piece) => {
-                            // No more than it said.
+                            // At most the announced number.
                             let left = size.saturating_sub(bytes.len() as u64);
                             let left = left.min(piece.len() as u64) as usize;
                             bytes.extend_from_slice(&piece[..left]);
-                            patience.moved(left as u64, bytes.len() as u64)?;
+                            patience.record_progress(left as u64, bytes.len() as u64)?;
                         }
                         Err(e) => {
                             ended = broken(store, name, &e);
@@ -130,8 +129,8 @@ pub(crate) async fn small_if_there(
     }
 }
 
-/// What the end of an answer means that broke off. The client asks for the rest by itself, also
-/// where the server serves no ranges.
+/// Interprets an interrupted response. The client requests the rest by itself, even if the server
+/// does not support ranges.
 fn broken(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
     match is_no_range(e) {
         true => StoreFailure::Transient(NO_RANGES.to_owned()),
@@ -139,16 +138,16 @@ fn broken(store: &Store, name: &str, e: &StoreError) -> StoreFailure {
     }
 }
 
-/// Whether an answer is of another object than the first one.
+/// Whether a response is for another object than the first one.
 fn is_other(first: &ObjectMeta, found: &GetResult) -> bool {
     ranges::is_other_length(first.size, found.meta.size, &found.extensions)
         || state_of(first) != state_of(&found.meta)
 }
 
-/// The length of an object that nobody promised: one that may not be asked for is as good as none.
+/// The size of an optional object. If access to it is denied, it counts as missing.
 ///
 /// # Errors
-/// A store that does not answer.
+/// The store does not answer.
 pub(super) async fn length_if_offered(
     store: &Store,
     name: &str,
@@ -159,7 +158,7 @@ pub(super) async fn length_if_offered(
         match store.objects.head(&store.path(name)).await {
             Ok(meta) => return Ok(Some(meta.size)),
             Err(StoreError::NotFound { .. }) => return Ok(None),
-            // Who may not list is told that an object that is not there is forbidden.
+            // Without permission to list, a missing object is reported as forbidden.
             Err(e) => match store.failure(name, &e) {
                 StoreFailure::Permanent(_) => return Ok(None),
                 passing @ StoreFailure::Transient(_) => asked.after(passing).await?,
@@ -171,21 +170,21 @@ pub(super) async fn length_if_offered(
 /// A shard of a data set.
 #[derive(Debug, Clone)]
 pub(super) struct RemoteShard {
-    /// Its file here, without extension.
+    /// Name of its file here, without extension.
     pub(super) name: String,
     pub(super) object: Path,
-    /// The object below the address of the store, for people.
+    /// Name of the object below the store's address, for people.
     pub(super) below: String,
     pub(super) bytes: u64,
     pub(super) check: ShardCheck,
 }
 
-/// By what its bytes are known.
+/// How its bytes are verified.
 #[derive(Debug, Clone)]
 pub(super) enum ShardCheck {
-    /// A shard of a cache: by a manifest beside it, which has this checksum.
+    /// A shard of a cache: by its manifest, which has this checksum.
     Manifest(HexHash128),
-    /// A tar: by what its object was like, and its checksum, once it was indexed.
+    /// A tar: by the fingerprint of its object, and by its checksum after it was indexed.
     Tar {
         state: String,
         hash: Option<HexHash128>,
@@ -193,12 +192,13 @@ pub(super) enum ShardCheck {
 }
 
 impl RemoteShard {
-    /// Whether bytes that are here are known to be right before they are used.
+    /// Whether its bytes can be verified before they are used.
     pub(super) fn has_checksum(&self) -> bool {
         !matches!(self.check, ShardCheck::Tar { hash: None, .. })
     }
 
-    /// In which way an object is another one now, by what an answer says; and what is to be done.
+    /// How the object differs from the expected one, by a response, and what to do. `None` if it
+    /// does not.
     fn difference(&self, now: &ObjectMeta, answer: &Extensions) -> Option<String> {
         let (is_other, before) = match &self.check {
             ShardCheck::Manifest(_) => (false, "the manifest says"),
@@ -210,7 +210,7 @@ impl RemoteShard {
                 "has {} bytes, and {before} {}: {changed}",
                 now.size, self.bytes
             )),
-            true => is_other.then(|| format!("is another object than was listed: {changed}")),
+            true => is_other.then(|| format!("differs from the listed object: {changed}")),
         }
     }
 }
@@ -223,16 +223,16 @@ impl ShardCheck {
                  build the cache again"
             }
             Self::Tar { .. } => {
-                "it was written again meanwhile: run `featherload index` for the address again"
+                "it was overwritten meanwhile: run `featherload index` for the address again"
             }
         }
     }
 }
 
-/// Checksum of a shard; none where nobody knows it yet.
+/// Checksum of a shard; `None` if it is not known yet.
 ///
 /// # Errors
-/// A manifest that is not the one that the cache's names.
+/// The shard's manifest is not the one in the cache's manifest.
 pub(super) async fn hash_of(
     store: &Store,
     shard: &RemoteShard,
@@ -260,41 +260,41 @@ pub(super) async fn hash_of(
     }
 }
 
-/// A shard that is to come.
+/// A shard to download.
 #[derive(Debug)]
 pub(super) struct ShardDownload {
     pub(super) store: Store,
     pub(super) shard: RemoteShard,
-    /// Where it is known.
+    /// Its checksum, if known.
     pub(super) hash: Option<HexHash128>,
-    /// What it had when it came the last time.
+    /// Its checksum at the last download.
     pub(super) recorded: Option<HexHash128>,
-    /// One shard at a time is compared.
+    /// One shard at a time is verified.
     pub(super) comparing: Arc<Semaphore>,
     pub(super) part: PathBuf,
     pub(super) whole: PathBuf,
 }
 
-/// A shard that came.
+/// A downloaded shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DownloadedShard {
     pub(super) hash: HexHash128,
-    /// Whether that was compared with what the store or the index says, not with the record.
+    /// Whether the checksum was compared with that of store or index, not just the record.
     pub(super) is_checked: bool,
-    /// Whether a file of it was here whose bytes had changed.
+    /// Whether its local file had changed.
     pub(super) had_changed: bool,
-    /// Bytes that were sent for it.
+    /// Received bytes.
     pub(super) bytes: u64,
     pub(super) retries: u64,
 }
 
-/// Gets a shard: one that is here and whole by comparing its checksum.
+/// Downloads a shard. If it is already here and complete, verifies its checksum.
 ///
 /// # Errors
-/// What does not pass.
+/// A permanent failure, or too many.
 pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, HelperError> {
     let opened = {
-        // Nothing is compared where nothing is here.
+        // Without a local file there is nothing to verify.
         let is_here = fs::metadata(&wanted.part).is_ok_and(|meta| meta.len() > 0);
         let _turn = match is_here {
             // It is never closed.
@@ -327,7 +327,7 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
         .map_err(|trouble| match has_changed {
             true => HelperError {
                 what: format!(
-                    "{} (what is here of it is not as it was fetched: {})",
+                    "{} (the local file has changed since its download: {})",
                     trouble.what,
                     wanted.part.display()
                 ),
@@ -337,13 +337,13 @@ pub(super) async fn shard(wanted: ShardDownload) -> Result<DownloadedShard, Help
         })
 }
 
-/// Whether the bytes that are here are others than came; not known without a record.
+/// Whether the local bytes differ from the downloaded ones; false without a record.
 fn is_other_than_recorded(here: Option<HexHash128>, recorded: Option<HexHash128>) -> bool {
     here.zip(recorded)
         .is_some_and(|(here, recorded)| here != recorded)
 }
 
-/// The rest of a shard, or all of it where what is here is not its beginning.
+/// Downloads the rest of a shard, or all of it if the local part is not its beginning.
 async fn downloaded(
     wanted: &ShardDownload,
     mut part: PartFile,
@@ -364,21 +364,21 @@ async fn downloaded(
     let failed = |e: &io::Error| not_written(whole, e);
     let was_there = part.at == shard.bytes;
     let mut may_be_stale = part.at > 0;
-    // Without a checksum of the store's, the record alone knows what is here.
+    // Without a checksum of the store, only the record tells whether the local part is valid.
     let mut had_changed =
         was_there && hash.is_none() && recorded.is_some_and(|recorded| recorded != part.hash());
     if had_changed {
         part.restart().map_err(|e| failed(&e))?;
     }
     let mut patience = RetryPolicy::new(about.clone(), PATIENCE);
-    patience.expects(shard.bytes);
+    patience.set_size(shard.bytes);
     let mut tag: Option<String> = None;
     let mut sent = 0;
     let hash = loop {
         while part.at < shard.bytes {
             let options = GetOptions {
                 range: (part.at > 0).then_some(GetRange::Offset(part.at)),
-                // A weak one names no bytes.
+                // A weak tag does not identify bytes.
                 if_match: tag.clone().filter(|tag| !tag.starts_with("W/")),
                 ..GetOptions::default()
             };
@@ -395,7 +395,7 @@ async fn downloaded(
                     }
                     tag = tag.or_else(|| found.meta.e_tag.clone());
                     let mut pieces = found.into_stream();
-                    let mut ended = StoreFailure::Transient("the answer ended early".to_owned());
+                    let mut ended = StoreFailure::Transient("the response ended early".to_owned());
                     while let Some(piece) = pieces.next().await {
                         match piece {
                             Ok(piece) => {
@@ -403,7 +403,7 @@ async fn downloaded(
                                 let piece = &piece[..left as usize];
                                 part.push(piece).map_err(|e| failed(&e))?;
                                 sent += left;
-                                patience.moved(left, part.at)?;
+                                patience.record_progress(left, part.at)?;
                             }
                             Err(e) => {
                                 ended = broken(store, &shard.below, &e);
@@ -433,7 +433,7 @@ async fn downloaded(
             );
             return Err(HelperError::new(about, what));
         }
-        // What another fetcher had left was of another object.
+        // The part of another fetcher was of another object.
         may_be_stale = false;
         had_changed |= was_there;
         part.restart().map_err(|e| failed(&e))?;
@@ -485,10 +485,10 @@ mod tests {
         // A listing may leave quotes out.
         assert_eq!(tar.difference(&meta(7, "1"), &answer), None);
         let said = tar.difference(&meta(7, "\"2\""), &answer).unwrap();
-        assert!(said.contains("another object") && said.contains("written again"));
+        assert!(said.contains("listed object") && said.contains("overwritten"));
         let said = tar.difference(&meta(8, "\"1\""), &answer).unwrap();
         assert!(said.contains("has 8 bytes, and it was listed with 7"));
-        // Of a cache's shard the checksum decides.
+        // For a shard of a cache, the checksum decides.
         let of_cache = shard(ShardCheck::Manifest(HexHash128(0)));
         assert_eq!(of_cache.difference(&meta(7, "\"2\""), &answer), None);
         let said = of_cache.difference(&meta(8, "\"1\""), &answer).unwrap();

@@ -1,8 +1,8 @@
-//! The consumer's side: has a fetcher, tells it where the run stands, and waits for shards.
+//! The consumer's handle of its fetcher: reports the position of the run, and waits for shards.
 //!
-//! In the consumer. Batches are only ordered when their shards are there and held, so workers
-//! never wait for storage. A fetcher that dies is started again; nothing is lost with it but what
-//! was under way, and of that only the last piece.
+//! Runs in the consumer. A batch is posted only after its shards are here and leased, so workers
+//! never wait for storage. A fetcher that dies is restarted. Only the last piece of running
+//! downloads is lost.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -41,52 +41,52 @@ static FETCHER: HelperKind = HelperKind {
     nothing_done: "without getting a shard",
 };
 
-/// How long a fetcher may take to say what it did.
+/// Time limit for a report of the fetcher.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Between two looks for a shard.
+/// Interval for checking for a shard.
 const LOOK: Duration = Duration::from_millis(2);
-/// Between two words to a fetcher that did not listen, while shards are there.
+/// Interval of messages to a fetcher whose socket was full, while shards are here.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Between two questions whether the fetcher goes on.
+/// Interval for checking that the fetcher responds.
 const ASK: Duration = Duration::from_secs(1);
-/// How long it may say nothing then, while this process runs.
+/// How long it may not respond, while this process runs.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// How long a shard is waited for at a time, while an index is made.
+/// How long to wait for a shard at a time, while an index is made.
 const READY: Duration = Duration::from_secs(1);
 
-/// What a fetcher did, and what was waited for it.
+/// Counters of a fetcher, and the time spent waiting for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FetchReport {
     /// Process id of the fetcher.
     pub process: i32,
-    /// Shards that this rank's fetcher got, while it was the one of the machine that does.
+    /// Shards that this rank's fetcher downloaded while it was the leader.
     pub shards: u64,
-    /// Their bytes, those of broken tries too.
+    /// Downloaded bytes, including failed attempts.
     pub bytes: u64,
-    /// Shards that it removed again.
+    /// Deleted shards.
     pub removed: u64,
-    /// Requests that failed and were made again.
+    /// Requests that failed and were repeated.
     pub retries: u64,
-    /// Fetchers that died, and were started again.
+    /// Fetchers that died and were restarted.
     pub deaths: u64,
-    /// Time that the consumer waited for shards, seconds.
+    /// Seconds that the consumer waited for shards.
     pub wait_s: f64,
 }
 
-/// Whether an index of tar shards that have none is made, by fetching all of them.
+/// Whether to make a missing index of tar shards, by downloading all of them.
 pub(crate) enum TarIndexPolicy<'a> {
     Never,
-    /// Where the folder has room for all of them: they come anyway.
+    /// If the folder has space for all of them, so they are downloaded anyway.
     OfWholeSets,
-    /// Told how many shards were read, of how many.
+    /// Always. The function gets the number of shards that were read, and of all.
     Always(&'a dyn Fn(u64, u64)),
 }
 
-/// The order of a run, once that is known.
+/// The order of a run, once it is known.
 #[derive(Debug)]
 struct RunOrder {
     options: OrderOptions,
@@ -95,38 +95,38 @@ struct RunOrder {
     epochs: Option<u64>,
 }
 
-/// What a fetcher is told; another one is told the same.
+/// The requests to a fetcher, to repeat them after a restart.
 #[derive(Debug)]
 struct FetchTask {
     address: StoreAddress,
     options: FetchOptions,
     opened: DatasetInfo,
     order: Option<RunOrder>,
-    /// Where the run stands.
+    /// Position of the run.
     at: EpochMark,
 }
 
-/// What the fetcher said. A report may hear it too.
+/// Replies of the fetcher, which several functions may receive.
 #[derive(Debug, Default)]
 struct FetcherReplies {
-    /// Why nothing more comes, until somebody needed it.
+    /// The fetcher's error, until it is returned.
     trouble: Option<Error>,
     /// Of this fetcher.
     counts: TransferCounts,
-    /// Of fetchers before this one.
+    /// Of earlier fetchers.
     before: TransferCounts,
-    /// Ranks that use the folder.
+    /// Number of ranks that use the folder.
     ranks: Option<u32>,
-    /// Whether it was asked if it goes on, and did not answer yet.
+    /// Whether a check of the fetcher is unanswered.
     is_asked: bool,
-    /// Since when an answer is wanted.
+    /// Runs while an answer is expected.
     silent: Option<RunningClock>,
 }
 
 impl FetcherReplies {
     /// # Errors
-    /// What nobody asked for.
-    fn hear(&mut self, reply: FetchReply) -> Result<()> {
+    /// An unexpected reply.
+    fn record(&mut self, reply: FetchReply) -> Result<()> {
         match reply {
             FetchReply::Report(counts) => self.counts = counts,
             FetchReply::GoesOn { ranks } => {
@@ -138,7 +138,7 @@ impl FetcherReplies {
         Ok(())
     }
 
-    /// The next reply. Trouble of the fetcher is kept until somebody needs what it does not get.
+    /// The next reply. An error of the fetcher is kept until a shard is needed.
     fn reply_within(
         &mut self,
         process: &HelperProcess,
@@ -155,10 +155,10 @@ impl FetcherReplies {
     }
 }
 
-/// Has a fetcher get manifest and index. `room`: as a fetcher before this one found it.
+/// Makes a fetcher download manifest and index. `room`: the space that an earlier fetcher found.
 ///
 /// # Errors
-/// A data set that is not there, or cannot be had.
+/// The data set does not exist, or cannot be downloaded.
 fn open(
     process: &HelperProcess,
     address: &StoreAddress,
@@ -178,7 +178,7 @@ fn open(
 }
 
 impl FetchTask {
-    /// Tells a fetcher that was just started.
+    /// Sends the requests to a new fetcher.
     fn begin(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
         let opened = open(
             process,
@@ -195,7 +195,7 @@ impl FetchTask {
         self.send_order(process, heard)
     }
 
-    /// Tells of the order, where it is known.
+    /// Sends the order, if it is known.
     fn send_order(&self, process: &HelperProcess, heard: &Mutex<FetcherReplies>) -> Result<()> {
         let Some(order) = &self.order else {
             return Ok(());
@@ -211,45 +211,45 @@ impl FetchTask {
         loop {
             match process.reply()? {
                 FetchReply::Planned => return Ok(()),
-                // An answer to what it was asked before.
-                other => lock(heard).hear(other)?,
+                // A reply to an earlier request.
+                other => lock(heard).record(other)?,
             }
         }
     }
 }
 
-/// Shards of a data set that lies in an object store.
+/// Shards of a data set in an object store.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     helper: HelperSupervisor,
     task: FetchTask,
-    /// Of the folder, also while no fetcher lives.
+    /// Lease on the folder, even while no fetcher lives.
     in_use: Lease,
     held: HeldShards,
-    /// The first batch behind those.
+    /// The first batch after those.
     next: Option<EpochMark>,
     watched: Instant,
-    /// When it was asked whether it goes on.
+    /// When it was last checked.
     asked: Instant,
     heard: Mutex<FetcherReplies>,
-    /// Whether the fetcher may not know where the run stands.
-    untold: bool,
-    /// The fetcher has ended with trouble, and that was handed on.
+    /// Whether the fetcher may not know the position of the run.
+    must_resend: bool,
+    /// The fetcher has ended with an error, which was returned.
     gave_up: bool,
     waited: Duration,
-    /// Since the last batch whose shards were there.
+    /// Since the last batch whose shards were here.
     wait: ShardWait,
-    /// Bytes of each shard, since a long wait was reported.
+    /// Size of each shard in bytes, after a long wait was reported.
     shard_bytes: Option<Vec<u64>>,
 }
 
 impl Fetcher {
-    /// Starts a fetcher, which gets manifest and index; the index. Of tar shards that are no cache
-    /// it is the one that is kept, or is made now where `making` says so.
+    /// Starts a fetcher, which downloads manifest and index. Returns the index too. For tar shards
+    /// that are no cache, it is the stored one, or it is made now if `making` allows.
     ///
     /// # Errors
-    /// A data set that is not there, or cannot be had; tar shards without an index; a folder that
-    /// cannot be written.
+    /// The data set does not exist, or cannot be downloaded; tar shards without an index; the
+    /// folder is not writable.
     pub(crate) fn open(
         address: StoreAddress,
         options: FetchOptions,
@@ -277,10 +277,10 @@ impl Fetcher {
             if let Some((index, scan)) = list.open_index(folder, &name)? {
                 return Ok((fetcher, index, Some(scan)));
             }
-            // Damaged, or of another version: as if there were none.
+            // Damaged, or of another version: like a missing one.
             let path = folder.join(&name);
             match fs::remove_file(&path) {
-                // Another rank did.
+                // Another rank removed it.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(|e| Error::io_at("remove", &path, e))?,
             }
@@ -294,7 +294,7 @@ impl Fetcher {
             TarIndexPolicy::Always(progress) => progress,
             TarIndexPolicy::OfWholeSets if !fetcher.evicts() => {
                 tracing::warn!(
-                    "{address}: no index of its {} tar shards is kept, so all are fetched first \
+                    "{address}: there is no index of its {} tar shards, so all are downloaded first \
                      ({}) to make one",
                     list.shards.len(),
                     size(list.bytes())
@@ -304,20 +304,20 @@ impl Fetcher {
             _ => return Err(list.is_not_indexed(address, &folder, &name)),
         };
         fetcher.make_index(&list, tars.most_of_index, progress)?;
-        // Another one, which knows the checksums that were found.
+        // Another fetcher, which knows the new checksums.
         let fetcher = fetcher.reopened()?;
         let indexed = match fetcher.folder() == folder {
             true => list.open_index(&folder, &name)?,
             false => None,
         };
         let Some((index, scan)) = indexed else {
-            let what = "changed while it was indexed: wait until whoever writes there is done";
+            let what = "changed while it was indexed: wait until the writer has finished";
             return Err(Error::dataset(fetcher.task.address.as_str(), what));
         };
         Ok((fetcher, index, Some(scan)))
     }
 
-    /// Of a helper that has `opened` the data set; of another one, where it died of that.
+    /// With a helper that has `opened` the data set, or another one if it died meanwhile.
     fn new(
         mut helper: HelperSupervisor,
         opened: Result<DatasetInfo>,
@@ -326,7 +326,7 @@ impl Fetcher {
     ) -> Result<Self> {
         let begin = |process: &_| open(process, &address, &options, None);
         let opened = helper.retry_after_death(opened, begin)?;
-        helper.goes_on();
+        helper.reset_deaths();
         Ok(Self {
             in_use: use_folder(&opened.folder)?,
             held: HeldShards::new(opened.room, opened.evicts()),
@@ -342,7 +342,7 @@ impl Fetcher {
             watched: Instant::now(),
             asked: Instant::now(),
             heard: Mutex::default(),
-            untold: false,
+            must_resend: false,
             gave_up: false,
             waited: Duration::ZERO,
             wait: ShardWait::new(),
@@ -350,29 +350,28 @@ impl Fetcher {
         })
     }
 
-    /// Another fetcher, which opens the data set as if there had been none. What was done counts
-    /// on.
+    /// Replaces the fetcher, which opens the data set anew. Keeps the counters.
     fn reopened(self) -> Result<Self> {
         let before = self.counts();
         let Self {
             mut helper,
             task,
-            // The folder stays in use: its shards were read just now.
+            // The folder stays in use: its shards were just read.
             in_use: _shards_read,
             ..
         } = self;
         let (address, options) = (task.address, task.options);
-        let opened = helper.renew(|process| open(process, &address, &options, None));
+        let opened = helper.restart(|process| open(process, &address, &options, None));
         let fetcher = Self::new(helper, opened, address, options)?;
         lock(&fetcher.heard).before = before;
         Ok(fetcher)
     }
 
-    /// Has every shard come once, in their order, and keeps the index of them in the folder,
-    /// which may take so many bytes where there is a limit.
+    /// Downloads every shard once, in order, and stores their index in the folder. A limit on its
+    /// size may apply.
     ///
     /// # Errors
-    /// A shard that cannot be had or read; what no index can be made of.
+    /// A shard cannot be downloaded or read; no index can be made.
     fn make_index(
         &mut self,
         list: &TarList,
@@ -402,26 +401,26 @@ impl Fetcher {
         shards.save(most)
     }
 
-    /// The folder that shards come to.
+    /// The folder of downloaded shards.
     pub(super) fn folder(&self) -> &Path {
         &self.task.opened.folder
     }
 
-    /// What is known of the data set.
+    /// Information about the data set.
     pub(super) fn opened(&self) -> &DatasetInfo {
         &self.task.opened
     }
 
-    /// A shard came: fetchers that died before are none in a row.
-    pub(super) fn goes_on(&mut self) {
-        self.helper.goes_on();
+    /// A shard was downloaded, so earlier deaths no longer count.
+    pub(super) fn reset_deaths(&mut self) {
+        self.helper.reset_deaths();
     }
 
-    /// Looks now and then whether the fetcher lives, while shards that it brought are read and
-    /// nothing more is waited for: it says in the folder what may not be removed.
+    /// Checks regularly that the fetcher lives, while its shards are read and nothing else is
+    /// needed. Its demand file protects the shards.
     ///
     /// # Errors
-    /// One that cannot be replaced. What it brought stays here all the same.
+    /// It cannot be replaced. The shards stay anyway.
     pub(crate) fn check_helper(&mut self) -> Result<()> {
         if self.watched.elapsed() < ASK {
             return Ok(());
@@ -430,17 +429,17 @@ impl Fetcher {
         self.watch()
     }
 
-    /// Lets the batches go that are held, for those of another order.
+    /// Releases the leased batches, before another order.
     pub(super) fn release_batches(&mut self) {
         self.held.release_all();
         self.next = None;
     }
 
-    /// Of tar shards that are no cache: the file that their index is kept in, the address that it
-    /// is shared at, and its name there.
+    /// For tar shards that are no cache: the file of their index, the address where it is shared,
+    /// and its name there.
     ///
     /// # Errors
-    /// A list that cannot be read any more.
+    /// The list cannot be read any more.
     pub(crate) fn index_location(&self) -> Result<Option<(PathBuf, StoreAddress, String)>> {
         if self.task.opened.tars.is_none() {
             return Ok(None);
@@ -457,15 +456,15 @@ impl Fetcher {
         )))
     }
 
-    /// Whether shards are removed while the run goes on, so no worker may keep one open.
+    /// Whether shards are deleted during the run, so no worker may keep one open.
     pub(crate) fn evicts(&self) -> bool {
         self.task.opened.evicts()
     }
 
-    /// Has shards come for a run that stands at `at`.
+    /// Starts downloads for a run at position `at`.
     ///
     /// # Errors
-    /// An order under which the limit cannot work.
+    /// The limit cannot work with this order.
     pub(crate) fn set_order(
         &mut self,
         index: &Index,
@@ -484,21 +483,21 @@ impl Fetcher {
             epochs,
         });
         self.task.at = at;
-        // Of all machines, until the fetcher says how many came to this one.
-        self.held.is_of_ranks(plan.options().world);
+        // World size, until the fetcher reports the number of ranks on this machine.
+        self.held.set_ranks(plan.options().world);
         self.next = Some(at);
         if std::mem::take(&mut self.gave_up) {
-            return self.renew();
+            return self.restart();
         }
         let sent = self.task.send_order(&self.helper.process, &self.heard);
-        self.or_again(sent)
+        self.retry_after_death(sent)
     }
 
-    /// Batches from `at` on whose shards are there and stay, at most `most`; none where those of
-    /// the first do not come within `limit`.
+    /// Number of batches from `at` on whose shards are here and leased, at most `most`. `None` if
+    /// the first is not complete within `limit`.
     ///
     /// # Errors
-    /// What the fetcher cannot get, once it is needed. The next call tries again.
+    /// A shard that is needed cannot be downloaded. The next call tries again.
     pub(crate) fn ready(
         &mut self,
         index: &Index,
@@ -514,11 +513,11 @@ impl Fetcher {
             while self.held.len() < most.max(1) && self.hold_next(index, plan)? {}
             if !self.held.is_empty() {
                 self.wait = ShardWait::new();
-                // What became of the fetcher matters when something is missing.
+                // The state of the fetcher matters only if a shard is missing.
                 if self.watched.elapsed() >= WATCH {
                     self.watched = Instant::now();
-                    self.tell_again()?;
-                    match self.hear(WATCH) {
+                    self.resend_position()?;
+                    match self.receive_replies(WATCH) {
                         Err(e) if e.is_protocol() => return Err(e),
                         _ => {}
                     }
@@ -538,7 +537,7 @@ impl Fetcher {
             thread::sleep(LOOK);
             let slept = waiting.elapsed();
             self.waited += slept;
-            if self.wait.adds(slept) {
+            if self.wait.add_sleep(slept) {
                 self.report_wait(index);
             }
         }
@@ -560,20 +559,20 @@ impl Fetcher {
         }
     }
 
-    /// The run stands at `at`: what is behind it may go.
+    /// Moves the run to `at`, and releases earlier batches.
     fn go_to(&mut self, at: EpochMark) -> Result<()> {
         if self.held.begins_at(at) {
             return Ok(());
         }
         self.task.at = at;
         if self.held.advance_to(at) || self.next == Some(at) {
-            return self.tell(&FetchRequest::At(at));
+            return self.send_request(&FetchRequest::At(at));
         }
         self.next = Some(at);
-        self.tell(&FetchRequest::Jump(at))
+        self.send_request(&FetchRequest::Jump(at))
     }
 
-    /// Holds the batch behind those that are held; whether it is there.
+    /// Leases the next batch. Returns whether it is here.
     fn hold_next(&mut self, index: &Index, plan: &EpochPlan) -> Result<bool> {
         let Some(at) = self.next else {
             return Ok(false);
@@ -585,23 +584,23 @@ impl Fetcher {
         let is_held = self.held.hold(index, plan, at)?;
         if is_held {
             self.next = Some(plan.next_mark(at));
-            self.helper.goes_on();
+            self.helper.reset_deaths();
         }
         Ok(is_held)
     }
 
-    /// Tells the fetcher where the run stands. One that does not listen hears of it by the next
-    /// look; one that is gone is noticed then.
-    fn tell(&mut self, request: &FetchRequest) -> Result<()> {
-        self.untold |= !self.helper.process.offer(request)?;
+    /// Sends the position of the run. If the socket is full, the next check sends it again. If the
+    /// fetcher died, the next check notices it.
+    fn send_request(&mut self, request: &FetchRequest) -> Result<()> {
+        self.must_resend |= !self.helper.process.offer(request)?;
         Ok(())
     }
 
-    /// Tells it once more where it stands, where a word was lost.
-    fn tell_again(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.untold) {
-            // By whichever way it came there.
-            self.tell(&FetchRequest::Jump(self.task.at))?;
+    /// Sends the position again, after a message was lost.
+    fn resend_position(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.must_resend) {
+            // Correct for any way to get there.
+            self.send_request(&FetchRequest::Jump(self.task.at))?;
         }
         Ok(())
     }
@@ -615,37 +614,37 @@ impl Fetcher {
         ))
     }
 
-    /// Whether the fetcher lives, and has nothing to say. One that died is started again.
+    /// Checks that the fetcher lives and has no message. Restarts it if it died.
     fn watch(&mut self) -> Result<()> {
         if std::mem::take(&mut self.gave_up) {
-            return self.renew();
+            return self.restart();
         }
         if lock(&self.heard).trouble.is_some() {
             return Ok(());
         }
-        self.tell_again()?;
-        let heard = self.hear(LOOK);
-        self.or_again(heard)
+        self.resend_position()?;
+        let heard = self.receive_replies(LOOK);
+        self.retry_after_death(heard)
     }
 
-    /// Hears what the fetcher says, and asks it now and then whether it goes on. One that was
-    /// stopped, or says nothing, is killed. Whoever waits asks again and again, with a sleep of
-    /// `planned` between at most.
+    /// Receives replies of the fetcher, and checks regularly that it responds. A stopped or silent
+    /// one is killed. The caller must call this repeatedly, with at most `planned` of sleep in
+    /// between.
     ///
     /// # Errors
-    /// One that ended, or was killed; what nobody asked for.
-    fn hear(&mut self, planned: Duration) -> Result<()> {
+    /// It ended or was killed; an unexpected reply.
+    fn receive_replies(&mut self, planned: Duration) -> Result<()> {
         let process = &self.helper.process;
         let mut heard = lock(&self.heard);
         while let Some(reply) = heard.reply_within(process, Duration::ZERO, planned)? {
-            heard.hear(reply)?;
+            heard.record(reply)?;
         }
         // It ends then.
         if heard.trouble.is_some() {
             return Ok(());
         }
         if let Some(ranks) = heard.ranks.take() {
-            self.held.is_of_ranks(ranks);
+            self.held.set_ranks(ranks);
         }
         if heard.silent.is_none() && self.asked.elapsed() >= ASK {
             self.asked = Instant::now();
@@ -656,28 +655,28 @@ impl Fetcher {
         };
         if silent.read(planned) >= SILENCE {
             heard.silent = None;
-            return Err(process.kill(&format!("said nothing for {SILENCE:?}")));
+            return Err(process.kill(&format!("did not respond for {SILENCE:?}")));
         }
         if !heard.is_asked {
-            // One that does not drain its socket is asked again the next time.
+            // If its socket is full, the next call tries again.
             heard.is_asked = process.offer(&FetchRequest::Look)?;
         }
         Ok(())
     }
 
-    /// Another fetcher in the place of one that has ended.
-    fn renew(&mut self) -> Result<()> {
-        self.forget();
+    /// Replaces a fetcher that has ended.
+    fn restart(&mut self) -> Result<()> {
+        self.reset_replies();
         let begun = self
             .helper
-            .renew(|process| self.task.begin(process, &self.heard));
-        self.or_again(begun)
+            .restart(|process| self.task.begin(process, &self.heard));
+        self.retry_after_death(begun)
     }
 
-    /// What is `done`; where the fetcher died of it, another one is told all again.
-    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+    /// Returns `done`. If the fetcher died, another one gets all requests again.
+    fn retry_after_death(&mut self, done: Result<()>) -> Result<()> {
         if done.as_ref().is_err_and(has_died) {
-            self.forget();
+            self.reset_replies();
         }
         let begin = |process: &_| self.task.begin(process, &self.heard);
         let done = self.helper.retry_after_death(done, begin);
@@ -686,25 +685,25 @@ impl Fetcher {
         done
     }
 
-    /// What is known of the fetcher is of one before.
-    fn forget(&mut self) {
+    /// Resets what was known about an earlier fetcher.
+    fn reset_replies(&mut self) {
         let mut heard = lock(&self.heard);
         *heard = FetcherReplies {
             before: heard.before + heard.counts,
             ..FetcherReplies::default()
         };
-        self.untold = false;
+        self.must_resend = false;
         self.asked = Instant::now();
     }
 
-    /// What all fetchers did.
+    /// Counters of all fetchers.
     fn counts(&self) -> TransferCounts {
         let (process, mut heard) = (&self.helper.process, lock(&self.heard));
         if self.check_owner().is_ok() && process.send(&FetchRequest::Report, &[]).is_ok() {
-            // What else it says would be lost: whoever needs a shard is told why none comes.
+            // Keeps other replies too: their errors are needed later.
             while let Ok(Some(reply)) = heard.reply_within(process, REPORT_LIMIT, Duration::ZERO) {
                 let is_last = matches!(reply, FetchReply::Report(_));
-                if heard.hear(reply).is_err() || is_last {
+                if heard.record(reply).is_err() || is_last {
                     break;
                 }
             }
@@ -712,7 +711,7 @@ impl Fetcher {
         heard.before + heard.counts
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub(crate) fn report(&self) -> FetchReport {
         let counts = self.counts();
         FetchReport {
@@ -728,7 +727,7 @@ impl Fetcher {
 }
 
 /// # Errors
-/// Options of tar shards for a cache, whose manifest decides them.
+/// Options for tar shards with a cache, whose manifest decides them.
 fn refuse_shard_options(address: &StoreAddress, options: &ShardOptions) -> Result<()> {
     let ShardOptions {
         labels,
@@ -746,7 +745,7 @@ fn refuse_shard_options(address: &StoreAddress, options: &ShardOptions) -> Resul
     }
 }
 
-/// Warns of an index that is shared in the store and not used.
+/// Warns that a shared index in the store is not used.
 fn warn_of_unused(address: &StoreAddress, tars: &TarSetInfo) {
     let Some(unused) = tars.unused else {
         return;
@@ -760,12 +759,12 @@ fn warn_of_unused(address: &StoreAddress, tars: &TarSetInfo) {
         UnusedIndex::NotWhole => "is damaged, of another version or of other shards".to_owned(),
     };
     tracing::warn!(
-        "{address}: the index that is shared there {why}: it is not used. `featherload index \
+        "{address}: the shared index there {why}, so it is not used. `featherload index \
          --share` puts one there in its place"
     );
 }
 
-/// What nobody leaves half done: a panic elsewhere changes nothing of it.
+/// The data are valid between any two operations, so a poisoned lock is harmless.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,23 +1,23 @@
-//! The folder of one data set on this machine: its names, and who may change it.
+//! The folder of one data set on this machine: names of its files, and locks.
 //!
-//! In the fetcher. Only files of these names are ever removed, and only in a folder
-//! that was made here.
+//! Runs in the fetcher. Only files of these names are ever deleted, and only in a folder that
+//! featherload made.
 //!
 //! ```text
 //! DIR/cache-HASH/              HASH: of the manifest, so a changed cache has another folder
-//!   .featherload-fetched       the mark of a folder that was made here, locked while it is used
+//!   .featherload-fetched       mark of a folder that featherload made, locked while it is used
 //!   manifest.json, index.fli   as in the store
-//! DIR/tars-HASH/               of tar shards that are no cache; HASH: of the list
-//!   list.json                  the objects, their sizes and states
-//!   index-HASH.fli             the index, with checksums of all shards; HASH: of how they are read
+//! DIR/tars-HASH/               for tar shards that are no cache; HASH: of the list
+//!   list.json                  the objects, their sizes and fingerprints
+//!   index-HASH.fli             index, with checksums of all shards; HASH: of the reading options
 //! and in both
-//!   shard-000000.tar           whole, by its checksum; or as the object is called
-//!   shard-000001.tar.part      under way, or left by an earlier run and not compared yet
-//!   rank-RANDOM-NUMBER.board   what a rank needs, locked while its fetcher lives
-//!   leader.lock                locked by the fetcher that leads; its process, and a number that
-//!                              changes while it goes on
-//!   checksums                  of each shard that came: the one that it had then
-//!   trouble.json               why the leader gave up, for the other ranks
+//!   shard-000000.tar           complete, by its checksum; or with the object's name
+//!   shard-000001.tar.part      incomplete, or left by an earlier run and not verified yet
+//!   rank-RANDOM-NUMBER.board   demand of a rank, locked while its fetcher lives
+//!   leader.lock                locked by the leader; holds its process, and a number that changes
+//!                              while it runs
+//!   checksums                  checksum of each shard at its download
+//!   trouble.json               error of the leader, for the other ranks
 //! ```
 
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ use crate::remote::fetch::heartbeat::LeaderLock;
 use crate::remote::fetch::lease::{MARK, PART_END};
 use crate::sys::atomic_file::unique_name;
 
-/// What stands in the mark, for people.
+/// Text of the mark, for people.
 const MARK_TEXT: &str = "Shards of an object store, fetched by featherload. May be removed while \
                          no run uses it.\n";
 const LEADER: &str = "leader.lock";
@@ -48,16 +48,16 @@ pub(super) struct FetchFolder {
 }
 
 impl FetchFolder {
-    /// One that was made.
+    /// An existing folder.
     #[cfg(test)]
     pub(super) fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Makes it, `name` in `dir`, unless it is there.
+    /// Creates the folder `name` in `dir`, unless it exists.
     ///
     /// # Errors
-    /// One of that name that was not made here; a system that refuses.
+    /// A folder of that name that featherload did not make; a system call that fails.
     pub(super) fn make(dir: &Path, name: &str) -> Result<Self> {
         fs::create_dir_all(dir).map_err(|e| Error::io_at("make the folder", dir, e))?;
         let dir = fs::canonicalize(dir).map_err(|e| Error::io_at("look at", dir, e))?;
@@ -68,7 +68,7 @@ impl FetchFolder {
             Err(e) => return Err(Error::io_at("make the folder", &path, e)),
         };
         let mark = path.join(MARK);
-        // Another rank may have made the folder a moment ago.
+        // Another rank may have just created the folder.
         let is_empty = || fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none());
         if is_new || (!mark.exists() && is_empty()) {
             fs::write(&mark, MARK_TEXT).map_err(|e| Error::io_at("write", &mark, e))?;
@@ -94,34 +94,34 @@ impl FetchFolder {
         self.path.join(name)
     }
 
-    /// The files that are there.
+    /// Names of the existing files.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn names(&self) -> io::Result<HashSet<OsString>> {
         let entries = fs::read_dir(&self.path)?;
         entries.map(|entry| Ok(entry?.file_name())).collect()
     }
 
-    /// Where a shard is that is whole. `name` is without extension.
+    /// Path of a complete shard. `name` has no extension.
     pub(super) fn shard(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.tar"))
     }
 
-    /// Where it is while it comes.
+    /// Path of an incomplete shard.
     pub(super) fn part(&self, name: &str) -> PathBuf {
         self.path.join(format!("{name}.tar{PART_END}"))
     }
 
-    /// What who leads has locked.
+    /// Path of the leader's lock.
     pub(super) fn leader(&self) -> PathBuf {
         self.path.join(LEADER)
     }
 
-    /// The right to change the folder; none while another process has it.
+    /// Takes the lead; `None` if another process has it.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn lead(&self) -> Result<Option<LeaderLock>> {
         let path = self.leader();
         let file = File::options()
@@ -137,20 +137,21 @@ impl FetchFolder {
         }
     }
 
-    /// Before the first use: shards that earlier runs left may have changed since. They become
-    /// parts, whose checksum is compared when they are needed. Those that have none are removed.
-    /// Nothing is done while another run uses the folder, whose fetcher has compared them.
-    /// Whether that is settled; it is not while another fetcher looks, or may change the folder.
+    /// Marks shards of earlier runs as unverified, before the first use: they may have changed.
+    /// They become parts, whose checksum is verified when they are needed. Those without a checksum
+    /// are deleted. Does nothing if another run uses the folder, as its fetcher has verified them.
+    ///
+    /// Returns false while another fetcher does this, or may change the folder; call it again then.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn mark_unverified(&self, shards: &[RemoteShard]) -> Result<bool> {
         let mark = self.file(MARK);
         let file = File::options().read(true).write(true).open(&mark);
         let file = file.map_err(|e| Error::io_at("open", &mark, e))?;
         match file.try_lock() {
             Ok(()) => {}
-            // Used by runs; or another fetcher looks through it just now.
+            // Used by other runs, or another fetcher marks them now.
             Err(fs::TryLockError::WouldBlock) => return Ok(file.try_lock_shared().is_ok()),
             Err(fs::TryLockError::Error(e)) => return Err(Error::io_at("lock", &mark, e)),
         }
@@ -182,10 +183,10 @@ impl FetchFolder {
         Ok(true)
     }
 
-    /// Writes a small file whole.
+    /// Writes a small file atomically.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path.join(name);
         let temporary = self.path.join(format!(".{name}.{}", unique_name()));
@@ -200,7 +201,7 @@ impl FetchFolder {
     }
 }
 
-/// What is not there is as good.
+/// A missing file counts as success.
 fn gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
@@ -238,7 +239,7 @@ mod tests {
         names
     }
 
-    /// What an earlier run left is compared by its checksum before it is used; what has none goes.
+    /// Shards of an earlier run are verified before use; those without a checksum are deleted.
     #[test]
     fn shards_of_earlier_runs_are_doubted_unless_the_folder_is_used() {
         let dir = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ mod tests {
         assert!(folder.mark_unverified(&shards).unwrap());
         assert_eq!(names(&folder), before);
         drop(lease);
-        // Another fetcher looks, or still has the right to change the folder.
+        // Another fetcher marks the shards, or still has the lead.
         let other = File::open(folder.file(MARK)).unwrap();
         other.lock().unwrap();
         assert!(!folder.mark_unverified(&shards).unwrap());

@@ -1,7 +1,7 @@
-//! Whether the fetcher that leads goes on: it writes a number that changes into `leader.lock`,
-//! and those of other ranks look at it.
+//! Detects a leader that hangs. It writes a changing number into `leader.lock`, and fetchers of
+//! other ranks read it.
 //!
-//! In the fetcher. The lock says that the leader lives; one that was stopped lives too.
+//! Runs in the fetcher. The lock only shows that the leader is alive, even if it is stopped.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,34 +13,34 @@ use crate::sys::clock::{RunningClock, monotonic_ns};
 use crate::sys::pid_namespace;
 use crate::sys::whole_file;
 
-/// Between two beats, at least.
+/// Least time between two heartbeats.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// How long a leader may stand still while its shards are needed.
+/// How long a leader may not respond while its shards are needed.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
-/// The longest word of a leader.
+/// Longest content of the file.
 const MOST_BYTES: u64 = 4096;
 
-/// It may be that long between two beats without anybody asking what is needed.
+/// A gap of this length between two checks is normal.
 const NO_WONDER: Duration = Duration::from_secs(1);
 
-/// The right to change a folder, and the sign that its holder goes on.
+/// The lock of the leader, with its heartbeat.
 #[derive(Debug)]
 pub(super) struct LeaderLock {
-    /// Locked.
+    /// The locked file.
     file: File,
     path: PathBuf,
-    /// The PID namespace in which this process has its number.
+    /// PID namespace of this process's number.
     namespace: u64,
     last: Option<Instant>,
 }
 
-/// A fetcher that leads, as other ranks see it.
+/// The leader, as other ranks see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeaderProcess {
     pub(super) process: u32,
-    /// In the PID namespace of the process that looks: its number leads to it.
+    /// Whether its number is valid in this process's PID namespace.
     pub(super) is_near: bool,
 }
 
@@ -55,10 +55,10 @@ impl LeaderProcess {
 }
 
 impl LeaderLock {
-    /// Of the lock at `path`, which this process has.
+    /// Uses the lock at `path`, which this process holds.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn begin(file: File, path: PathBuf) -> Result<Self> {
         let mut right = Self {
             file,
@@ -70,16 +70,16 @@ impl LeaderLock {
         Ok(right)
     }
 
-    /// Shows that this process goes on, a few times a second.
+    /// Writes a heartbeat, a few times per second.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn beat(&mut self) -> Result<()> {
         if self.last.is_some_and(|last| last.elapsed() < EVERY) {
             return Ok(());
         }
         self.last = Some(Instant::now());
-        // Always as long as before: it is written over.
+        // Always the same length, because it is overwritten.
         let (process, namespace) = (std::process::id(), self.namespace);
         let text = format!("{process:>10} {:>20} {namespace:>20}\n", monotonic_ns());
         let write = self.file.write_all_at(text.as_bytes(), 0);
@@ -87,20 +87,20 @@ impl LeaderLock {
     }
 }
 
-/// What the fetcher of another rank sees of it.
+/// Watches the leader from another rank.
 #[derive(Debug)]
 pub(super) struct LeaderWatch {
     path: PathBuf,
     limit: Duration,
     seen: Vec<u8>,
-    /// Of this process: when a whole job is stopped, nobody is to blame.
+    /// Time of this process, so that a suspended job blames no leader.
     clock: RunningClock,
-    /// What the clock said when something changed, or nothing was needed.
+    /// Reading of the clock at the last change, or when nothing was needed.
     since: Duration,
 }
 
 impl LeaderWatch {
-    /// Of the lock at `path`.
+    /// Watches the lock at `path`.
     pub(super) fn new(path: PathBuf, limit: Duration) -> Self {
         Self {
             path,
@@ -111,8 +111,8 @@ impl LeaderWatch {
         }
     }
 
-    /// Looks, after a sleep of `planned` at most. The process that leads, once it has stood still
-    /// for the limit while something was needed.
+    /// Checks the leader, after a sleep of at most `planned`. Returns its process if it has not
+    /// responded for the limit while something was needed.
     pub(super) fn look(
         &mut self,
         planned: Duration,
@@ -129,7 +129,7 @@ impl LeaderWatch {
         if still < NO_WONDER.min(self.limit) {
             return None;
         }
-        // One that writes no such beats is of a version before them.
+        // A leader that writes no such text is of an earlier version.
         let text = str::from_utf8(&self.seen).ok()?;
         let leader = LeaderProcess::from_text(text)?;
         if !is_needed() {
@@ -152,7 +152,7 @@ mod tests {
 
     const LOOK: Duration = Duration::from_millis(20);
 
-    /// Looks until the leader is told of; after how many looks.
+    /// Checks until the leader is reported; returns the number of checks.
     fn looks_until_told(watch: &mut LeaderWatch, leader: LeaderProcess) -> usize {
         for n in 1..200 {
             std::thread::sleep(LOOK);
@@ -161,7 +161,7 @@ mod tests {
                 return n;
             }
         }
-        panic!("not told");
+        panic!("not reported");
     }
 
     #[test]
@@ -173,14 +173,14 @@ mod tests {
             is_near: true,
         };
         let mut watch = LeaderWatch::new(path.clone(), Duration::from_millis(200));
-        // Nobody leads, or one that writes nothing.
+        // No leader, or one that writes nothing.
         assert_eq!(watch.look(Duration::from_secs(9), || true), None);
         let file = File::create(&path).unwrap();
         assert_eq!(watch.look(Duration::from_secs(9), || true), None);
 
         let mut right = LeaderLock::begin(file, path.clone()).unwrap();
         assert!(looks_until_told(&mut watch, me) >= 5);
-        // One beat and all is well; more often than it must nothing is written.
+        // One heartbeat is enough; it is not written more often than needed.
         right.last = None;
         right.beat().unwrap();
         assert_eq!(watch.look(LOOK, || true), None);

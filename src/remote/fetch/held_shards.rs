@@ -1,7 +1,7 @@
-//! Which batches have their shards on this machine, and keep them there.
+//! Tracks which batches have their shards here, and keeps them.
 //!
-//! In the consumer. Where the folder has room for all shards, one that is there stays; where it
-//! has not, each is held by a lease while workers may read it.
+//! Runs in the consumer. If the folder has space for all shards, they stay. Otherwise each is
+//! leased while workers may read it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,10 +11,10 @@ use crate::order::{EpochMark, EpochPlan};
 use crate::remote::fetch::lease::Lease;
 use crate::remote::fetch::shard_space::total;
 
-/// What part of the folder's room a rank may hold ahead of the batch that is asked for.
+/// Fraction of the folder's space that a rank may lease ahead of the current batch.
 const AHEAD: u64 = 4;
 
-/// A shard that is held: for so many batches, of so many bytes.
+/// A leased shard: the number of its batches, and its bytes.
 #[derive(Debug)]
 struct HeldShard {
     _lease: Lease,
@@ -22,24 +22,24 @@ struct HeldShard {
     bytes: u64,
 }
 
-/// Batches whose shards are there.
+/// Batches whose shards are here.
 #[derive(Debug)]
 pub(super) struct HeldShards {
     evicts: bool,
     room: u64,
-    /// Ranks that share the folder.
+    /// Number of ranks that share the folder.
     ranks: u64,
-    /// Of a folder with room for all: shards that were seen.
+    /// For a folder with space for all: shards that are here.
     settled: Vec<bool>,
-    /// In their order, the one that is asked for first, each with its shards.
+    /// In order, the current batch first, each with its shards.
     batches: VecDeque<(EpochMark, Vec<u64>)>,
     shards: HashMap<u64, HeldShard>,
-    /// A shard that was not there at the last look.
+    /// A shard that was missing at the last check.
     missing: Option<u64>,
 }
 
 impl HeldShards {
-    /// Of a folder with `room` bytes for shards, which are removed where it `evicts`.
+    /// For a folder with `room` bytes for shards. `evicts`: whether shards are deleted.
     pub(super) fn new(room: u64, evicts: bool) -> Self {
         Self {
             evicts,
@@ -56,7 +56,7 @@ impl HeldShards {
         self.missing
     }
 
-    pub(super) fn is_of_ranks(&mut self, ranks: u32) {
+    pub(super) fn set_ranks(&mut self, ranks: u32) {
         self.ranks = u64::from(ranks).max(1);
     }
 
@@ -73,12 +73,13 @@ impl HeldShards {
         self.shards.clear();
     }
 
-    /// Whether the run stands where it stood.
+    /// Whether the run is at the same position.
     pub(super) fn begins_at(&self, at: EpochMark) -> bool {
         self.batches.front().is_some_and(|(first, _)| *first == at)
     }
 
-    /// The run stands at `at`: batches before it are let go. Whether that one is held.
+    /// Moves the run to `at`, and releases earlier batches. Returns whether the current batch is
+    /// leased.
     pub(super) fn advance_to(&mut self, at: EpochMark) -> bool {
         while let Some((first, _)) = self.batches.front()
             && *first != at
@@ -97,11 +98,11 @@ impl HeldShards {
         !self.is_empty()
     }
 
-    /// Holds the batch at `at` too, where its shards are there, and ahead of the first no more
-    /// than a rank may. Whether it did.
+    /// Leases the batch at `at`, if its shards are here and the rank's share allows it. Returns
+    /// whether it did.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn hold(&mut self, index: &Index, plan: &EpochPlan, at: EpochMark) -> Result<bool> {
         let rows = 0..plan.filled_rows_at(at);
         let parts = rows.filter_map(|row| index.part(plan.row_at(at, row).id));
@@ -118,7 +119,7 @@ impl HeldShards {
         Ok(is_held)
     }
 
-    /// Whether these are there, for good. The last first, which comes last.
+    /// Whether all these shards are here for good. Checks the last first, which arrives last.
     fn settle(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
         for &shard in shards.iter().rev() {
             let number = shard as usize;
@@ -138,7 +139,7 @@ impl HeldShards {
         Ok(true)
     }
 
-    /// Holds these, all or none. The last first, which comes last.
+    /// Leases all these shards, or none. Checks the last first, which arrives last.
     fn lease(&mut self, index: &Index, shards: &[u64]) -> Result<bool> {
         let mut taken = Vec::new();
         for &shard in shards.iter().rev() {
@@ -158,7 +159,7 @@ impl HeldShards {
             };
             taken.push((shard, held));
         }
-        // Others must get on.
+        // Other ranks need space too.
         if !self.is_empty() && !taken.is_empty() {
             let taken = taken.iter().map(|(_, held)| held);
             let held = self.shards.values().chain(taken);

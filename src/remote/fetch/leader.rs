@@ -1,7 +1,7 @@
-//! The fetcher that leads: what is in the folder, and what comes and goes next.
+//! The leader: tracks the content of the folder, downloads and deletes shards.
 //!
-//! In the fetcher, in one of those of a folder at a time. What it knows can be read off the
-//! folder, so the next one goes on where it died.
+//! Runs in one fetcher per folder at a time. Its state can be read from the folder, so the next
+//! leader continues after its death.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -28,43 +28,43 @@ use crate::remote::fetch::schedule::{LeaderAction, LeaderView, ShardState};
 use crate::remote::fetch::shard_space::on_disk;
 use crate::remote::helper::messages::{HelperError, TransferCounts};
 
-/// How long a shard may be needed without one that can go for it.
+/// How long a shard may be needed while none can be deleted for it.
 const STUCK: Duration = Duration::from_secs(10);
 
 /// The fetcher that leads.
 #[derive(Debug)]
-pub(super) struct Leader {
+pub(super) struct FolderLeader {
     files: DatasetFiles,
     places: Vec<ShardState>,
-    /// Bytes of parts that an earlier fetcher left.
+    /// Bytes of incomplete parts of an earlier fetcher.
     parts: Vec<u64>,
-    /// Those that were looked up.
+    /// Known checksums.
     hashes: Vec<Option<HexHash128>>,
     checksums: ShardChecksums,
-    /// Held while a shard that is here is compared: the soonest is ready first.
+    /// Held while a local shard is verified, so that the most urgent one is ready first.
     comparing: Arc<Semaphore>,
     /// For the user, the oldest first.
     pub(super) warnings: VecDeque<String>,
     downloads: JoinSet<(usize, Result<DownloadedShard, HelperError>)>,
-    /// Those that cannot be had, and why: told when one is needed.
+    /// Shards that cannot be downloaded, and why. Returned when one is needed.
     lost: Vec<(usize, HelperError)>,
     stuck: Option<Instant>,
     pub(super) counts: TransferCounts,
-    /// Goes last.
+    /// Dropped last.
     right: LeaderLock,
 }
 
-impl Leader {
-    /// Takes the folder over, with the right to change it.
+impl FolderLeader {
+    /// Takes over the folder, with the leader's lock.
     ///
     /// # Errors
-    /// A folder that cannot be read.
+    /// The folder cannot be read.
     pub(super) fn begin(files: DatasetFiles, right: LeaderLock) -> Result<Self, HelperError> {
         let folder = files.folder.clone();
         let failed =
             |e: io::Error| HelperError::of_path(folder.path(), format!("cannot be read: {e}"));
         let _ = fs::remove_file(folder.file(TROUBLE));
-        // Of many shards few may be there, and each look at one takes its time on some storage.
+        // Of many shards few may be here, and each check takes time on some storage.
         let names = folder.names().map_err(failed)?;
         let length = |path: &Path| {
             if !path.file_name().is_some_and(|name| names.contains(name)) {
@@ -115,18 +115,18 @@ impl Leader {
         })
     }
 
-    /// Shows the other ranks that it goes on.
+    /// Writes a heartbeat for the other ranks.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// A system call that fails.
     pub(super) fn beat(&mut self) -> Result<(), Error> {
         self.right.beat()
     }
 
-    /// What comes and goes next, by what all ranks need.
+    /// Starts the next downloads and deletions, by the demand of all ranks.
     ///
     /// # Errors
-    /// Room for fewer shards than are needed at a time; one that is needed now and cannot be had.
+    /// Too little space for the shards needed at a time; a needed shard cannot be downloaded.
     pub(super) fn step(&mut self, needs: &[RankDemand]) -> Result<(), HelperError> {
         let Some(room) = room_of(needs, &self.files.bytes) else {
             return Ok(());
@@ -167,7 +167,7 @@ impl Leader {
                 LeaderAction::RemovePart(number) => {
                     let part = self.files.folder.part(&self.files.shards[number].name);
                     let _ = fs::remove_file(part);
-                    // A shard that an earlier run left.
+                    // A shard of an earlier run.
                     self.counts.removed +=
                         u64::from(self.parts[number] >= self.files.bytes[number]);
                     self.parts[number] = 0;
@@ -216,7 +216,7 @@ impl Leader {
         Ok(gone)
     }
 
-    /// The next download that ends; waits for ever where there is none.
+    /// Waits for the next download to end; forever if there is none.
     pub(super) async fn ended(&mut self) -> Result<(), HelperError> {
         let (number, came) = match self.downloads.join_next().await {
             None => return std::future::pending().await,
@@ -241,12 +241,12 @@ impl Leader {
         let name = &self.files.shards[number].name;
         if came.had_changed {
             self.warnings.push_back(format!(
-                "{}: its bytes changed on this disk after it was fetched: it was fetched again",
+                "{}: its local file changed after the download: it was downloaded again",
                 self.files.folder.shard(name).display()
             ));
         }
         self.warnings.extend(self.checksums.keep(number, came.hash));
-        // One that was there as a part, whole, was not fetched.
+        // A part that was already complete was not downloaded.
         self.counts.objects += u64::from(came.bytes > 0);
         self.counts.bytes += came.bytes;
         self.counts.retries += came.retries;

@@ -1,8 +1,8 @@
-//! A shard that must not be removed for now, and a folder that is in use.
+//! A lease keeps a shard from being deleted, or marks a folder as used.
 //!
-//! In the consumer, which holds one for each shard of the batches that workers may be at; and in
-//! the fetcher that leads, which removes what nobody holds. A lease is a shared lock on the file:
-//! of a process that dies the system takes it away.
+//! The consumer holds one for each shard of the batches in flight. The leader deletes shards
+//! without a lease. A lease is a shared lock on the file, which the system releases when a process
+//! dies.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,20 +15,20 @@ use nix::unistd::{Pid, getpid};
 
 use crate::error::{Error, Result};
 
-/// The mark of a folder that was made here. Runs that use the folder hold a lease on it.
+/// Mark of a folder that featherload made. Runs that use the folder hold a lease on it.
 pub(super) const MARK: &str = ".featherload-fetched";
 
-/// Added to the name of a shard's file while it comes.
+/// Extension of an incomplete shard.
 pub(super) const PART_END: &str = ".part";
 
-/// How long another process may look through the folder.
+/// How long another process may check the folder.
 const LOOK_LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Marks the folder as used by this process: what is there was compared, and stays.
+/// Marks the folder as used by this process. Its shards were verified, and stay.
 ///
 /// # Errors
-/// A folder that is gone; another process that does not let it go.
+/// The folder is gone; another process keeps it locked.
 pub(super) fn use_folder(folder: &Path) -> Result<Lease> {
     let path = folder.join(MARK);
     let began = Instant::now();
@@ -46,7 +46,7 @@ pub(super) fn use_folder(folder: &Path) -> Result<Lease> {
     }
 }
 
-/// A shard that is there and stays.
+/// A leased shard.
 #[derive(Debug)]
 pub(super) struct Lease {
     file: File,
@@ -54,21 +54,22 @@ pub(super) struct Lease {
 }
 
 impl Drop for Lease {
-    /// A fork of this process has a copy of the file, which would hold the lock on. Of the copy
-    /// nothing is undone: the lease is its parent's.
+    /// A fork of this process has a copy of the file, which would keep the lock, so it is unlocked
+    /// here. A forked copy unlocks nothing: the lease belongs to its parent.
     fn drop(&mut self) {
         if getpid() == self.owner {
-            // Closing is all that is left where it fails.
+            // If this fails, closing the file must do.
             let _ = self.file.unlock();
         }
     }
 }
 
 impl Lease {
-    /// Of the shard at `path`, and its bytes; none where there is none, or it is just being removed.
+    /// Leases the shard at `path`; returns its size too. `None` if it does not exist, or is being
+    /// deleted.
     ///
     /// # Errors
-    /// A system that refuses, as one that has no descriptor left.
+    /// A system call that fails, for example for lack of descriptors.
     pub(super) fn take(path: &Path) -> io::Result<Option<(Self, u64)>> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -80,7 +81,7 @@ impl Lease {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
         }
-        // Removed between our two calls.
+        // It may have been deleted between the two calls.
         let now = file.metadata()?;
         let lease = Self {
             file,
@@ -90,13 +91,13 @@ impl Lease {
     }
 }
 
-/// Removes a shard unless somebody has a lease; whether it is gone.
+/// Deletes a shard, unless it is leased. Returns whether it is gone.
 ///
 /// # Errors
-/// A system that refuses.
+/// A system call that fails.
 #[cfg_attr(not(feature = "stores"), allow(dead_code))]
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
-    // To be written: on NFS a lock of one's own needs that.
+    // Opened to write: on NFS an exclusive lock needs that.
     let file = match File::options().read(true).write(true).open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -129,7 +130,7 @@ mod tests {
         assert!(remove(&path).unwrap());
     }
 
-    /// Who removes holds the file alone for a moment.
+    /// The process that deletes locks the file exclusively for a moment.
     #[test]
     fn what_is_being_removed_is_not_given() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The tar shards that lie under a prefix, as the store lists them: page by page, within bounds.
+//! Lists the tar shards under a prefix, page by page, with limits.
 //!
-//! In the fetcher. A store that lists without end is given up; the consumer is told how far a long
-//! listing is.
+//! Runs in the fetcher. An endless listing is an error. The consumer gets the progress of a long
+//! one.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,13 +18,13 @@ use crate::remote::helper::messages::HelperError;
 use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::RetryPolicy;
 
-/// What a plain tar's name ends in.
+/// Extension of a plain tar.
 pub(super) const TAR_END: &str = ".tar";
 
-/// Pages of a listing, of 1,000 names mostly: tar shards, other objects and folders.
+/// Most pages of a listing, with usually 1,000 names: tar shards, other objects and folders.
 const MOST_PAGES: u64 = 4096;
 
-/// Between two words of how far a listing is.
+/// Interval of progress messages.
 const PROGRESS: Duration = Duration::from_secs(5);
 
 pub(super) fn tar(below: &str, meta: &ObjectMeta) -> TarShard {
@@ -35,7 +35,7 @@ pub(super) fn tar(below: &str, meta: &ObjectMeta) -> TarShard {
     }
 }
 
-/// How far a listing is.
+/// Progress of a listing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ListProgress {
     pub(super) names: u64,
@@ -48,12 +48,12 @@ impl fmt::Display for ListProgress {
     }
 }
 
-/// What a listing has given so far.
+/// State of a listing.
 struct Listing<'a> {
     store: &'a Store,
     shards: Vec<TarShard>,
     so_far: ListProgress,
-    /// Hashes of the marks of pages.
+    /// Hashes of page marks.
     marks: HashSet<u128>,
 }
 
@@ -64,10 +64,10 @@ impl Listing<'_> {
         HelperError::new(self.store.address().as_str(), format!("{what}: {how}"))
     }
 
-    /// As of a local folder, those of folders in it are left out, and hidden ones.
+    /// Adds a page. As for a local folder, ignores hidden objects and those in subfolders.
     ///
     /// # Errors
-    /// More shards than a data set has.
+    /// More shards than a data set may have.
     fn take(&mut self, objects: &[ObjectMeta], folders: usize) -> Result<(), HelperError> {
         self.so_far.pages += 1;
         self.so_far.names += (objects.len() + folders) as u64;
@@ -83,13 +83,13 @@ impl Listing<'_> {
         }
     }
 
-    /// Whether another page may follow.
+    /// Checks that another page may follow.
     ///
     /// # Errors
-    /// A mark that was given before; too many pages.
-    fn goes_on(&mut self, mark: &str) -> Result<(), HelperError> {
+    /// A repeated mark; too many pages.
+    fn check_next_page(&mut self, mark: &str) -> Result<(), HelperError> {
         if !self.marks.insert(HexHash128::of(mark.as_bytes()).0) {
-            let what = "its store gives the same page of names again and again: check the endpoint";
+            let what = "its store repeats the same page of names: check the endpoint";
             return Err(HelperError::new(self.store.address().as_str(), what));
         }
         match self.so_far.pages >= MOST_PAGES {
@@ -102,11 +102,11 @@ impl Listing<'_> {
     }
 }
 
-/// The tars under the store's prefix, in any order; none where the store says that there is no such
-/// place.
+/// The tars under the store's prefix, in any order; `None` if the store reports that the prefix
+/// does not exist.
 ///
 /// # Errors
-/// What does not pass; a listing without end.
+/// A permanent failure, or too many; an endless listing.
 pub(super) async fn tars(
     store: &Store,
     patience: Duration,
@@ -128,7 +128,7 @@ pub(super) async fn tars(
         let Some(next) = page.page_token.filter(|next| !next.is_empty()) else {
             return Ok(Some(listing.shards));
         };
-        listing.goes_on(&next)?;
+        listing.check_next_page(&next)?;
         mark = Some(next);
         if last.elapsed() >= PROGRESS {
             progress(listing.so_far);
@@ -137,10 +137,10 @@ pub(super) async fn tars(
     }
 }
 
-/// One page; none where there is no such place.
+/// One page; `None` if the prefix does not exist.
 ///
 /// # Errors
-/// As [`tars`].
+/// Like [`tars`].
 async fn read_page(
     store: &Store,
     mark: Option<String>,
@@ -213,12 +213,12 @@ mod tests {
         );
         for number in 1..MOST_PAGES {
             listing.take(&others, 1).unwrap();
-            listing.goes_on(&number.to_string()).unwrap();
+            listing.check_next_page(&number.to_string()).unwrap();
         }
-        let e = listing.goes_on("7").unwrap_err();
-        assert!(e.what.contains("again and again"), "{}", e.what);
+        let e = listing.check_next_page("7").unwrap_err();
+        assert!(e.what.contains("repeats the same page"), "{}", e.what);
         listing.take(&others, 1).unwrap();
-        let e = listing.goes_on("last").unwrap_err();
+        let e = listing.check_next_page("last").unwrap_err();
         assert!(
             e.what.contains("lists 12288 names on 4096 pages"),
             "{}",

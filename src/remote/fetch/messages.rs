@@ -1,6 +1,6 @@
-//! What consumer and fetcher say to each other, on a pair of packet sockets without a name.
+//! Messages between consumer and fetcher, on an unnamed pair of packet sockets.
 //!
-//! In both.
+//! Used in both.
 
 use std::path::PathBuf;
 
@@ -17,29 +17,29 @@ use crate::remote::helper::messages::TransferCounts;
 /// To the fetcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FetchRequest {
-    /// Manifest and index into the folder. Answered by [`Reply::DatasetInfo`].
+    /// Downloads manifest and index into the folder. Answered by [`FetchReply::Opened`].
     Open {
         address: StoreAddress,
         options: Box<FetchOptions>,
-        /// Bytes of shards that the folder may have, as a fetcher before this one found.
+        /// Bytes of shards that the folder may have, if an earlier fetcher found it.
         room: Option<u64>,
-        /// Of tar shards that are no cache: the file that their index is kept in.
+        /// For tar shards that are no cache: name of their index file.
         index: String,
     },
-    /// What this rank needs from now on; with it come the index and, where the sampler has one,
-    /// its table. Answered by [`Reply::PlannedOrder`].
+    /// The order of this rank. Comes with the index, and the sampler's table if there is one.
+    /// Answered by [`FetchReply::Planned`].
     Plan {
         options: Box<OrderOptions>,
         at: EpochMark,
         epochs: Option<u64>,
     },
-    /// The run stands there, as it went on.
+    /// The run has advanced to this position.
     At(EpochMark),
-    /// The run stands there, by a jump.
+    /// The run has jumped to this position.
     Jump(EpochMark),
-    /// Answered by [`Reply::Report`].
+    /// Answered by [`FetchReply::Report`].
     Report,
-    /// Whether it goes on. Answered by [`Reply::GoesOn`].
+    /// Checks that the fetcher responds. Answered by [`FetchReply::GoesOn`].
     Look,
 }
 
@@ -50,54 +50,54 @@ pub(super) enum FetchReply {
     Planned,
     Report(TransferCounts),
     GoesOn {
-        /// Of this machine, that use the folder.
+        /// Number of ranks on this machine that use the folder.
         ranks: u32,
     },
 }
 
-/// What is known of a data set before a shard of it is there.
+/// Information about a data set before its first shard is downloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DatasetInfo {
-    /// Where manifest or list, and index, lie, and shards will.
+    /// Folder of manifest or list, index and shards.
     pub(super) folder: PathBuf,
     /// Bytes of all shards.
     pub(super) bytes: u64,
     /// Bytes of shards that may be in the folder at a time.
     pub(super) room: u64,
-    /// None where it is a cache.
+    /// `None` for a cache.
     pub(super) tars: Option<TarSetInfo>,
 }
 
-/// What is known of tar shards that are no cache.
+/// Information about tar shards that are no cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TarSetInfo {
-    /// Whether their index is kept. The shards have checksums then.
+    /// Whether there is an index. Then the shards have checksums.
     pub(super) is_indexed: bool,
-    /// Most bytes that one may take, under a limit.
+    /// Most bytes that an index may take, if there is a limit.
     pub(super) most_of_index: Option<u64>,
-    /// Why one that is shared is not used.
+    /// Why a shared index is not used.
     pub(super) unused: Option<UnusedIndex>,
 }
 
-/// Why an index that is shared in the store is not used.
+/// Why a shared index in the store is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum UnusedIndex {
-    /// It has so many bytes, for which the limit leaves no room.
+    /// Its size in bytes exceeds the space that the limit leaves.
     TooLarge(u64),
-    /// It is damaged, of another version, or of other shards.
+    /// Damaged, of another version, or of other shards.
     NotWhole,
 }
 
 impl DatasetInfo {
-    /// Whether shards are removed again while the run goes on.
+    /// Whether shards are deleted during the run.
     pub(super) fn evicts(&self) -> bool {
         self.room < self.bytes
     }
 
-    /// Bytes of each shard, by manifest or list.
+    /// Size of each shard in bytes, from manifest or list.
     ///
     /// # Errors
-    /// One that cannot be read any more.
+    /// Manifest or list cannot be read any more.
     pub(super) fn shard_bytes(&self) -> Result<Vec<u64>> {
         if self.tars.is_some() {
             let shards = TarList::read(&self.folder)?.shards;

@@ -1,28 +1,28 @@
-//! Caches and tar shards that lie in object stores: which shard is needed when, and how it comes
-//! into a folder of this machine that never holds more than it may.
+//! Caches and tar shards in object stores: downloads each shard before its use, into a folder of
+//! limited size.
 //!
-//! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a process
-//! of its own that is started as the coordinator is. It computes from plan and index when its
-//! rank needs which shard, and writes that into the folder (`demand_file`). Of all fetchers of a
-//! folder one leads: it reads what all ranks need, gets what is needed next, and removes what is
-//! needed last. When it dies, the next one leads.
+//! The order of every epoch is known, so nothing is guessed. Each rank has a fetcher, a separate
+//! process that is started like the coordinator. It computes from order and index when its rank
+//! needs which shard, and writes that into the folder (`demand_file`). One fetcher per folder
+//! leads. It reads the demand of all ranks, downloads what is needed next, and deletes what is
+//! needed last. When it dies, another one leads.
 //!
-//! | what it is | files | in which process |
+//! | contents | files | process |
 //! |---|---|---|
-//! | the options of a user | `options` | all |
-//! | the messages of both sides | `messages` | consumer, fetcher |
-//! | tar shards that are no cache: the list of them | `tar_list` | consumer, fetcher |
-//! | a shard that may not be removed; the disk space that shards take | `lease`, `shard_room` | consumer, fetcher |
-//! | a long wait for a shard, as it is reported | `shard_wait` | consumer |
-//! | has a fetcher and waits for shards; batches whose shards are here | `fetcher`, `held_shards` | consumer |
-//! | shards that are read all at a time | `prefetch` | consumer |
-//! | when this rank needs which shard; the same of all ranks | `next_use`, `demand_file` | fetcher |
-//! | what is fetched next, and what goes for it; limits that cannot work | `schedule`, `disk_budget` | fetcher |
-//! | one object out of the store; the file of a shard that comes | `download`, `part` | fetcher |
+//! | options of a user | `options` | all |
+//! | messages | `messages` | consumer, fetcher |
+//! | list of tar shards that are no cache | `tar_list` | consumer, fetcher |
+//! | leases on shards; their disk space | `lease`, `shard_space` | consumer, fetcher |
+//! | reports of a long wait for a shard | `shard_wait` | consumer |
+//! | handle of the fetcher; batches whose shards are here | `fetcher`, `held_shards` | consumer |
+//! | reads many shards at a time | `prefetch` | consumer |
+//! | next use of each shard, for this rank and for all | `next_use`, `demand_file` | fetcher |
+//! | next download and deletion; limits that cannot work | `schedule`, `disk_budget` | fetcher |
+//! | download of one object; file of an incomplete shard | `download`, `part_file` | fetcher |
 //! | the data set at an address; the tars under a prefix | `remote_dataset`, `listing` | fetcher |
-//! | the folder: its names and locks; checksums of its shards | `folder`, `checksums` | fetcher |
-//! | the fetcher that leads a folder, and the sign that it goes on | `leader`, `heartbeat` | fetcher |
-//! | one rank's use of a data set; the fetcher's life | `session`, `serve` | fetcher |
+//! | names and locks of the folder; checksums of its shards | `folder`, `checksums` | fetcher |
+//! | the leader of a folder, and its heartbeat | `leader`, `heartbeat` | fetcher |
+//! | one rank's use of a data set; main loop | `session`, `serve` | fetcher |
 
 #[cfg(feature = "stores")]
 mod checksums;
@@ -70,7 +70,7 @@ pub(crate) use shard_space::ShardSpace;
 #[cfg(all(feature = "codecs", feature = "stores"))]
 use crate::pool::coordinator::init::HelperEntry;
 
-/// What makes a helper a fetcher.
+/// Entry of the fetcher.
 #[cfg(all(feature = "codecs", feature = "stores"))]
 pub(crate) const FETCHER: HelperEntry = HelperEntry {
     command: crate::pool::coordinator::messages::FETCHER_COMMAND,

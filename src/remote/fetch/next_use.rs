@@ -1,9 +1,9 @@
-//! When this rank needs which shard: by its plan, from where it stands to the end of the next
-//! epoch.
+//! Computes when this rank needs which shard, from its order: from its position to the end of the
+//! next epoch.
 //!
-//! In the fetcher. Memory: 16 bytes for each visit, which is a run of batches that use a shard
-//! one behind the other; at most one for each sample of two epochs. Where no shard is ever
-//! removed only its first use counts, and that is all that is kept.
+//! Runs in the fetcher. Takes 16 bytes per visit, a run of consecutive batches that use a shard.
+//! There is at most one visit per sample of two epochs. If no shard is ever deleted, only the first
+//! use matters, and only that is stored.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ struct Visit {
     last: u64,
 }
 
-/// A batch: where it begins, and which one it is, counted from the first that was known.
+/// A batch: its mark, and its number since the start.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     at: EpochMark,
@@ -33,29 +33,29 @@ impl Step {
     }
 }
 
-/// What a rank needs, from where it stands.
+/// Next uses of shards by a rank, from its position.
 #[derive(Debug)]
 pub(super) struct NextUses {
     plan: EpochPlan,
     index: Index,
-    /// The run's, where it is known.
+    /// Number of epochs of the run, if known.
     epochs: Option<u64>,
-    /// Most batches from a use to the next of the same visit.
+    /// Most batches between two uses of the same visit.
     gap: u64,
     now: Step,
-    /// The first batch that was not looked at.
+    /// The first batch that was not examined.
     ahead: Step,
     visits: Vec<VecDeque<Visit>>,
-    /// The batch that used a shard last, as far as was looked.
+    /// The last examined batch that used each shard.
     used: Vec<u64>,
-    /// Bytes of each shard.
+    /// Size of each shard in bytes.
     bytes: Vec<u64>,
     most: u64,
 }
 
 impl NextUses {
-    /// Of a rank that stands at `at`. `bytes`: of each shard; `evicts`: whether shards are
-    /// removed.
+    /// For a rank at position `at`. `bytes`: size of each shard. `evicts`: whether shards are
+    /// deleted.
     pub(super) fn new(
         (plan, index): (EpochPlan, Index),
         bytes: Vec<u64>,
@@ -81,16 +81,16 @@ impl NextUses {
         }
     }
 
-    /// The run stands elsewhere, not by going on.
+    /// Moves to another position.
     pub(super) fn jump(&mut self, at: EpochMark) {
-        // Later numbers are never used twice: who reads them may have old ones.
+        // Numbers are never reused, because readers may have old ones.
         let number = self.ahead.number + 1;
         self.now = Step { at, number };
         self.ahead = self.now;
         self.visits.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// The run went on to `at`.
+    /// Advances to `at`.
     pub(super) fn go_on(&mut self, at: EpochMark) {
         while self.now.at < at {
             self.now = self.now.next(&self.plan);
@@ -100,16 +100,16 @@ impl NextUses {
         }
     }
 
-    /// Whether [`NextUses::look_ahead`] has something to do: as far as the end of the next epoch, and
-    /// of the run's last. One in which the rank stands is looked at, whatever the run's last is.
+    /// Whether [`NextUses::look_ahead`] has more to do, up to the end of the next epoch, or of the
+    /// run's last. The current epoch is always examined.
     pub(super) fn has_more(&self) -> bool {
         let (now, ahead) = (self.now.at.epoch, self.ahead.at.epoch);
         let is_of_run = self.epochs.is_none_or(|n| ahead < n) || ahead <= now;
         ahead <= now.saturating_add(1) && is_of_run
     }
 
-    /// Looks at all batches up to the end of the epoch in which the rank stands, and of one
-    /// whole epoch at least: no later one uses more at a time by much.
+    /// Examines all batches up to the end of the current epoch, and at least one whole epoch. Later
+    /// epochs do not use much more at a time.
     pub(super) fn look_ahead_over_the_epoch(&mut self) {
         let last = match self.now.at.samples {
             0 => self.now.at.epoch,
@@ -120,7 +120,7 @@ impl NextUses {
         }
     }
 
-    /// Looks at the batches that come, about so many rows of them.
+    /// Examines the next batches, about `rows` rows of them.
     pub(super) fn look_ahead(&mut self, rows: u64) {
         let mut looked = 0;
         while looked < rows && self.has_more() {
@@ -151,13 +151,12 @@ impl NextUses {
         }
     }
 
-    /// Bytes of the shards of the batch that uses the most, as far as was looked.
+    /// Bytes of shards of the batch that uses the most, as far as examined.
     pub(super) fn most_bytes(&self) -> u64 {
         self.most
     }
 
-    /// Of each shard how many batches it is away from being used; [`u64::MAX`] where no use is
-    /// known.
+    /// Batches to the next use of each shard; [`u64::MAX`] if no use is known.
     pub(super) fn distances(&mut self) -> impl Iterator<Item = u64> {
         let now = self.now.number;
         self.visits.iter_mut().map(move |visits| {
@@ -202,14 +201,14 @@ mod tests {
         }
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);
         assert_eq!(uses.most_bytes(), 8000);
-        // In the midst of the second shard; the first comes again in the next epoch.
+        // In the middle of the second shard. The first comes again in the next epoch.
         uses.go_on(EpochMark::new(0, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [25, 0, 5, 15]);
-        // The last epoch: what was used is not needed any more.
+        // The last epoch: used shards are not needed again.
         uses.go_on(EpochMark::new(1, 150));
         assert_eq!(uses.distances().collect::<Vec<_>>(), [u64::MAX, 0, 5, 15]);
         assert!(!uses.has_more());
-        // Its number was a hint: whoever goes on has what is needed.
+        // The number was a hint: a run that advances has what it needs.
         uses.go_on(EpochMark::new(2, 0));
         uses.look_ahead(u64::MAX);
         assert_eq!(uses.distances().collect::<Vec<_>>(), [0, 10, 20, 30]);

@@ -1,6 +1,6 @@
-//! How shards of an object store come to this machine, as a user says it.
+//! A user's options for downloads of shards.
 //!
-//! In every process.
+//! Used in every process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::index::ShardOptions;
 
-/// Where shards of an object store come to on this machine, and how many.
+/// Folder and limits of downloaded shards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FetchOptions {
-    /// The folder; each data set has one of its own in it, which ranks of a machine share. Default:
+    /// The folder. Each data set has its own subfolder, which ranks of a machine share. Default:
     /// `$XDG_CACHE_HOME/featherload/fetched`, or `~/.cache/featherload/fetched`.
     pub dir: Option<PathBuf>,
-    /// Most bytes that the folder of one data set may hold. Default: all of it, where that
-    /// is at most half of what is free there; else it must be given.
+    /// Most bytes in the folder of one data set. Default: the whole data set, if that is at most
+    /// half of the free space; otherwise the limit is required.
     pub limit: Option<u64>,
-    /// Whether a server may redirect to other hosts. It sees no credentials there, and no redirect
-    /// reaches an address of this machine or of a private network. Default: within one host alone.
+    /// Whether a server may redirect to other hosts. They get no credentials, and no redirect
+    /// reaches this machine or a private network. Default: only within one host.
     pub allow_redirects: bool,
-    /// Of tar shards that are no cache: how they are read. `keep` has no effect: their index is
-    /// kept in the folder.
+    /// How tar shards that are no cache are read. `keep` has no effect: their index is in the
+    /// folder.
     #[serde(skip)]
     pub shards: ShardOptions,
-    /// How long a fetcher that leads may stand still: other than usual in tests of that.
+    /// How long a leader may not respond; changed by tests only.
     pub(super) leader_limit: Option<Duration>,
 }
 
 #[cfg(feature = "internals")]
 impl FetchOptions {
-    /// Has a fetcher that leads and stands still so long noticed: for tests.
+    /// Sets how long a leader may not respond, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn leader_limit(mut self, limit: Duration) -> Self {

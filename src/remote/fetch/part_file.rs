@@ -1,6 +1,6 @@
-//! The beginning of a shard on this disk, in the file that becomes the shard.
+//! The file of an incomplete shard.
 //!
-//! In the fetcher.
+//! Runs in the fetcher.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,20 +12,20 @@ use twox_hash::xxhash3_128::Hasher;
 use crate::data::shard::manifest::HexHash128;
 use crate::remote::helper::messages::HelperError;
 
-/// A piece of a part that is read again.
+/// Bytes to read again at a time.
 const PIECE: usize = 1 << 20;
 
 /// The beginning of a shard, in its file.
 pub(super) struct PartFile {
     file: File,
     path: PathBuf,
-    /// Bytes that are there.
+    /// Number of bytes that are here.
     pub(super) at: u64,
     hasher: Hasher,
 }
 
 impl PartFile {
-    /// What is there of it. One that is longer than the shard is begun again.
+    /// Opens the file. If it is longer than the shard, it starts again.
     pub(super) async fn open(path: PathBuf, most: u64) -> io::Result<Self> {
         let file = File::options()
             .read(true)
@@ -49,7 +49,7 @@ impl PartFile {
                 n => {
                     part.hasher.write(&piece[..n]);
                     part.at += n as u64;
-                    // It may be long, and the consumer asks whether its fetcher goes on.
+                    // It may be long, and the consumer checks that its fetcher responds.
                     tokio::task::yield_now().await;
                 }
             }
@@ -63,12 +63,12 @@ impl PartFile {
         Ok(())
     }
 
-    /// Of the bytes that are there.
+    /// Checksum of the bytes that are here.
     pub(super) fn hash(&self) -> HexHash128 {
         HexHash128(self.hasher.finish_128())
     }
 
-    /// It is whole: its file gets the shard's name.
+    /// Gives the complete file the shard's name.
     pub(super) fn finish(self, whole: &Path) -> Result<(), HelperError> {
         fs::rename(&self.path, whole).map_err(|e| not_written(&self.path, &e))
     }
@@ -81,7 +81,7 @@ impl PartFile {
     }
 }
 
-/// A file of a shard that cannot be written.
+/// Error for a file of a shard that cannot be written.
 pub(super) fn not_written(path: &Path, e: &io::Error) -> HelperError {
     let folder = path.parent().unwrap_or(path).display().to_string();
     let what = match e.kind() {

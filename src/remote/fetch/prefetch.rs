@@ -1,7 +1,6 @@
-//! Shards that are read all at a time, as a cache is made of them: they come, and stay until the
-//! fetcher ends.
+//! Downloads shards that are read together, for building a cache. They stay until the fetcher ends.
 //!
-//! In the consumer. To the fetcher they are one batch of a run that has no other.
+//! Runs in the consumer. For the fetcher they are one batch, the only one of a run.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -14,22 +13,22 @@ use crate::order::{EpochMark, EpochPlan, OrderOptions, Sampler};
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::remote::fetch::shard_space::{ShardSpace, on_disk};
 
-/// Between two words on how many are there.
+/// Interval of progress messages.
 const TELL: Duration = Duration::from_millis(200);
 
-/// So many of those are waited until others may have left the folder.
+/// How many of these intervals to wait for other users of the folder to leave.
 const WAIT: u32 = 10;
 
 impl Fetcher {
-    /// By what a data set that changed is noticed: what the store says of its shards, whenever
-    /// they come here.
+    /// Fingerprint of the data set, to detect changes: the store's information about its shards. It
+    /// does not depend on when they are downloaded.
     pub(crate) fn fingerprint(&self) -> HexHash128 {
         let name = self.folder().file_name().unwrap_or_default();
         HexHash128::of(name.as_encoded_bytes())
     }
 
     /// # Errors
-    /// Manifest or list that cannot be read any more.
+    /// Manifest or list cannot be read any more.
     pub(crate) fn shard_room(&self) -> Result<ShardSpace> {
         let opened = self.opened();
         let bytes = opened.shard_bytes()?.into_iter().map(on_disk);
@@ -39,11 +38,11 @@ impl Fetcher {
         })
     }
 
-    /// Has these shards of `index` come, in growing order, in place of those before. `came` is
-    /// told now and then which are there now and were not before; `Break` ends it.
+    /// Downloads these shards of `index`, sorted, in place of the earlier ones. `came` regularly
+    /// gets the newly downloaded ones; `Break` ends it.
     ///
     /// # Errors
-    /// A shard that cannot be had; more than fit.
+    /// A shard cannot be downloaded; they do not fit.
     pub(crate) fn fetch_shards(
         &mut self,
         index: &Index,
@@ -73,12 +72,12 @@ impl Fetcher {
         let mut is_told = false;
         loop {
             match self.set_order(&one_each, &plan, at, Some(1)) {
-                // They fit, but not beside what others of this folder need now.
+                // They fit, but not together with what other users of the folder need now.
                 Err(e) if e.option_name() == Some("fetch_limit") => {
                     if !is_told {
                         tracing::warn!(
-                            "{}: other processes use this folder, and there is no room beside \
-                             them: waiting until there is (another `fetch_dir` has no others)",
+                            "{}: other processes use this folder, and there is no space left: \
+                             waiting for space (or use another `fetch_dir`)",
                             self.folder().display()
                         );
                         is_told = true;
@@ -103,7 +102,7 @@ impl Fetcher {
             let (now, later) = away.into_iter().partition::<Vec<_>, _>(is_there);
             away = later;
             if !now.is_empty() {
-                self.goes_on();
+                self.reset_deaths();
             }
             if came(&now).is_break() {
                 return Ok(ControlFlow::Break(()));

@@ -1,7 +1,7 @@
-//! What lies at an address: a cache, by its manifest; or tar shards, by a pattern of their names
-//! or as what a prefix has. Its folder, with what is known of it before a shard comes.
+//! Opens the data set at an address: a cache, by its manifest, or tar shards, by a pattern or a
+//! prefix. Prepares its folder.
 //!
-//! In the fetcher. Members of tars are never asked for: their index is made of whole shards.
+//! Runs in the fetcher. Never requests members of tars: their index is made from whole shards.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,22 +32,22 @@ use crate::remote::store::client::Store;
 use crate::remote::store::retry_policy::RetryPolicy;
 use crate::sys::whole_file;
 
-/// Questions for objects at a time.
+/// Parallel requests for objects.
 const HEADS: usize = 32;
 
-/// An index of tars has less than this part of their bytes, unless pictures are smaller than their
-/// names.
+/// An index of tars is smaller than this fraction of their bytes, unless images are smaller than
+/// their names.
 const INDEX_PART: u64 = 8;
 
-/// Shards in a store, and the folder that they come to.
+/// Shards in a store, and their folder.
 #[derive(Debug, Clone)]
 pub(super) struct DatasetFiles {
     pub(super) store: Store,
     pub(super) folder: FetchFolder,
     pub(super) shards: Arc<[RemoteShard]>,
-    /// Of each shard, as the disk counts them.
+    /// Size of each shard on disk.
     pub(super) bytes: Arc<[u64]>,
-    /// How the run needs less room; empty before its order is known.
+    /// How to reduce the needed space; empty before the order is known.
     pub(super) advice: String,
 }
 
@@ -70,17 +70,17 @@ pub(super) struct RemoteDataset {
     /// Bytes of manifest or list, and of indexes.
     pub(super) manifest_bytes: u64,
     pub(super) index_bytes: u64,
-    /// Bytes that are left free for an index that is to be made.
+    /// Bytes reserved for an index that will be made.
     pub(super) index_to_come: u64,
-    /// None of a cache.
+    /// `None` for a cache.
     pub(super) tars: Option<TarSetInfo>,
 }
 
 impl RemoteDataset {
-    /// Asks the store what is there. `index`: the file that an index of tars is kept in.
+    /// Opens the data set. `index`: file name for an index of tars.
     ///
     /// # Errors
-    /// What is neither, or cannot be had; a folder that cannot be written.
+    /// It is neither, or cannot be downloaded; the folder is not writable.
     pub(super) async fn open(
         address: &StoreAddress,
         options: &FetchOptions,
@@ -115,17 +115,14 @@ impl RemoteDataset {
         let Some(index_hash) = manifest.index.filter(|_| manifest.complete) else {
             return Err(HelperError::new(
                 address.as_str(),
-                "is an unfinished cache: end its build first",
+                "is an unfinished cache: finish its build first",
             ));
         };
         let mut shards = Vec::with_capacity(manifest.shards.len());
         for (number, shard) in manifest.shards.into_iter().enumerate() {
-            // They become names of files here, whoever wrote the manifest.
+            // They become names of local files, so an untrusted manifest is checked.
             if shard.name != shard_name(number as u64) {
-                let what = format!(
-                    "names its shard {number} '{}', as no cache does",
-                    shard.name
-                );
+                let what = format!("has the invalid name '{}' for shard {number}", shard.name);
                 return Err(HelperError::new(at(CACHE_MANIFEST), what));
             }
             let below = format!("{}{TAR_END}", shard.name);
@@ -236,7 +233,7 @@ impl RemoteDataset {
     }
 }
 
-/// Writes a file unless it is there: written beside it, it would be there twice for a moment.
+/// Writes a file unless it exists. Not through a temporary file, which would take the space twice.
 fn put_once(folder: &FetchFolder, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let there = whole_file::read(&folder.file(name), bytes.len() as u64);
     match there.is_ok_and(|there| there == bytes) {
@@ -264,18 +261,18 @@ fn folder(
         .map_err(|e| HelperError::of_path(&dir, e.to_string()).of_option("fetch_dir"))
 }
 
-/// Where the user keeps what can be had again.
+/// Default folder, for data that can be downloaded again.
 fn default_dir() -> Option<PathBuf> {
     Some(Index::user_cache()?.join("fetched"))
 }
 
-/// Bytes that an index of so many bytes of tars may take: under a limit no more than a part of it.
+/// Space for an index of tars with this number of bytes; with a limit, at most a fraction of it.
 fn room_for_index(bytes: u64, limit: Option<u64>) -> u64 {
     let most = on_disk(bytes / INDEX_PART);
     limit.map_or(most, |limit| most.min(limit / INDEX_OF_LIMIT))
 }
 
-/// Bytes of all indexes that are kept in the folder, of shards that are read in whatever way.
+/// Bytes of all indexes in the folder, for any reading options.
 fn bytes_of_indexes(folder: &FetchFolder) -> u64 {
     let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let kept = entries.filter(|entry| {
@@ -285,7 +282,7 @@ fn bytes_of_indexes(folder: &FetchFolder) -> u64 {
     total(kept.filter_map(|entry| Some(on_disk(entry.metadata().ok()?.len()))))
 }
 
-/// The tars that an address names by itself, or by a pattern.
+/// The tars that an address names, itself or by a pattern.
 async fn named(
     address: &StoreAddress,
     options: &FetchOptions,
@@ -295,14 +292,14 @@ async fn named(
     let all = shard_patterns::addresses(address.as_str())
         .map_err(|e| HelperError::new(address.as_str(), without(&e, address)))?;
     if let Some(other) = all.iter().find(|one| !one.ends_with(TAR_END)) {
-        let what = "names no plain tar (.tar), which samples are read of in place: name plain \
-                    tars, or unpack them in the store";
+        let what = "names no plain tar (.tar), but only plain tars can be read in place: name \
+                    plain tars, or unpack them in the store";
         return Err(HelperError::new(other, what));
     }
     let Some((first, _)) = all.first().and_then(|one| one.rsplit_once('/')) else {
         return Err(wrong("names no shard"));
     };
-    // The deepest folder that all of them are in.
+    // The deepest common folder.
     let mut base = first;
     let is_in = |base: &str| {
         let mut rests = all.iter().map(|one| one.strip_prefix(base));
@@ -312,7 +309,7 @@ async fn named(
         base = base.rsplit_once('/').map_or("", |(front, _)| front);
     }
     let base = StoreAddress::parse(base)
-        .map_err(|_| wrong("names shards that lie in several buckets: name those of one"))?;
+        .map_err(|_| wrong("names shards in several buckets: name shards of one bucket"))?;
     let store = Store::open(&base, options.allow_redirects)?;
     let objects = all.iter().map(|one| &one[base.as_str().len() + 1..]);
     let heads = objects.map(|below| {
@@ -332,14 +329,14 @@ async fn named(
     Ok((store, list))
 }
 
-/// What an error says but for the address, which stands in front of it again.
+/// The text of an error without the address, which is added again.
 fn without(e: &Error, address: &StoreAddress) -> String {
     let text = e.to_string();
     let front = format!("{address}: ");
     text.strip_prefix(&front).unwrap_or(&text).to_owned()
 }
 
-/// The tars that lie under an address, by the bytes of their names.
+/// The tars under an address, sorted by the bytes of their names.
 async fn below(
     store: &Store,
     patience: Duration,

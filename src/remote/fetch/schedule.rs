@@ -1,61 +1,61 @@
-//! What the leader does next: which shard it gets, and which one goes for it.
+//! Decides the leader's next action: which shard to download, and which to delete for it.
 //!
-//! In the fetcher. Numbers alone. The rule is Belady's (1966): what is used last goes. It holds
-//! for what all ranks of the machine need, whose next uses are known, and not guessed. So that
-//! nothing goes for a shard that would have been used up by then, only a little is fetched ahead.
+//! Runs in the fetcher. Pure. The rule is Belady's (1966): delete the shard that is used last. The
+//! next uses of all ranks on the machine are known, so nothing is guessed. Only a little is
+//! downloaded ahead, so that no shard is deleted that would be used up soon.
 
 use crate::remote::fetch::shard_space::total;
 
-/// Shards that come at a time.
+/// Parallel downloads.
 const AT_A_TIME: usize = 8;
 
-/// What part of the room may hold shards before their time; and where a batch uses more than
-/// that, as one does where windows follow each other, which part at most.
+/// Fraction of the space for shards ahead of their use. If a batch uses more, as with consecutive
+/// windows, the largest fraction.
 const AHEAD: u64 = 16;
 const MOST_AHEAD: u64 = 8;
 
-/// The same where nothing has to go for them, at least.
+/// Bytes that may always be ahead, if nothing must be deleted for them.
 const AHEAD_BYTES: u64 = 1 << 30;
 
-/// What is known of a shard.
+/// State of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShardState {
-    /// In the store alone.
+    /// Only in the store.
     Remote,
     Downloading,
     Local,
-    /// It cannot be had.
+    /// It cannot be downloaded.
     Unavailable,
 }
 
-/// What the leader sees.
+/// Input of a decision.
 #[derive(Debug)]
 pub(super) struct LeaderView<'a> {
     pub(super) bytes: &'a [u64],
     pub(super) places: &'a [ShardState],
-    /// Batches to the next use of each shard, over all ranks; [`u64::MAX`] = none is known.
+    /// Batches to the next use of each shard, over all ranks; [`u64::MAX`] if none is known.
     pub(super) distances: &'a [u64],
-    /// Most bytes of shards, those that come counted as whole.
+    /// Most bytes of shards. A running download counts as complete.
     pub(super) room: u64,
-    /// Shards that somebody holds, so they cannot go now.
+    /// Leased shards, which cannot be deleted now.
     pub(super) held: &'a [bool],
-    /// Most bytes that a batch uses: so many may be needed at once.
+    /// Most bytes that a batch uses, all needed at once.
     pub(super) at_once: u64,
-    /// Of shards that are away: bytes of a part that is here. One of all bytes was left by an
-    /// earlier run, and is fetched by comparing its checksum.
+    /// Bytes of local parts, for remote shards. A complete part was left by an earlier run, and
+    /// only needs verification.
     pub(super) parts: &'a [u64],
 }
 
-/// What is done.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaderAction {
     Fetch(usize),
     Remove(usize),
-    /// Of a shard that is away.
+    /// Of a remote shard.
     RemovePart(usize),
-    /// Nothing is needed, or not yet.
+    /// Nothing is needed now.
     Rest,
-    /// This shard is needed now, and nothing that is here may go for it.
+    /// This shard is needed now, but nothing may be deleted for it.
     Stuck(usize),
 }
 
@@ -67,13 +67,13 @@ impl LeaderView<'_> {
         }))
     }
 
-    /// Whether a shard is here and was not compared with its checksum yet.
+    /// Whether a complete part is here but not verified yet.
     fn is_uncompared(&self, n: usize) -> bool {
         self.places[n] == ShardState::Remote && self.parts[n] > 0 && self.parts[n] >= self.bytes[n]
     }
 
-    /// What goes where room is needed for something that is needed in `distance` batches: parts
-    /// but for that of `but`, then the shard that is needed last.
+    /// What to delete to make space for something that is needed in `distance` batches: first parts
+    /// except that of `but`, then the shard that is needed last.
     fn goes(&self, but: Option<usize>, distance: Option<u64>) -> Option<LeaderAction> {
         let by_distance = |n: &usize| self.distances[*n];
         let all = || (0..self.bytes.len()).filter(|n| Some(*n) != but);
@@ -97,9 +97,9 @@ impl LeaderView<'_> {
         })
     }
 
-    /// What is next.
+    /// The next action.
     pub(super) fn next(&self) -> LeaderAction {
-        // Of a folder that had more room before.
+        // The folder had more space before.
         if self.taken() > self.room
             && let Some(act) = self.goes(None, None)
         {
@@ -133,8 +133,8 @@ impl LeaderView<'_> {
         }
     }
 
-    /// Whether enough is here before its time: shards that are needed later than now, and not
-    /// later than `shard`. Where nothing has to go for more, more is enough.
+    /// Whether enough shards are here ahead of their use: those needed later than now, but not
+    /// later than `shard`. If nothing must be deleted, more is allowed.
     fn is_far_enough(&self, shard: usize, fits: bool) -> bool {
         let before = (0..self.bytes.len()).filter(|&n| {
             matches!(self.places[n], ShardState::Downloading | ShardState::Local)
@@ -216,7 +216,7 @@ mod tests {
         let places = [Local, Remote, Local, Local];
         let next = view(&places, &[1, 0, 9, 4], &held, 30).next();
         assert_eq!(next, LeaderAction::Remove(3));
-        // With less room than before something goes at once.
+        // With less space than before, something is deleted at once.
         assert_eq!(at([Local; 4], [1, 2, 9, 4], 30), LeaderAction::Remove(2));
     }
 
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(of([0, 0, 9, 0], 30), LeaderAction::RemovePart(2));
         assert_eq!(of([0, 0, 9, 0], 39), LeaderAction::Fetch(1));
         assert_eq!(of([0, 0, 0, 0], 20), LeaderAction::Remove(3));
-        // One that is whole goes by the time of its use, as one that was compared.
+        // A complete part is deleted by its next use, like a verified shard.
         assert_eq!(of([0, 0, 10, 0], 30), LeaderAction::Remove(3));
         assert_eq!(of([0, 10, 10, 0], 30), LeaderAction::Remove(3));
         assert_eq!(of([0, 10, 10, 0], 40), LeaderAction::Fetch(1));
@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(lost.next(), LeaderAction::RemovePart(1));
     }
 
-    /// Shards of `order` in turn through a folder of `room` shards of one byte, each fetched at
-    /// its time or ahead of it; how many were fetched.
+    /// Runs `order` through a folder with space for `room` shards of one byte. Returns the number
+    /// of downloads.
     fn fetched(order: &[usize], shards: usize, room: u64) -> usize {
         let bytes = vec![1; shards];
         let mut places = vec![ShardState::Remote; shards];
@@ -305,7 +305,7 @@ mod tests {
         count
     }
 
-    /// The fewest that any order of removal allows.
+    /// The fewest downloads that any order of deletions allows.
     fn fewest(order: &[usize], room: usize) -> usize {
         let mut here = HashSet::new();
         let mut count = 0;
@@ -329,7 +329,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// With little room nothing is fetched ahead, and the count is the best that there is.
+        /// With little space nothing is downloaded ahead, and the number is optimal.
         #[test]
         fn no_order_of_removal_fetches_less(
             order in prop::collection::vec(0usize..12, 1..120),
@@ -338,13 +338,13 @@ mod tests {
             let best = fewest(&order, room as usize);
             let got = fetched(&order, 12, room);
             prop_assert!(got >= best);
-            // One shard may be there ahead of its time.
+            // One shard may be here ahead of its use.
             let with_less = fewest(&order, (room as usize - 1).max(1));
             prop_assert!(got <= with_less.max(best), "{got}, {best}, {with_less}");
         }
     }
 
-    /// Three epochs of 500 shards in other orders, and room for 80.
+    /// Three epochs of 500 shards in different orders, with space for 80.
     #[test]
     fn epochs_are_fetched_almost_as_rarely_as_can_be() {
         let mut order = Vec::new();

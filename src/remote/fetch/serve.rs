@@ -1,7 +1,7 @@
-//! The fetcher's life: do what the consumer says, wait for what comes.
+//! Main loop of the fetcher: executes the consumer's requests and waits for downloads.
 //!
-//! In the fetcher. One thread that waits for network, consumer and clock at once; the resolver
-//! of names has another. Ends when its consumer does. Nothing is logged: the consumer is told.
+//! Runs in the fetcher. One thread waits for network, consumer and clock; the resolver of names has
+//! another. Ends with its consumer. Logs nothing; errors are sent to the consumer.
 
 use std::os::fd::OwnedFd;
 use std::pin::pin;
@@ -18,10 +18,10 @@ use crate::remote::helper::helper_loop::HelperConnection;
 use crate::remote::helper::messages::{HelperError, name_of};
 use crate::remote::helper::progress::ProgressReports;
 
-/// Lives as a fetcher on `socket`; the exit status.
+/// Runs a fetcher on `socket`; returns its exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
-    // A name that is being resolved is not waited for.
-    helper_loop::live(
+    // A running name lookup is not waited for.
+    helper_loop::run_helper(
         socket,
         c"featherload-fe",
         serve,
@@ -46,7 +46,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
                         None,
                     ) => {
                         let progress = |listed: ListProgress| {
-                            // Whoever is gone is met when something is asked for.
+                            // If the consumer has ended, the next request notices it.
                             let _ = line.warn(&format!("{address}: the store has listed {listed}"));
                         };
                         let opened =
@@ -81,7 +81,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
                         line.reply(&FetchReply::GoesOn { ranks })?;
                     }
                     (request, _) => {
-                        let what = format!("{} came out of turn", name_of(&request));
+                        let what = format!("{} came out of order", name_of(&request));
                         return Err(SessionEnd::Failed(Error::protocol(what)));
                     }
                 }
@@ -89,7 +89,7 @@ async fn serve(line: &HelperConnection) -> Result<()> {
             let pause = match &mut session {
                 Some(session) => {
                     let pause = session.work()?;
-                    tell_warnings(line, session)?;
+                    send_warnings(line, session)?;
                     pause
                 }
                 None => LONG,
@@ -101,13 +101,13 @@ async fn serve(line: &HelperConnection) -> Result<()> {
             Err(SessionEnd::Failed(e)) => {
                 let about = session.as_ref().map(|session| &session.files.folder);
                 let about = about.map_or_else(String::new, |f| f.path().display().to_string());
-                // Fails where it was the socket that did, and nobody is there to hear it.
+                // Fails if the socket failed; then there is no receiver anyway.
                 let _ = line.give_up(HelperError::new(about, e.to_string()));
                 return Err(e);
             }
             Err(SessionEnd::Trouble(trouble)) => {
                 if let Some(session) = &session {
-                    session.tell_others(&trouble);
+                    session.publish_error(&trouble);
                 }
                 return line.give_up(trouble);
             }
@@ -115,8 +115,8 @@ async fn serve(line: &HelperConnection) -> Result<()> {
     }
 }
 
-/// What the user is warned of, the oldest first; later where the consumer takes nothing now.
-fn tell_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
+/// Sends warnings for the user, the oldest first; later if the consumer accepts none now.
+fn send_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<()> {
     let Some(leader) = &mut session.leader else {
         return Ok(());
     };
@@ -129,7 +129,7 @@ fn tell_warnings(line: &HelperConnection, session: &mut FetchSession) -> Result<
     Ok(())
 }
 
-/// Until something came, or the time is over.
+/// Waits for an event, or until the time is over.
 async fn wait(
     line: &HelperConnection,
     session: &mut Option<FetchSession>,

@@ -1,6 +1,6 @@
-//! One rank's use of one data set: its folder, what the rank needs, and the lead where it has that.
+//! One rank's use of one data set: its folder, its demand, and the lead if it has it.
 //!
-//! In the fetcher.
+//! Runs in the fetcher.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -18,7 +18,7 @@ use crate::remote::fetch::disk_budget::{
 use crate::remote::fetch::folder::{FetchFolder, TROUBLE};
 use crate::remote::fetch::heartbeat;
 use crate::remote::fetch::heartbeat::{LeaderProcess, LeaderWatch};
-use crate::remote::fetch::leader::Leader;
+use crate::remote::fetch::leader::FolderLeader;
 use crate::remote::fetch::listing::ListProgress;
 use crate::remote::fetch::messages::DatasetInfo;
 use crate::remote::fetch::next_use::NextUses;
@@ -29,21 +29,21 @@ use crate::remote::helper::messages::{HelperError, LONGEST, from_bytes, to_bytes
 use crate::remote::store::retry_policy::{PATIENCE, PATIENCE_AT_FIRST};
 use crate::sys::whole_file;
 
-/// Between two looks at what other ranks need; longer where there are very many shards.
+/// Interval for reading the demand of other ranks; longer with very many shards.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_PER_SHARD: Duration = Duration::from_micros(2);
 
-/// How long the plan is looked at between two looks at the network, and how many rows of it
-/// between two looks at the clock.
+/// Time spent on the order between two checks of the network, and rows of it between two readings
+/// of the clock.
 const AT_A_TIME: Duration = Duration::from_millis(10);
 const ROWS: u64 = 1024;
 
-/// Until somebody says something.
+/// No time limit: until a message comes.
 pub(super) const LONG: Duration = Duration::from_secs(3600);
 
 /// Why a fetcher ends.
 pub(super) enum SessionEnd {
-    /// The consumer is told.
+    /// An error for the consumer.
     Trouble(HelperError),
     Failed(Error),
 }
@@ -63,20 +63,20 @@ impl From<HelperError> for SessionEnd {
 /// One rank's use of one data set.
 pub(super) struct FetchSession {
     pub(super) files: DatasetFiles,
-    /// Bytes of shards that may be there.
+    /// Bytes of shards that may be here.
     room: u64,
     uses: Option<NextUses>,
     demand_file: Option<DemandFile>,
     demand_files: u32,
-    pub(super) leader: Option<Leader>,
-    /// Of another rank's, while that leads.
+    pub(super) leader: Option<FolderLeader>,
+    /// Watches the leader while another rank leads.
     watch: LeaderWatch,
     began: SystemTime,
 }
 
 impl FetchSession {
-    /// What is at the address; manifest and index of a cache, or the list of tars, into its folder.
-    /// `progress` hears of a long listing.
+    /// Opens the data set at the address. Downloads manifest and index of a cache, or lists tars,
+    /// into its folder. `progress` gets the progress of a long listing.
     pub(super) async fn open(
         address: &StoreAddress,
         options: &FetchOptions,
@@ -85,7 +85,7 @@ impl FetchSession {
         progress: &dyn Fn(ListProgress),
     ) -> std::result::Result<(Self, DatasetInfo), HelperError> {
         let began = SystemTime::now();
-        // Behind a fetcher that died the store may be away for a while.
+        // After a fetcher died, the store may be unreachable for a while.
         let patience = match known_room {
             Some(_) => PATIENCE,
             None => PATIENCE_AT_FIRST,
@@ -100,7 +100,7 @@ impl FetchSession {
         let local = |e: Error| HelperError::new(address.as_str(), e.to_string());
         let limit = options.leader_limit.unwrap_or(heartbeat::LIMIT);
         let mut watch = LeaderWatch::new(folder.leader(), limit);
-        // A fetcher that takes another's place has compared what is there, or that one has.
+        // If this fetcher replaces another, that one has verified the files.
         while known_room.is_none() && !folder.mark_unverified(shards).map_err(local)? {
             if let Some(leader) = watch.look(LOOK, || true) {
                 return Err(stands_still(folder, leader, limit));
@@ -135,7 +135,7 @@ impl FetchSession {
         Ok((session, opened))
     }
 
-    /// From now on this rank's shards come.
+    /// Starts downloads for this rank's order.
     pub(super) fn set_order(
         &mut self,
         options: OrderOptions,
@@ -145,7 +145,7 @@ impl FetchSession {
     ) -> std::result::Result<(), SessionEnd> {
         let mut fds = fds.into_iter();
         let index = fds.next().map(Index::from_fd).transpose()?;
-        let index = index.ok_or_else(|| Error::protocol("a plan came without its index"))?;
+        let index = index.ok_or_else(|| Error::protocol("an order came without its index"))?;
         let sampler = options.sampler;
         self.files.advice = disk_budget::advice(&sampler);
         let table = fds.next().filter(|_| sampler.needs_table());
@@ -153,7 +153,7 @@ impl FetchSession {
             .map(|fd| SamplerTable::from_fd(fd, &sampler, index.len()))
             .transpose()?;
         let plan = EpochPlan::with_table(index.len(), options, table)?;
-        // Where nothing is ever removed any order works.
+        // If nothing is ever deleted, any order works.
         let bytes = &self.files.bytes;
         let evicts = total(bytes.iter().copied()) > self.room;
         let of = (plan, index);
@@ -171,7 +171,7 @@ impl FetchSession {
         self.uses = Some(uses);
         self.demand_file = Some(demand_file);
         let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), false)?;
-        // One that keeps all holds nothing, and would lose what another one removes.
+        // A rank that keeps all shards leases none, and would lose those that another one deletes.
         if let Some(other) = all.iter().find(|needs| needs.room != self.room) {
             let what = format!(
                 "another run uses {} with {} for shards, and this one has {}: give the same \
@@ -192,13 +192,13 @@ impl FetchSession {
         Ok(())
     }
 
-    /// What this rank needs, once its plan is known.
+    /// Next uses of this rank, once its order is known.
     pub(super) fn uses(&mut self) -> Result<&mut NextUses> {
         let uses = self.uses.as_mut();
-        uses.ok_or_else(|| Error::protocol("a place came before its plan"))
+        uses.ok_or_else(|| Error::protocol("a position came before its order"))
     }
 
-    /// What is to be done now; how long nothing will be then, unless something comes.
+    /// Does what is possible now. Returns how long to wait, unless a message comes.
     pub(super) fn work(&mut self) -> std::result::Result<Duration, SessionEnd> {
         let Some(uses) = &mut self.uses else {
             return Ok(LONG);
@@ -221,10 +221,10 @@ impl FetchSession {
         }
         if self.leader.is_none() {
             let right = self.files.folder.lead()?;
-            // Of a leader that gave up while this rank ran.
-            self.hear_of_trouble()?;
+            // The error of a leader that failed while this rank ran.
+            self.check_leader_error()?;
             match right {
-                Some(right) => self.leader = Some(Leader::begin(self.files.clone(), right)?),
+                Some(right) => self.leader = Some(FolderLeader::begin(self.files.clone(), right)?),
                 None => self.look_at_the_leader(look, &needs.distances)?,
             }
         }
@@ -239,8 +239,8 @@ impl FetchSession {
         })
     }
 
-    /// Whether another rank's fetcher, which leads, goes on. It may stand still while what this
-    /// rank needs is there.
+    /// Checks the leader of another rank. It may hang while the shards that this rank needs are
+    /// here.
     fn look_at_the_leader(
         &mut self,
         look: Duration,
@@ -261,58 +261,58 @@ impl FetchSession {
         }
     }
 
-    /// Ranks of this machine that use the folder.
+    /// Number of ranks on this machine that use the folder.
     pub(super) fn ranks(&self) -> Result<u32> {
         demand_file::count(&self.files.folder)
     }
 
-    /// Why the leader gave up, where it did.
-    fn hear_of_trouble(&self) -> std::result::Result<(), SessionEnd> {
+    /// The leader's error, if it failed.
+    fn check_leader_error(&self) -> std::result::Result<(), SessionEnd> {
         let path = self.files.folder.file(TROUBLE);
         let written = fs::metadata(&path).and_then(|meta| meta.modified());
-        // An older one is of a run before this.
+        // An older one is of an earlier run.
         if written.is_ok_and(|written| written < self.began) {
             return Ok(());
         }
         let Ok(text) = whole_file::read(&path, LONGEST as u64) else {
             return Ok(());
         };
-        // One that is just being written is heard of the next time.
+        // If it is just being written, the next check reads it.
         match from_bytes::<HelperError>(&text) {
             Ok(trouble) => Err(SessionEnd::Trouble(trouble)),
             Err(_) => Ok(()),
         }
     }
 
-    /// Lets the other ranks know. They end by the same reason, and not each by its own tries.
-    pub(super) fn tell_others(&self, trouble: &HelperError) {
+    /// Writes the error for the other ranks, so that they end with the same reason.
+    pub(super) fn publish_error(&self, trouble: &HelperError) {
         if self.leader.is_some()
             && let Ok(text) = to_bytes(trouble)
         {
-            // Without it each finds out by itself.
+            // Without it, each rank fails by itself.
             let _ = self.files.folder.put(TROUBLE, &text);
         }
     }
 }
 
-/// What to say of a fetcher that leads and stands still.
+/// Error for a leader that does not respond.
 fn stands_still(folder: &FetchFolder, leader: LeaderProcess, limit: Duration) -> HelperError {
     let LeaderProcess { process, is_near } = leader;
     let (place, way) = match is_near {
         true => (
             "",
-            format!("let it go on (kill -CONT {process}) or end it (kill -KILL {process})"),
+            format!("continue it (kill -CONT {process}) or end it (kill -KILL {process})"),
         ),
-        // Here the number is another process's, or nobody's.
+        // Here the number is meaningless.
         false => (
             " of another PID namespace",
-            "let it go on or end it in its container".to_owned(),
+            "continue it or end it in its container".to_owned(),
         ),
     };
     HelperError::of_path(
         folder.path(),
         format!(
-            "process {process}{place} fetches for all runs of this folder, and has stood still \
+            "process {process}{place} downloads for all runs of this folder, but has not responded \
              for {} s: {way}, then start this run again",
             limit.as_secs_f64()
         ),

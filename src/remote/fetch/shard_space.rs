@@ -1,19 +1,19 @@
-//! What shards take of a disk, the least room that a run needs, and the room that a folder has.
+//! Disk space of shards: what they take, the least that a run needs, and what a folder has.
 //!
-//! In consumer and fetcher.
+//! Used in consumer and fetcher.
 
 use nix::sys::resource::{Resource, getrlimit};
 
-/// What a file takes of a disk at least: whole blocks.
+/// Block size: the least space of a file.
 pub(super) const BLOCK: u64 = 4096;
 
-/// What a file of so many bytes takes of the disk.
+/// Disk space of a file with this number of bytes.
 pub(super) fn on_disk(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
-/// The least room for ranks whose batches use `most` bytes at a time: the shard that comes
-/// beside them, and a quarter for what ranks hold ahead.
+/// Least space for ranks whose batches use `most` bytes at a time: these, the shard that is
+/// downloaded, and a quarter for what ranks lease ahead.
 pub(super) fn least_room(most: u64, largest: u64) -> u64 {
     let sum = most.saturating_add(largest);
     sum.saturating_add(sum.div_ceil(3))
@@ -24,16 +24,16 @@ pub(super) fn total(bytes: impl IntoIterator<Item = u64>) -> u64 {
     bytes.into_iter().fold(0, u64::saturating_add)
 }
 
-/// What part of a limit is at most left free for an index of tars that is to be made.
+/// Largest fraction of a limit to reserve for an index of tars.
 #[cfg(feature = "stores")]
 pub(super) const INDEX_OF_LIMIT: u64 = 4;
 
-/// The room of a folder, and what its shards take of it.
+/// The space of a folder, and the sizes of its shards.
 #[derive(Debug)]
 pub(crate) struct ShardSpace {
-    /// Bytes of shards that may be there at a time.
+    /// Bytes of shards that may be here at a time.
     pub(crate) room: u64,
-    /// Of each shard, as the disk counts them.
+    /// Size of each shard on disk.
     pub(super) bytes: Vec<u64>,
 }
 
@@ -44,21 +44,20 @@ impl ShardSpace {
         total(bytes.copied())
     }
 
-    /// Whether there is no room for all shards: those that are read are held then, each by a
-    /// descriptor.
+    /// Whether not all shards fit. Then those that are read are leased, with one descriptor each.
     fn is_for_some(&self) -> bool {
         self.room < total(self.bytes.iter().copied())
     }
 
-    /// Whether this process may not hold so many shards at a time; how many it may.
+    /// The most shards that this process may lease at a time, if these are too many.
     pub(crate) fn holds_too_many(&self, shards: &[u64]) -> Option<u64> {
-        // Others are needed, too: by workers' pipes, and whatever else this process does.
+        // Others are needed too: for workers' pipes, and for the rest of the process.
         let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
         let most = soft / 2;
         (self.is_for_some() && shards.len() as u64 > most).then_some(most)
     }
 
-    /// Bytes that the room lacks for these shards at a time; 0 where they fit.
+    /// Bytes of space that are missing for these shards together; 0 if they fit.
     pub(crate) fn missing_bytes(&self, shards: &[u64]) -> u64 {
         if !self.is_for_some() {
             return 0;

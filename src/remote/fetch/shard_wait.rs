@@ -1,7 +1,7 @@
-//! The wait for a shard, and the line that reports a long one.
+//! Reports a long wait for a shard.
 //!
-//! In the consumer. What is here of the shard is read off the folder, so ranks whose fetcher does
-//! not lead report it too.
+//! Runs in the consumer. The progress is read from the folder, so ranks whose fetcher does not lead
+//! report it too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use std::time::Duration;
 use crate::remote::fetch::lease::PART_END;
 use crate::remote::helper::progress::line;
 
-/// Until the first line, and the longest time between two.
+/// Time until the first line, and the longest time between two.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
-/// When the bytes are measured that the first rate counts from.
+/// When the first rate starts to be measured.
 const MEASURE: Duration = Duration::from_secs(1);
 
-/// The time that the consumer has slept since the last batch whose shards were there.
+/// Time that the consumer has slept since the last batch whose shards were here.
 #[derive(Debug)]
 pub(super) struct ShardWait {
     slept: Duration,
     next: Duration,
     pause: Duration,
-    /// What was here of which file, and when.
+    /// Bytes of a file at a time.
     measured: Option<(PathBuf, u64, Duration)>,
 }
 
@@ -36,13 +36,13 @@ impl ShardWait {
         }
     }
 
-    /// The consumer slept. Whether [`ShardWait::line`] is to be asked now.
-    pub(super) fn adds(&mut self, slept: Duration) -> bool {
+    /// Adds a sleep. Returns whether [`ShardWait::line`] is due.
+    pub(super) fn add_sleep(&mut self, slept: Duration) -> bool {
         self.slept += slept;
         self.slept >= self.next || (self.measured.is_none() && self.slept >= MEASURE)
     }
 
-    /// The line that is due, about the shard at `path`, which has `bytes` when it is whole.
+    /// The line for the shard at `path`, which has `bytes` when complete.
     pub(super) fn line(
         &mut self,
         path: &Path,
@@ -85,15 +85,15 @@ mod tests {
         let part = dir.path().join("shard-000003.tar.part");
         let second = Duration::from_secs(1);
         let mut wait = ShardWait::new();
-        assert!(!wait.adds(second / 2));
-        assert!(wait.adds(second / 2));
+        assert!(!wait.add_sleep(second / 2));
+        assert!(wait.add_sleep(second / 2));
         fs::write(&part, vec![0; 1 << 20]).unwrap();
         assert_eq!(wait.line(&path, || None), None);
         for _ in 0..3 {
-            assert!(!wait.adds(second));
+            assert!(!wait.add_sleep(second));
         }
         fs::write(&part, vec![0; 5 << 20]).unwrap();
-        assert!(wait.adds(second));
+        assert!(wait.add_sleep(second));
         let said = wait.line(&path, || Some(8 << 20)).unwrap();
         let want = format!(
             "waiting for shard-000003.tar: {} of {} after 5 s ({}/s)",
@@ -103,11 +103,11 @@ mod tests {
         );
         assert_eq!(said, want);
         // Ever more rarely.
-        assert!(!wait.adds(second * 9));
-        assert!(wait.adds(second));
+        assert!(!wait.add_sleep(second * 9));
+        assert!(wait.add_sleep(second));
         fs::write(&part, vec![0; 8 << 20]).unwrap();
         let said = wait.line(&path, || Some(8 << 20)).unwrap();
         assert!(said.contains("after 15 s") && said.ends_with("checksum is compared"));
-        assert!(!wait.adds(second * 19));
+        assert!(!wait.add_sleep(second * 19));
     }
 }

@@ -1,8 +1,8 @@
-//! Tar shards in an object store that are no cache: the list of them, which takes the place of a
-//! manifest; and what to say where their index is missing.
+//! Tar shards in an object store that are no cache: their list, which replaces a manifest, and the
+//! error for a missing index.
 //!
-//! In consumer and fetcher. The list has what each object was like when it was listed. The
-//! folder is named by it, so a shard that changed makes another folder.
+//! Used in consumer and fetcher. The list has the fingerprint of each object. The folder is named
+//! by the list, so a changed shard leads to another folder.
 
 use std::fs;
 use std::path::Path;
@@ -16,45 +16,45 @@ use crate::remote::address::StoreAddress;
 use crate::remote::fetch::shard_space::total;
 use crate::sys::whole_file;
 
-/// The list's name in the folder.
+/// Name of the list in the folder.
 pub(super) const LIST: &str = "list.json";
 
-/// How the folders of such sets begin.
+/// Prefix of the folders of such data sets.
 pub(super) const FOLDER_BEGIN: &str = "tars-";
 
-/// What the object is called, beside the shards, that other machines take the index out of: by
-/// the names of the set's folder and of the index there. So it is of these shards, as they are.
+/// Name of a shared index in the store, next to the shards. It consists of the names of the folder
+/// and of the index there, so it identifies the shards exactly.
 pub(super) fn shared_index(folder: &Path, index: &str) -> String {
     let folder = folder.file_name().unwrap_or_default().to_string_lossy();
     format!("featherload-{folder}-{index}")
 }
 
-/// The longest name of a file here: `.part` comes behind it.
+/// Longest name of a file here, before `.part` is added.
 const LONGEST_NAME: usize = 240;
 
-/// The longest list: a million shards of long names have less.
+/// Longest list: a million shards with long names take less.
 const MOST_BYTES: u64 = 2 << 30;
 
 const FORMAT: &str = "featherload-tars";
 const VERSION: u32 = 1;
 
-/// Tar shards of an object store, in their order.
+/// Tar shards of an object store, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TarList {
     format: String,
     version: u32,
-    /// The address that all of them lie under.
+    /// Common address of all shards.
     base: StoreAddress,
     pub(super) shards: Vec<TarShard>,
 }
 
-/// One of them.
+/// A tar shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TarShard {
-    /// Its name under the address.
+    /// Its name below the address.
     pub(super) object: String,
     pub(super) bytes: u64,
-    /// Another one where the object has other bytes: its ETag, or else when it was written.
+    /// Fingerprint that changes with the bytes: its ETag, or else its modification time.
     pub(super) state: String,
 }
 
@@ -69,17 +69,17 @@ impl TarList {
         }
     }
 
-    /// The list of a folder.
+    /// Reads the list of a folder.
     ///
     /// # Errors
-    /// One that cannot be read.
+    /// It cannot be read.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(LIST);
         let bytes = whole_file::read(&path, MOST_BYTES)?;
         let list: Self = serde_json::from_slice(&bytes).map_err(|e| {
             Error::dataset(
                 &path,
-                format!("is no list of shards: {}", Error::words_of_json(&e)),
+                format!("is not a list of shards: {}", Error::words_of_json(&e)),
             )
         })?;
         match list.format == FORMAT && list.version == VERSION {
@@ -91,8 +91,8 @@ impl TarList {
         }
     }
 
-    /// The names of their files here: those of the objects, as in a folder of the same tars; by
-    /// their numbers where objects lie in several folders, or no file can be called so.
+    /// Names of local files: those of the objects, as in a folder of the same tars. Numbers
+    /// instead, if objects are in several folders or a name is not possible.
     pub(super) fn names(&self) -> Vec<String> {
         let is_plain = |tar: &TarShard| {
             let name = &tar.object;
@@ -105,19 +105,19 @@ impl TarList {
         }
     }
 
-    /// Names and lengths of their files here.
+    /// Names and sizes of local files.
     pub(super) fn files(&self) -> Vec<(String, u64)> {
         let bytes = self.shards.iter().map(|tar| tar.bytes);
         self.names().into_iter().zip(bytes).collect()
     }
 
-    /// Where a shard lies.
+    /// Address of a shard.
     pub(super) fn address(&self, number: usize) -> String {
         let object = self.shards.get(number).map_or("", |tar| &tar.object);
         self.base.of(object)
     }
 
-    /// The address that all of them lie under.
+    /// Common address of all shards.
     pub(super) fn base(&self) -> &StoreAddress {
         &self.base
     }
@@ -126,10 +126,10 @@ impl TarList {
         total(self.shards.iter().map(|tar| tar.bytes))
     }
 
-    /// The index that is kept in this folder, under this name; none where it is not whole.
+    /// Opens the index of this name in the folder; `None` if it is not complete.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// The file cannot be read.
     pub(super) fn open_index(
         &self,
         folder: &Path,
@@ -138,7 +138,7 @@ impl TarList {
         open_stored(&folder.join(name), folder, &self.files())
     }
 
-    /// What to say where the shards at `address` have no index of this name in their folder.
+    /// Error for shards at `address` without an index of this name.
     pub(super) fn is_not_indexed(
         &self,
         address: &StoreAddress,
@@ -154,9 +154,9 @@ impl TarList {
                 "{changed} of its {} shards changed, are new or are gone since it was indexed",
                 self.shards.len()
             ),
-            None => format!("has {count}, and no index of them is kept for these options"),
+            None => format!("has {count}, but no index for these options"),
         };
-        // A shell would take braces apart.
+        // A shell would expand braces.
         let quoted = match address.as_str().contains('{') {
             true => format!("'{address}'"),
             false => address.to_string(),
@@ -172,8 +172,8 @@ impl TarList {
         )
     }
 
-    /// How many shards are others than those that were indexed under the same address: of the
-    /// set that is most like this one. None where none was.
+    /// Number of shards that changed since the same address was indexed, compared with the most
+    /// similar set. `None` if none was indexed.
     fn changed_since(&self, folder: &Path, name: &str) -> Option<usize> {
         let beside = fs::read_dir(folder.parent()?).ok()?.flatten();
         let sets = beside.filter(|entry| {
@@ -197,7 +197,7 @@ impl TarList {
                 .filter(|tar| known.contains(&(&tar.object, tar.bytes, &tar.state)))
                 .count();
             let most = self.shards.len().max(list.shards.len());
-            // With nothing in common it is another set.
+            // Without common shards it is another data set.
             (kept > 0).then(|| most - kept)
         });
         changed.min()
@@ -246,7 +246,7 @@ mod tests {
         let (old, new) = (folder("tars-1", &before), folder("tars-2", &now));
         let said = |list: &TarList| list.is_not_indexed(&address, &new, "i.fli").to_string();
         assert!(
-            said(&now).contains("has 3 tar shards, and no index"),
+            said(&now).contains("has 3 tar shards, but no index"),
             "{}",
             said(&now)
         );

@@ -1,7 +1,7 @@
-//! The life of a helper that works with a store, beside what it does: the hand-shake, one thread
-//! that waits for network, consumer and clock, the socket, the end.
+//! Main loop of a helper for a store, without its actual work: handshake, one thread for network,
+//! consumer and clock, the socket, the end.
 //!
-//! In the fetcher, and in the sender. Never in here: what is said on the socket.
+//! Runs in the fetcher and in the uploader. Never in here: contents of messages.
 
 use std::ffi::CStr;
 use std::io;
@@ -25,13 +25,13 @@ use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::ReceiveOutcome;
 
-/// Between two looks whether the consumer lives, beside its socket, which mostly says it.
+/// Interval for checking that the consumer is alive. Usually its socket closes first.
 const CONSUMER_LOOK: Duration = Duration::from_millis(250);
 
-/// Lives on `socket` as a helper of this name, which does `serve` as long as its consumer lives
-/// and `farewell` at the end; the exit status. `patience`: how long calls of the system that were
-/// begun are waited for then.
-pub(crate) fn live(
+/// Runs a helper of this name on `socket`. Runs `serve` while its consumer lives, then `farewell`.
+/// Returns the exit status. `patience`: how long to wait at the end for system calls that are
+/// running.
+pub(crate) fn run_helper(
     socket: OwnedFd,
     name: &CStr,
     serve: impl AsyncFnOnce(&HelperConnection) -> Result<()>,
@@ -47,7 +47,7 @@ pub(crate) fn live(
         process::standard_streams_to_null()?;
         process::set_name(name);
         let consumer = greet_consumer(&socket)?;
-        // Fails where it was done before, which is as good.
+        // Fails if it was installed before, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -68,12 +68,11 @@ pub(crate) fn live(
         ended
     };
     let ended: Result<()> = lived();
-    // Of one that failed the consumer sees that it ended, and starts another.
+    // After an error the consumer notices the end and starts another helper.
     i32::from(ended.is_err())
 }
 
-/// Returns when the consumer has ended. A copy of its socket may be open all the same, in a fork
-/// of it.
+/// Returns when the consumer has ended. Its socket may still be open in a fork of it.
 async fn end_of(consumer: &PidFd) -> Result<()> {
     while !socket::readable(consumer.as_fd(), Duration::ZERO)? {
         tokio::time::sleep(CONSUMER_LOOK).await;
@@ -100,19 +99,19 @@ impl HelperConnection {
         )
     }
 
-    /// The last that it says.
+    /// Sends the final message: the reason for the end.
     pub(crate) fn give_up(&self, trouble: HelperError) -> Result<()> {
         let said: HelperMessage<()> = HelperMessage::Trouble(trouble);
         socket::send(self.0.as_fd(), &to_bytes(&said)?, &[])
     }
 
-    /// Has the consumer warn its user; whether the consumer takes it.
+    /// Sends a warning for the user. Returns whether the consumer accepted it.
     pub(crate) fn warn(&self, text: &str) -> Result<bool> {
         let said: HelperMessage<()> = HelperMessage::Warning(text.to_owned());
         socket::offer(self.0.as_fd(), &to_bytes(&said)?, &[])
     }
 
-    /// `work`, with a warning now and then while the store keeps it waiting.
+    /// Runs `work`, with regular warnings while the store is slow.
     pub(crate) async fn reporting<T>(
         &self,
         reports: &mut ProgressReports,
@@ -126,17 +125,17 @@ impl HelperConnection {
                 return Ok(done);
             }
             if let Some(text) = reports.next() {
-                // One that takes nothing has enough of them.
+                // If the consumer accepts none now, it has enough of them.
                 self.warn(&text)?;
             }
         }
     }
 
-    /// What came, if anything did; an error when the other end is closed.
+    /// The next message, if there is one. An error if the other end is closed.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>> {
         let mut buffer = vec![0; LONGEST];
         let mut failed = None;
-        // The error that says that nothing is there has it wait for more.
+        // This error makes it wait for more.
         let received = self.0.try_io(Interest::READABLE, || {
             match socket::receive(self.0.as_fd(), &mut buffer, Duration::ZERO) {
                 Ok(ReceiveOutcome::Timeout) => Err(io::ErrorKind::WouldBlock.into()),
@@ -152,12 +151,12 @@ impl HelperConnection {
             (Ok(ReceiveOutcome::Message(n, fds)), None) => {
                 Ok(Some((from_bytes(&buffer[..n])?, fds)))
             }
-            (Ok(_), None) => Err(Error::protocol("the consumer is gone")),
+            (Ok(_), None) => Err(Error::protocol("the consumer has ended")),
             (Err(_), None) => Ok(None),
         }
     }
 
-    /// Returns when something may be read.
+    /// Returns when there may be something to read.
     pub(crate) async fn readable(&self) -> Result<()> {
         let ready = self.0.readable().await;
         ready.map_err(|e| Error::io("wait for the consumer", e))

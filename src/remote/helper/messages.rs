@@ -1,6 +1,6 @@
-//! What stands in a packet between a consumer and its helper, whichever kind that is.
+//! Messages between a consumer and any helper.
 //!
-//! In both. As JSON: options of a plan leave fields out.
+//! Used in both. Written as JSON, because the options of an order omit fields.
 
 use std::fmt;
 use std::ops::Add;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Most bytes of a message.
+/// Longest message in bytes.
 pub(crate) const LONGEST: usize = 60 << 10;
 
-/// Most bytes of a text in one.
+/// Longest text in a message, in bytes.
 #[cfg(feature = "stores")]
 const LONGEST_TEXT: usize = 4 << 10;
 
@@ -21,21 +21,21 @@ const LONGEST_TEXT: usize = 4 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum HelperMessage<T> {
     Reply(T),
-    /// For the user, whatever was asked: that the store keeps it waiting, say.
+    /// For the user, independent of requests: for example, that the store is slow.
     Warning(String),
     /// The helper ends, for this reason.
     Trouble(HelperError),
 }
 
-/// What a helper did.
+/// Counters of a helper.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TransferCounts {
-    /// Shards that were fetched, or objects that were sent.
+    /// Downloaded shards, or uploaded objects.
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
-    /// Shards that were removed again.
+    /// Deleted shards.
     pub(crate) removed: u64,
-    /// Requests that failed and were made again.
+    /// Requests that failed and were repeated.
     pub(crate) retries: u64,
 }
 
@@ -52,12 +52,12 @@ impl Add for TransferCounts {
     }
 }
 
-/// Why nothing more comes.
+/// Why a helper cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HelperError {
-    /// The option that would have to be another one; else the data set is at fault.
+    /// The option to change; `None` if the data set is at fault.
     pub(crate) option: Option<String>,
-    /// What it is about: an address, a folder.
+    /// The address or folder that failed.
     pub(crate) about: String,
     pub(crate) what: String,
 }
@@ -80,13 +80,13 @@ impl HelperError {
         }
     }
 
-    /// About a file or folder of this machine.
+    /// An error about a file or folder of this machine.
     #[cfg(feature = "stores")]
     pub(crate) fn of_path(path: &std::path::Path, what: impl Into<String>) -> Self {
         Self::new(path.display().to_string(), what)
     }
 
-    /// The same, which another value of that option would mend.
+    /// The same error, which another value of that option would fix.
     #[cfg(feature = "stores")]
     pub(crate) fn of_option(self, option: &str) -> Self {
         Self {
@@ -116,7 +116,8 @@ pub(crate) fn to_bytes(message: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|e| Error::protocol(format!("write a message to a helper: {e}")))?;
     if bytes.len() > LONGEST {
         return Err(Error::config(format!(
-            "the options of the order take {} bytes, and with an object store they may take {LONGEST}",
+            "the options of the order take {} bytes, but the limit with an object store is \
+             {LONGEST}",
             bytes.len()
         )));
     }

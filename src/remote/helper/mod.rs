@@ -1,11 +1,11 @@
-//! The life of a helper that works with a store, whichever kind it is.
+//! Processes that work with a store, of any kind.
 //!
-//! | what it is | files | in which process |
+//! | contents | files | process |
 //! |---|---|---|
-//! | a helper that is started again when it dies; one process of it | `restarts`, `process` | consumer |
-//! | what stands in a packet | `messages` | consumer, helper |
-//! | its loop on the socket to the consumer | `helper_loop` | helper |
-//! | transfers that are reported while they are slow | `progress` | consumer, helper |
+//! | a helper that is restarted when it dies; one process of it | `restarts`, `process` | consumer |
+//! | messages | `messages` | consumer, helper |
+//! | main loop | `helper_loop` | helper |
+//! | progress of slow transfers | `progress` | consumer, helper |
 
 #[cfg(feature = "stores")]
 pub(super) mod helper_loop;

@@ -1,6 +1,6 @@
-//! A live helper, as its consumer has it: how it is started, what it says, how it ends.
+//! The consumer's handle of a helper process: its start, its messages, its end.
 //!
-//! In the consumer. In a forked copy of it dropping does nothing.
+//! Runs in the consumer. In a forked copy, dropping does nothing.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,32 +21,32 @@ use crate::sys::process::PidFd;
 use crate::sys::socket;
 use crate::sys::socket::ReceiveOutcome;
 
-/// Between two looks whether it has ended, while an answer is awaited.
+/// Interval for checking that the helper is alive, while waiting for a reply.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it may take to end once it was killed. One that waits for storage which does not
-/// answer is left behind.
+/// How long a killed helper may take to end. If it waits for unresponsive storage, it is left
+/// behind.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
-/// How long it may stand stopped while this process runs.
+/// How long it may be stopped (SIGSTOP) while this process runs.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
 /// A kind of helper.
 #[derive(Debug)]
 pub(crate) struct HelperKind {
-    /// For messages.
+    /// Name for messages.
     pub(crate) name: &'static str,
-    /// The argument that makes an executable one.
+    /// Argument that makes an executable such a helper.
     pub(crate) command: &'static str,
     /// How long it may take to end by itself.
     pub(crate) end_limit: Duration,
-    /// For messages: what those that die one after the other do not get done.
+    /// For messages: what helpers that die repeatedly did not achieve.
     pub(crate) nothing_done: &'static str,
 }
 
 impl HelperKind {
-    /// An answer to another question.
+    /// Error for a reply to another request.
     pub(crate) fn unexpected(&self, reply: &impl fmt::Debug) -> Error {
         let (kind, reply) = (self.name, name_of(reply));
-        Error::protocol(format!("the {kind} answered {reply} to another question"))
+        Error::protocol(format!("the {kind} sent the unexpected reply {reply}"))
     }
 }
 
@@ -57,17 +57,17 @@ pub(crate) struct HelperProcess {
     socket: OwnedFd,
     pub(crate) pid: Pid,
     pidfd: PidFd,
-    /// The process that owns this value; a forked copy of it does not.
+    /// The process that owns this value. A forked copy does not.
     owner: Pid,
-    /// Since when it stands stopped.
+    /// Runs while the helper is stopped.
     stopped: Mutex<Option<RunningClock>>,
 }
 
 impl HelperProcess {
-    /// Starts one, and shakes hands with it.
+    /// Starts a helper and performs the handshake.
     ///
     /// # Errors
-    /// An executable that is missing, or cannot be such a helper.
+    /// The executable is missing, or cannot be such a helper.
     pub(crate) fn start(kind: &'static HelperKind, executable: Option<&Path>) -> Result<Self> {
         let lacks = match cfg!(all(feature = "stores", feature = "codecs")) {
             true => None,
@@ -84,7 +84,7 @@ impl HelperProcess {
         })
     }
 
-    /// Whether this process started it, and no fork that copied this value.
+    /// Whether this process started it, so this is not a forked copy.
     pub(crate) fn is_own(&self) -> bool {
         getpid() == self.owner
     }
@@ -93,19 +93,19 @@ impl HelperProcess {
         socket::send(self.socket.as_fd(), &to_bytes(request)?, fds)
     }
 
-    /// Sends a request unless the helper does not listen now; whether it did.
+    /// Sends a request, unless the helper's socket is full. Returns whether it was sent.
     pub(crate) fn offer(&self, request: &impl Serialize) -> Result<bool> {
         let offered = socket::offer(self.socket.as_fd(), &to_bytes(request)?, &[]);
         Ok(matches!(offered, Ok(true)))
     }
 
-    /// What it replies to a request. One that dies or ends with trouble is an error.
+    /// Sends a request and waits for the reply. Fails if the helper dies or reports an error.
     pub(crate) fn ask<T: DeserializeOwned>(&self, request: &impl Serialize) -> Result<T> {
         self.send(request, &[])?;
         self.reply()
     }
 
-    /// The next reply, however long it takes.
+    /// The next reply, without a time limit.
     pub(crate) fn reply<T: DeserializeOwned>(&self) -> Result<T> {
         loop {
             if let Some(reply) = self.reply_within(LOOK, LOOK)? {
@@ -114,9 +114,8 @@ impl HelperProcess {
         }
     }
 
-    /// The next reply; none when that takes longer than `limit`. One that was stopped and is not
-    /// let go on is killed. Whoever waits asks again and again, with a sleep of `planned` between
-    /// at most.
+    /// The next reply; `None` if it takes longer than `limit`. A helper that stays stopped is
+    /// killed. The caller must call this repeatedly, with at most `planned` of sleep in between.
     pub(crate) fn reply_within<T: DeserializeOwned>(
         &self,
         limit: Duration,
@@ -146,9 +145,9 @@ impl HelperProcess {
     }
 
     /// # Errors
-    /// That it was killed.
+    /// The helper was killed.
     fn check_stopped(&self, planned: Duration) -> Result<()> {
-        // A clock is whole at every moment.
+        // A clock is valid between any two operations, so a poisoned lock is harmless.
         let mut clock = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(signal) = self.pidfd.stopped() else {
             *clock = None;
@@ -160,7 +159,7 @@ impl HelperProcess {
         Err(self.kill(&format!("was stopped by {signal} for {STOP_LIMIT:?}")))
     }
 
-    /// Kills it; why, as an error.
+    /// Kills the helper. Returns the reason as an error.
     pub(crate) fn kill(&self, why: &str) -> Error {
         self.pidfd.kill();
         self.error(&format!("{why}, and was killed"))
@@ -170,9 +169,9 @@ impl HelperProcess {
         Error::worker(format!("the {} (pid {}) {what}", self.kind.name, self.pid))
     }
 
-    /// Whether it ended within `limit`.
+    /// Whether it ends within `limit`.
     fn ends_within(&self, limit: Duration) -> bool {
-        // Also when somebody else has reaped it.
+        // Also if it was reaped elsewhere.
         let ended = matches!(socket::readable(self.pidfd.as_fd(), limit), Ok(true));
         if ended {
             self.pidfd.reap(false);
@@ -182,7 +181,8 @@ impl HelperProcess {
 }
 
 impl Drop for HelperProcess {
-    /// It ends by itself when the socket does. Not in a forked copy: it is the parent's.
+    /// It ends by itself when the socket closes. Does nothing in a forked copy: the helper belongs
+    /// to the parent.
     fn drop(&mut self) {
         if !self.is_own() {
             return;

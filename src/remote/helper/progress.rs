@@ -1,6 +1,6 @@
-//! Transfers of this helper that are under way, and the lines that report slow ones.
+//! Running transfers of this helper, and the lines that report slow ones.
 //!
-//! In the fetcher, and in the sender. Each has one thread, whose transfers are listed here.
+//! Runs in the fetcher and in the uploader. Each has one thread, whose transfers are listed here.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::error::size;
 
-/// Until the first line of a request, and the longest time between two.
+/// Time until the first line of a request, and the longest time between two.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// By their numbers, the oldest first.
+    /// By number, the oldest first.
     static TRANSFERS: RefCell<BTreeMap<u64, TransferState>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -33,7 +33,7 @@ impl TransferState {
     }
 }
 
-/// What is known of a transfer, for a user who waits for it.
+/// Progress of a transfer, for a user who waits for it.
 pub(crate) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration, rate: f64) -> String {
     let of = of.map_or_else(String::new, |of| format!(" of {}", size(of)));
     let (bytes, rate) = (size(bytes), size(rate as u64));
@@ -41,12 +41,12 @@ pub(crate) fn line(about: &str, bytes: u64, of: Option<u64>, age: Duration, rate
     format!("waiting for {about}: {bytes}{of} after {seconds:.0} s ({rate}/s)")
 }
 
-/// A transfer that is under way until this is dropped.
+/// A running transfer. It ends when dropped.
 #[derive(Debug)]
 pub(crate) struct TransferProgress(u64);
 
 impl TransferProgress {
-    /// `of`: its bytes, where they are known.
+    /// `of`: its size in bytes, if known.
     pub(crate) fn begin(about: String, of: Option<u64>) -> Self {
         let state = TransferState {
             about,
@@ -65,7 +65,7 @@ impl TransferProgress {
         self.change(|state| state.of = Some(bytes));
     }
 
-    /// So many bytes of it are there.
+    /// Sets the number of transferred bytes.
     pub(crate) fn set_done(&self, bytes: u64) {
         self.change(|state| state.bytes = bytes);
     }
@@ -81,25 +81,25 @@ impl TransferProgress {
 
 impl Drop for TransferProgress {
     fn drop(&mut self) {
-        // The list may be gone where its thread ends.
+        // The list may already be destroyed at the end of its thread.
         let _ = TRANSFERS.try_with(|all| all.borrow_mut().remove(&self.0));
     }
 }
 
-/// When slow transfers are reported: after 5 s of one, then ever more rarely. Those that take less
-/// are not, however many follow each other.
+/// Decides when slow transfers are reported: after 5 s, then less and less often. Faster transfers
+/// are not reported, however many there are.
 #[derive(Debug)]
 pub(crate) struct ProgressReports {
-    /// Between two lines.
+    /// Time between two lines.
     pause: Duration,
-    /// Until the next look.
+    /// Time until the next check.
     next_look: Duration,
-    /// Whether another request begins as if there had been none.
+    /// Whether another request starts anew.
     renews: bool,
 }
 
 impl ProgressReports {
-    /// For requests that a user waits for, each by itself.
+    /// For single requests that a user waits for.
     pub(crate) fn of_each() -> Self {
         Self {
             pause: FIRST,
@@ -123,12 +123,12 @@ impl ProgressReports {
         self.next_look = self.pause;
     }
 
-    /// Until the next look.
+    /// Time until the next check.
     pub(crate) fn next_look(&self) -> Duration {
         self.next_look
     }
 
-    /// The line that is due now: the oldest transfer's, where that is slow.
+    /// The line that is due: of the oldest transfer, if that is slow.
     pub(crate) fn next(&mut self) -> Option<String> {
         self.next_at(Instant::now())
     }
@@ -186,7 +186,7 @@ mod tests {
             pauses.push(reports.next_look().as_secs());
         }
         assert_eq!(pauses, [40, 60, 60]);
-        // Another request is the first again; where there are many of one command, it is not.
+        // A new request starts anew; one of many requests of a command does not.
         reports.begin();
         assert_eq!(reports.next_look(), FIRST);
         let mut reports = ProgressReports::of_all();
@@ -203,7 +203,7 @@ mod tests {
             let short = TransferProgress::begin(format!("s3://b/s-{number}.tar"), None);
             let began = TRANSFERS.with_borrow(|all| all[&short.0].began);
             assert_eq!(reports.next_at(began + Duration::from_secs(1)), None);
-            // It is looked at again when it is slow.
+            // It is checked again when it is slow.
             assert_eq!(reports.next_look(), FIRST - Duration::from_secs(1));
         }
         let slow = TransferProgress::begin("s3://b/slow.tar".to_owned(), None);

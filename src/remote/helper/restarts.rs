@@ -1,35 +1,35 @@
-//! A helper that is started again when it dies.
+//! A helper that is restarted when it dies.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
 use crate::remote::helper::process::{HelperKind, HelperProcess};
 
-/// Processes that may die one after the other with nothing done between them.
+/// Most processes that may die in a row without doing anything.
 const MOST_DEATHS: u32 = 8;
 
-/// A helper, of one process after the other.
+/// A helper, which may use several processes in turn.
 #[derive(Debug)]
 pub(crate) struct HelperSupervisor {
     kind: &'static HelperKind,
-    /// Where it is named.
+    /// The executable, if it is named.
     executable: Option<PathBuf>,
     pub(crate) process: HelperProcess,
-    /// One after the other.
+    /// Deaths in a row.
     deaths: u32,
     pub(crate) total_deaths: u64,
 }
 
-/// Whether the process that an error is about is gone.
+/// Whether the error means that the helper process has ended.
 pub(crate) fn has_died(e: &Error) -> bool {
     e.is_worker() || e.is_io()
 }
 
 impl HelperSupervisor {
     /// # Errors
-    /// As [`HelperProcess::start`].
+    /// Like [`HelperProcess::start`].
     pub(crate) fn start(kind: &'static HelperKind, executable: Option<PathBuf>) -> Result<Self> {
         Ok(Self {
             process: HelperProcess::start(kind, executable.as_deref())?,
@@ -40,16 +40,16 @@ impl HelperSupervisor {
         })
     }
 
-    /// It got something done: processes that died before are none in a row.
-    pub(crate) fn goes_on(&mut self) {
+    /// Records success, so that earlier deaths no longer count.
+    pub(crate) fn reset_deaths(&mut self) {
         self.deaths = 0;
     }
 
-    /// Another process in the place of this one; what `begin` has it do first.
+    /// Replaces the process. `begin` sends its first requests.
     ///
     /// # Errors
-    /// As [`HelperProcess::start`], and of `begin`.
-    pub(crate) fn renew<T>(
+    /// Like [`HelperProcess::start`]; an error of `begin`.
+    pub(crate) fn restart<T>(
         &mut self,
         begin: impl FnOnce(&HelperProcess) -> Result<T>,
     ) -> Result<T> {
@@ -57,10 +57,10 @@ impl HelperSupervisor {
         begin(&self.process)
     }
 
-    /// What is `done`; where the process died of it, what another one `begin`s with.
+    /// Returns `done`. If the process died, returns the result of `begin` with another process.
     ///
     /// # Errors
-    /// Processes that die one after the other; an error of one that lives.
+    /// Too many processes died in a row; another error.
     pub(crate) fn retry_after_death<T>(
         &mut self,
         mut done: Result<T>,
@@ -83,8 +83,8 @@ impl HelperSupervisor {
                     "the {name} died {MOST_DEATHS} times {nothing_done}: {why}"
                 )));
             }
-            tracing::warn!("the {name} died and is started again: {why}");
-            done = self.renew(&mut begin);
+            tracing::warn!("the {name} died and is restarted: {why}");
+            done = self.restart(&mut begin);
         }
     }
 }

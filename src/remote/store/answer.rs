@@ -1,26 +1,26 @@
-//! What the answer of a store means that holds no object: whether it is final, and what to change.
+//! Interprets an error response of a store: whether a retry can help, and what to change.
 //!
-//! In the fetcher, and in the sender. `object_store` hands on a status in the text of an error
-//! alone, so that is what is read here; tests ask its client.
+//! Runs in the fetcher and in the uploader. `object_store` passes the status only inside an error
+//! text, so this parses the text. Tests check it against the client.
 
-/// Statuses of the client's fault that pass all the same: timeouts, conflicts, too many requests.
+/// Client errors that are temporary: timeouts, conflicts, too many requests.
 const PASSING: [u16; 4] = [408, 409, 425, 429];
 
-/// An answer without an object.
+/// A response without an object.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct StoreAnswer {
     status: Option<u16>,
-    /// The store's word for it, such as `NoSuchBucket`.
+    /// The store's error code, such as `NoSuchBucket`.
     code: String,
 }
 
 impl StoreAnswer {
-    /// That of an error with its causes, as text.
+    /// Parses the text of an error with its causes.
     pub(crate) fn of(text: &str) -> Self {
         let behind = |mark: &str| Some(text.split_once(mark)?.1);
         let status = behind("status code: ").and_then(|rest| rest.get(..3)?.parse().ok());
         let code = behind("<Code>").and_then(|rest| Some(rest.split_once("</Code>")?.0));
-        // S3 names the other region in a header that the client does not hand on.
+        // S3 names the other region in a header that the client drops.
         let is_redirect = text.contains("redirect without LOCATION");
         Self {
             status: status.or(is_redirect.then_some(301)),
@@ -28,19 +28,19 @@ impl StoreAnswer {
         }
     }
 
-    /// Whether the same request will be answered so again.
+    /// Whether a retry would get the same response.
     pub(crate) fn is_final(&self) -> bool {
         let is_slow = matches!(&*self.code, "RequestTimeout" | "SlowDown" | "Throttling");
         let is_final = |status: u16| (300..500).contains(&status) && !PASSING.contains(&status);
         !is_slow && self.status.is_some_and(is_final)
     }
 
-    /// Whether there is no bucket, in whatever word of the store's.
+    /// Whether the bucket does not exist, by any store's code.
     pub(crate) fn has_no_bucket(&self) -> bool {
         matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
     }
 
-    /// What is wrong, and what to change.
+    /// The problem, and what to change.
     pub(crate) fn text(&self, bucket: &str) -> String {
         match &*self.code {
             "NoSuchBucket" | "ContainerNotFound" => format!(
@@ -63,19 +63,20 @@ impl StoreAnswer {
                     .to_owned()
             }
             "RequestTimeTooSkewed" => {
-                "the clock of this machine is wrong, so the store refuses: set it".to_owned()
+                "the clock of this machine is wrong, so the store rejects the request: set it"
+                    .to_owned()
             }
             _ => match self.status {
                 Some(300..=399) => other_region(bucket),
                 Some(401 | 403) => format!(
-                    "the store refuses to give it: check the credentials in the environment, and \
+                    "the store denies access to it: check the credentials in the environment, and \
                      what they may read and list in bucket '{bucket}'"
                 ),
                 Some(status) => format!(
-                    "the store answers {status}, as it will again: check address, region, \
+                    "the store responds with {status}, and will again: check address, region, \
                      endpoint and credentials"
                 ),
-                None => "the store refuses to give it: check the credentials in the environment"
+                None => "the store denies access to it: check the credentials in the environment"
                     .to_owned(),
             },
         }
@@ -84,7 +85,7 @@ impl StoreAnswer {
 
 pub(crate) fn other_region(bucket: &str) -> String {
     format!(
-        "bucket '{bucket}' lies in another region or at another endpoint: set AWS_REGION or \
+        "bucket '{bucket}' is in another region or at another endpoint: set AWS_REGION or \
          AWS_ENDPOINT_URL"
     )
 }
@@ -120,7 +121,7 @@ mod tests {
             (
                 "403 Forbidden",
                 "AccessDenied",
-                "the store refuses to give it",
+                "the store denies access to it",
             ),
             (
                 "403 Forbidden",
@@ -132,7 +133,7 @@ mod tests {
                 "RequestTimeTooSkewed",
                 "the clock of this machine",
             ),
-            ("401 Unauthorized", "", "the store refuses to give it"),
+            ("401 Unauthorized", "", "the store denies access to it"),
             (
                 "400 Bad Request",
                 "AuthorizationHeaderMalformed",
@@ -145,8 +146,8 @@ mod tests {
                 "'b' is not the name of a bucket",
             ),
             ("301 Moved Permanently", "PermanentRedirect", "AWS_REGION"),
-            ("400 Bad Request", "", "the store answers 400"),
-            ("405 Method Not Allowed", "", "the store answers 405"),
+            ("400 Bad Request", "", "the store responds with 400"),
+            ("405 Method Not Allowed", "", "the store responds with 405"),
         ] {
             let answer = of(status, code);
             assert!(answer.is_final(), "{status} {code}");

@@ -1,7 +1,7 @@
-//! An object store, opened by its address; what its errors mean to a user.
+//! An object store, opened by its address, and its errors for users.
 //!
-//! In the fetcher, and in the sender. Credentials come from the environment, the machine's role or
-//! the cluster's (`object_store`'s chain), and stand in no text that leaves this file.
+//! Runs in the fetcher and in the uploader. Credentials come from the environment, or the role of
+//! machine or cluster (`object_store`'s chain). They are in no text that leaves this file.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -29,25 +29,25 @@ use crate::remote::store::ranges;
 use crate::remote::store::ranges::LengthOfRanges;
 use crate::remote::store::redirect::{RefusedRedirect, cause};
 
-/// Of one request: until its answer begins. What takes longer is tried again (`download`).
+/// Time limit of a request until its response begins. After that it is retried (`download`).
 const CONNECT: &str = "5s";
-/// Between two pieces of an answer.
+/// Time limit between two pieces of a response.
 const READ: &str = "20s";
-/// The same where a piece of a large object goes there before the answer comes.
+/// The same for uploads of a part, whose response comes at the end.
 const READ_BEHIND_A_PART: &str = "120s";
-/// Of a whole answer: none, a shard may be large.
+/// No limit for a whole response, because shards may be large.
 const WHOLE: &str = "1d";
 
-/// Letters of a store's words that an error has: a page of HTML says no more.
+/// Most characters of a store's message in an error. A page of HTML tells no more.
 const LONGEST_TEXT: usize = 600;
 
-/// A store, and where in it the data set lies.
+/// A store, and the place of the data set in it.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
-    /// The same, where it takes the parts of an object one by one.
+    /// The same store, if it takes an object in parts.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
-    /// The same, where it lists names page by page.
+    /// The same store, if it lists names by page.
     pages: Option<Arc<dyn PaginatedListStore>>,
     prefix: Path,
     address: StoreAddress,
@@ -62,13 +62,13 @@ impl fmt::Debug for Store {
 /// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum StoreFailure {
-    /// It may go well the next time.
+    /// A retry may succeed.
     Transient(String),
-    /// It will not.
+    /// A retry will not succeed.
     Permanent(HelperError),
 }
 
-/// The name of a setting of a store that no header can have, if there is one.
+/// The name of an environment variable whose value cannot be in a header, if there is one.
 fn broken_setting(variables: impl Iterator<Item = (OsString, OsString)>) -> Option<String> {
     let of_stores = ["AWS_", "AZURE_", "GOOGLE_"];
     variables
@@ -82,19 +82,19 @@ fn broken_setting(variables: impl Iterator<Item = (OsString, OsString)>) -> Opti
 }
 
 impl Store {
-    /// Opens nothing yet: the first request connects. With `allow_redirects` what it is answered
-    /// may send it on to another host.
+    /// Opens nothing yet; the first request connects. With `allow_redirects`, a response may
+    /// redirect to another host.
     ///
     /// # Errors
-    /// An address of a form that the store does not have; settings that cannot be.
+    /// An invalid address for this store; invalid settings.
     pub(crate) fn open(address: &StoreAddress, allow_redirects: bool) -> Result<Self, HelperError> {
         Self::with_limit(address, READ, StoreConnector { allow_redirects })
     }
 
-    /// The same of a store that takes objects.
+    /// Like [`Store::open`], for uploads.
     ///
     /// # Errors
-    /// As [`Store::open`]; a web server.
+    /// Like [`Store::open`]; a web server.
     pub(crate) fn open_to_send(address: &StoreAddress) -> Result<Self, HelperError> {
         let connector = StoreConnector {
             allow_redirects: false,
@@ -125,7 +125,7 @@ impl Store {
         let known = ObjectStoreScheme::parse(&url);
         let (scheme, prefix) = known.map_err(|e| trouble(without_secrets(&e.to_string())))?;
         let failed = |e: StoreError| trouble(without_secrets(&chain(&e)));
-        // Between tries inside of a request little is waited: `download` tries on.
+        // The client itself retries briefly; `download` retries for longer.
         let retry = RetryConfig {
             backoff: BackoffConfig {
                 init_backoff: Duration::from_millis(50),
@@ -143,7 +143,7 @@ impl Store {
         let text = address.as_str();
         let mut parts: Option<Arc<dyn MultipartStore>> = None;
         let mut pages: Option<Arc<dyn PaginatedListStore>> = None;
-        // The builders are alike, and of no common type.
+        // The builders are alike but have no common type.
         macro_rules! bucket {
             ($builder:ident, $key:ident) => {{
                 let begun = $builder::from_env().with_url(text).with_retry(retry);
@@ -182,7 +182,7 @@ impl Store {
             ObjectStoreScheme::Local => Arc::new(LocalFileSystem::new()),
             _ => {
                 return Err(trouble(format!(
-                    "is of no store that is known: {}",
+                    "has an unknown store: {}",
                     StoreAddress::KINDS
                 )));
             }
@@ -200,10 +200,10 @@ impl Store {
         self.prefix.clone().join(name)
     }
 
-    /// The object of this path below the address, which may have slashes in it.
+    /// The object at this path below the address. The path may have slashes.
     ///
     /// # Errors
-    /// A name that no object has.
+    /// An invalid name.
     pub(crate) fn object(&self, below: &str) -> Result<Path, HelperError> {
         let text = match self.prefix.as_ref() {
             "" => below.to_owned(),
@@ -212,8 +212,8 @@ impl Store {
         Path::parse(text).map_err(|e| HelperError::new(self.address.of(below), e.to_string()))
     }
 
-    /// A page of the names under the address, without those in folders: the one that `mark`
-    /// leads to. A folder of this machine is one page.
+    /// A page of the names under the address, without those in folders. `mark` selects the page. A
+    /// local folder is one page.
     pub(crate) async fn list_page(
         &self,
         mark: Option<String>,
@@ -240,22 +240,22 @@ impl Store {
         &self.address
     }
 
-    /// The error of an object that is not there.
+    /// The error for a missing object.
     pub(crate) fn missing(&self, name: &str) -> HelperError {
-        let what = "is not there: check the address, or put it there again";
+        let what = "does not exist: check the address, or upload it again";
         HelperError::new(self.address.of(name), what)
     }
 
-    /// What an error means that came when `name` was sent.
+    /// Interprets an error while uploading `name`.
     pub(crate) fn failure_to_send(&self, name: &str, error: &StoreError) -> StoreFailure {
         let what = match error {
             _ if cause::<RefusedRedirect>(error).is_some() => return self.failure(name, error),
             _ if StoreAnswer::of(&chain(error)).has_no_bucket() => {
                 return self.failure(name, error);
             }
-            StoreError::NotFound { .. } => "there is no such bucket, or no such upload any more",
+            StoreError::NotFound { .. } => "there is no such bucket, or the upload has ended",
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
-                "the store refuses to take it: check the credentials in the environment, and what \
+                "the store denies writing it: check the credentials in the environment, and what \
                  they may write"
             }
             _ => return self.failure(name, error),
@@ -267,7 +267,7 @@ impl Store {
         ))
     }
 
-    /// What an error of a request for `name` means.
+    /// Interprets an error of a request for `name`.
     pub(crate) fn failure(&self, name: &str, error: &StoreError) -> StoreFailure {
         let about = self.address.of(name);
         let lasting = |what: String| StoreFailure::Permanent(HelperError::new(&about, what));
@@ -287,7 +287,7 @@ impl Store {
             },
             StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => refused(),
             StoreError::Precondition { .. } => lasting(
-                "changed while it was fetched: wait until whoever writes there is done".to_owned(),
+                "changed while it was downloaded: wait until the writer has finished".to_owned(),
             ),
             StoreError::AlreadyExists { .. }
             | StoreError::InvalidPath { .. }
@@ -300,7 +300,7 @@ impl Store {
         }
     }
 
-    /// Why an object is not there, where its bucket is not.
+    /// The error for an object whose bucket does not exist.
     pub(crate) fn no_bucket(&self, name: &str, error: &StoreError) -> Option<HelperError> {
         let has_none = StoreAnswer::of(&chain(error)).has_no_bucket();
         match self.failure(name, error) {
@@ -309,7 +309,7 @@ impl Store {
         }
     }
 
-    /// Why a redirect is not followed; a bucket that redirects is elsewhere.
+    /// Why a redirect was not followed. A bucket that redirects is in another region.
     fn redirect_text(&self, refused: &RefusedRedirect) -> String {
         match self.address.as_str().starts_with("http") {
             true => refused.to_string(),
@@ -325,7 +325,7 @@ impl Store {
     }
 }
 
-/// An error with its causes, each once.
+/// The text of an error with its causes, each once.
 fn chain(error: &StoreError) -> String {
     ranges::causes(error).fold(String::new(), |text, cause| {
         let said = cause.to_string();
@@ -337,8 +337,8 @@ fn chain(error: &StoreError) -> String {
     })
 }
 
-/// A text without secrets. What stands behind `?` in an address may be a signature. The body of
-/// a store's answer may repeat a token: of XML only code and message are told.
+/// Removes secrets from a text. The query of an address may be a signature. The body of a response
+/// may repeat a token, so only code and message are kept from XML.
 fn without_secrets(text: &str) -> String {
     let begin = ["<?xml", "<Error"]
         .iter()
@@ -359,7 +359,7 @@ fn without_secrets(text: &str) -> String {
     )))
 }
 
-/// The beginning of a text that a server may have made long.
+/// The beginning of a text, which a server may have made long.
 fn shortened(text: String) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_is_named() {
         let address = StoreAddress::parse("gs://bucket/prefix");
-        // Without a network: nothing is asked for yet.
+        // Without a network: nothing is requested yet.
         assert!(address.is_ok());
         let store =
             Store::open(&StoreAddress::parse("file:///data/cache").unwrap(), false).unwrap();

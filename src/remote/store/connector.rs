@@ -1,8 +1,8 @@
-//! The HTTP client of all stores: which redirects it follows, and how much of an answer it reads
-//! into memory. Beside objects, which go into files piece by piece, nothing is read without bound.
+//! The HTTP client of all stores. Limits redirects, and the size of responses in memory. Objects
+//! are written to files piece by piece; everything else has a limit.
 //!
-//! In the fetcher, and in the sender. `object_store` would follow redirects to any host, and reads
-//! the text of errors and listings whole.
+//! Runs in the fetcher and in the uploader. `object_store` alone would follow redirects to any
+//! host, and read errors and listings without a limit.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -26,16 +26,16 @@ use reqwest::{Client, Method, NoProxy, Proxy, StatusCode, Url};
 
 use crate::remote::store::redirect::{MOST_REDIRECTS, NextHost, RedirectRules, RefusedRedirect};
 
-/// What is read of the body of an error: a code and a message.
+/// Most bytes of an error's body: a code and a message.
 const MOST_OF_ERROR: usize = 4 << 10;
-/// How long that may take.
+/// Time limit to read it.
 const ERROR_TIME: Duration = Duration::from_secs(5);
-/// The longest answer that is no object: a page of a listing has 5,000 names at most.
+/// Longest response that is no object: a page of a listing has at most 5,000 names.
 const MOST_OF_ANSWER: usize = 32 << 20;
-/// How long that may take. Objects may take any time in which something comes.
+/// Time limit to read it. Objects have no limit while data arrive.
 const ANSWER_TIME: Duration = Duration::from_secs(180);
 
-/// Headers that another host may see. No credentials, no cookies.
+/// Headers that may be sent to another host: no credentials, no cookies.
 const FOR_OTHERS: [HeaderName; 7] = [
     header::ACCEPT,
     header::IF_MATCH,
@@ -49,7 +49,7 @@ const FOR_OTHERS: [HeaderName; 7] = [
 /// Variables that name proxies, as the client reads them.
 const PROXIES: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
 
-/// Makes the clients of a store.
+/// Creates the clients of a store.
 #[derive(Debug)]
 pub(crate) struct StoreConnector {
     /// Whether redirects to other hosts are followed.
@@ -63,7 +63,7 @@ impl HttpConnector for StoreConnector {
     }
 }
 
-/// Two clients: only one of them connects to hosts that a server named.
+/// Two clients. Only one of them connects to hosts that a server named.
 #[derive(Debug)]
 struct Web {
     first: Client,
@@ -81,7 +81,7 @@ impl Web {
                 let guarded = builder(options, Arc::new(redirects.clone()))?;
                 guarded.build().map_err(failed)?
             }
-            // No request gets there.
+            // It gets no requests.
             false => first.clone(),
         };
         Ok(Self {
@@ -91,7 +91,7 @@ impl Web {
         })
     }
 
-    /// What is at the end of the redirects that are followed.
+    /// The response after following redirects.
     async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut at = address(&request.uri().to_string())?;
         let mut host = NextHost::Same;
@@ -104,7 +104,7 @@ impl Web {
             let Some(to) = target(&answer, &at)? else {
                 return Ok(answer);
             };
-            // A request that has left its host counts as away until it ends.
+            // A request that has left its host stays outside until it ends.
             if self.redirects.check(&at, &to).map_err(refused)? == NextHost::Other {
                 self.redirects.check_names(&to).await.map_err(refused)?;
                 host = NextHost::Other;
@@ -153,14 +153,14 @@ impl HttpService for Web {
     }
 }
 
-/// Whether a query asks for names, as S3, Google and Azure spell it.
+/// Whether a query requests a listing, in the forms of S3, Google and Azure.
 fn is_list(query: &str) -> bool {
     query
         .split('&')
         .any(|part| part.starts_with("list-type=") || part == "comp=list")
 }
 
-/// Where an answer redirects to.
+/// The target of a redirect.
 fn target(answer: &HttpResponse, at: &Url) -> Result<Option<Url>, HttpError> {
     let is_redirect = matches!(
         answer.status(),
@@ -198,12 +198,12 @@ fn address(text: &str) -> Result<Url, HttpError> {
     Url::parse(text).map_err(|_| refused(RefusedRedirect::no_address(text)))
 }
 
-/// An error that is not tried again.
+/// An error that is not retried.
 fn refused(why: RefusedRedirect) -> HttpError {
     HttpError::new(HttpErrorKind::Decode, why)
 }
 
-/// The beginning of an error's text. What follows is not asked for.
+/// The beginning of an error's text. The rest is not requested.
 async fn beginning(body: HttpResponseBody) -> String {
     let mut text = Vec::new();
     let mut pieces = body.bytes_stream();
@@ -218,12 +218,12 @@ async fn beginning(body: HttpResponseBody) -> String {
             }
         }
     };
-    // What came by then is what is said.
+    // Uses what has arrived by then.
     let _ = tokio::time::timeout(ERROR_TIME, read).await;
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// An answer that is longer than any that a store gives.
+/// A response that is longer than any of a store.
 #[derive(Debug)]
 pub(crate) struct LongAnswer;
 
@@ -231,17 +231,17 @@ impl fmt::Display for LongAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the answer is longer than {MOST_OF_ANSWER} bytes, as no store's is"
+            "the response is longer than the limit of {MOST_OF_ANSWER} bytes"
         )
     }
 }
 
 impl StdError for LongAnswer {}
 
-/// An answer that is no object.
+/// A response that is no object.
 ///
 /// # Errors
-/// One that is too long; a connection that breaks.
+/// It is too long; the connection breaks.
 async fn whole(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
     let mut bytes = Vec::new();
     let mut pieces = body.bytes_stream();
@@ -289,8 +289,7 @@ impl Resolve for SystemNames {
     }
 }
 
-/// Puts the addresses of a name into another order each time, so that connections are spread over
-/// the machines of a store.
+/// Shuffles the addresses of a name each time, so that connections use all machines of a store.
 struct ShuffledAddresses(Arc<dyn Resolve>);
 
 impl Resolve for ShuffledAddresses {
@@ -305,10 +304,10 @@ impl Resolve for ShuffledAddresses {
     }
 }
 
-/// A client as the options of the store say, which follows no redirect by itself.
+/// A client with the options of the store. It follows no redirects by itself.
 ///
 /// # Errors
-/// An option that is none.
+/// An invalid option.
 fn builder(
     options: &ClientOptions,
     names: Arc<dyn Resolve>,
@@ -333,8 +332,8 @@ fn builder(
     let own = concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"));
     let mut builder = Client::builder()
         .redirect(Policy::none())
-        // A program may be built with these features of the client, and a body that was decoded
-        // has no length.
+        // A program may enable these features of the client. But a decoded body has no known
+        // length.
         .no_gzip()
         .no_brotli()
         .no_zstd()

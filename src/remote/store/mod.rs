@@ -1,10 +1,10 @@
-//! A store, as fetcher and sender speak with it.
+//! A store, for fetcher and uploader.
 //!
-//! | what it is | files |
+//! | contents | files |
 //! |---|---|
-//! | the store; what its answers mean; how long an object is tried | `client`, `answer`, `patience` |
-//! | the HTTP client of stores, which bounds answers; the redirects that it follows | `connector`, `redirect` |
-//! | servers whose ranges cannot be used | `ranges` |
+//! | the store; its error responses; retries | `client`, `answer`, `retry_policy` |
+//! | the HTTP client, which limits responses; redirects | `connector`, `redirect` |
+//! | servers without usable ranges | `ranges` |
 
 mod answer;
 pub(super) mod client;

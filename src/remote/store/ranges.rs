@@ -1,8 +1,8 @@
-//! Web servers that serve no ranges, or ranges of an object whose length they do not say.
+//! Web servers that do not support ranges, or that omit the length of an object in them.
 //!
-//! In the fetcher, and in the sender. `object_store` takes no answer `Content-Range: bytes a-b/*`.
-//! So the length that the range itself reaches is put in, with a mark that says so: whoever knows
-//! the object's length compares. What else its errors mean it says in their text alone.
+//! Runs in the fetcher and in the uploader. `object_store` rejects the response `Content-Range:
+//! bytes a-b/*`. So the end of the range is inserted as length, with a mark. Code that knows the
+//! object's length compares it. Other errors are recognised by their text only.
 
 use std::error::Error as StdError;
 use std::iter;
@@ -13,11 +13,11 @@ use object_store::client::{
 };
 use object_store::{Extensions, Result};
 
-/// Beside an answer: its object's length is not known, and is at least that of the range's end.
+/// Marks a response whose object length is unknown, and at least the end of the range.
 #[derive(Debug, Clone, Copy)]
 struct UnknownLength;
 
-/// Whether an object has another length than `bytes`, by an answer that says `size`.
+/// Whether an object's length differs from `bytes`, by a response with length `size`.
 pub(crate) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> bool {
     match answer.get::<UnknownLength>() {
         Some(UnknownLength) => size > bytes,
@@ -25,8 +25,8 @@ pub(crate) fn is_other_length(bytes: u64, size: u64, answer: &Extensions) -> boo
     }
 }
 
-/// Whether an error is about a range that the server did not serve as it was asked for: what is
-/// here of the object is begun again.
+/// Whether the server did not serve the requested range. Then the object is downloaded from its
+/// start.
 pub(crate) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {
     let texts = [
         "Range request not supported by ",
@@ -38,7 +38,7 @@ pub(crate) fn is_no_range(error: &(dyn StdError + 'static)) -> bool {
     texts.iter().any(|text| has_cause(error, text))
 }
 
-/// Whether `error` or a cause of it begins so. The words of a store stand behind others of the
+/// Whether `error` or a cause of it begins with this text. The store's text comes after the
 /// crate's.
 fn has_cause(error: &(dyn StdError + 'static), begin: &str) -> bool {
     causes(error).any(|error| error.to_string().starts_with(begin))
@@ -53,20 +53,21 @@ pub(crate) fn causes<'a>(
     })
 }
 
-/// What to say then.
-pub(crate) const NO_RANGES: &str = "the server serves no ranges, so each broken connection begins the object again: use a server \
-     that does, or smaller shards";
+/// Advice for this case.
+pub(crate) const NO_RANGES: &str = "the server serves no ranges, so each broken connection \
+                                    restarts the download: use a server that does, or smaller \
+                                    shards";
 
-/// Whether an answer did not say how long its object is.
+/// Whether a response lacks the length of its object.
 pub(crate) fn has_no_length(error: &(dyn StdError + 'static)) -> bool {
     has_cause(error, "Content-Length Header missing from response")
 }
 
-/// What to say then.
-pub(crate) const NO_LENGTH: &str = "the server does not say how long it is: have it send Content-Length, or copy the data set to \
-     a server that does";
+/// Advice for this case.
+pub(crate) const NO_LENGTH: &str = "the server does not report its length: have it send \
+                                    Content-Length, or copy the data set to a server that does";
 
-/// Makes clients whose answers always have a length in their ranges.
+/// Creates clients whose range responses always have a length.
 #[derive(Debug)]
 pub(crate) struct LengthOfRanges<C>(pub(crate) C);
 

@@ -1,7 +1,7 @@
-//! Where a server may send a request on to, and the addresses that no redirect reaches.
+//! Which redirects are followed, and which addresses they may not reach.
 //!
-//! In the fetcher, and in the sender. The address that a user gives is never checked here: it may
-//! be on this machine. A server that redirects there is not the user.
+//! Runs in the fetcher and in the uploader. The address that a user gives is not checked here: it
+//! may be on this machine. A redirect to this machine comes from a server, not from the user.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,10 +13,10 @@ use url::{Host, Position};
 
 use crate::remote::store::ranges::causes;
 
-/// Redirects of one request that are followed.
+/// Most redirects per request.
 pub(crate) const MOST_REDIRECTS: usize = 10;
 
-/// The cause of `error` that is of this type.
+/// The first cause of `error` with this type.
 pub(crate) fn cause<'a, T: StdError + 'static>(
     error: &'a (dyn StdError + 'static),
 ) -> Option<&'a T> {
@@ -38,7 +38,7 @@ impl StdError for RefusedRedirect {}
 impl RefusedRedirect {
     pub(crate) fn no_address(text: &str) -> Self {
         let text: String = text.chars().take(200).collect();
-        Self(format!("redirects to {text:?}, which is no address"))
+        Self(format!("redirects to {text:?}, which is not an address"))
     }
 
     pub(crate) fn too_many() -> Self {
@@ -65,11 +65,11 @@ fn site(url: &Url) -> &str {
 /// Which redirects are followed.
 #[derive(Debug, Clone)]
 pub(crate) struct RedirectRules {
-    /// Those to other hosts, too.
+    /// Also those to other hosts.
     pub(crate) others: bool,
     /// Whether a redirect may lead to this address.
     is_public: fn(IpAddr) -> bool,
-    /// Names of proxies: they are where the user says, and no redirect leads to them.
+    /// Names of proxies, which the user chose; no redirect leads to them.
     proxies: Vec<String>,
 }
 
@@ -82,10 +82,10 @@ impl RedirectRules {
         }
     }
 
-    /// Whether a redirect from `from` to `to` stays on its host.
+    /// Checks a redirect from `from` to `to`, and whether it stays on its host.
     ///
     /// # Errors
-    /// One that is not followed.
+    /// The redirect is not followed.
     pub(crate) fn check(&self, from: &Url, to: &Url) -> Result<NextHost, RefusedRedirect> {
         match (from.scheme(), to.scheme()) {
             ("http", "http" | "https") | ("https", "https") => {}
@@ -98,7 +98,7 @@ impl RedirectRules {
                 return Err(RefusedRedirect(what));
             }
             (_, scheme) => {
-                let what = format!("redirects to an address of '{scheme}:', no web server's");
+                let what = format!("redirects to an address of '{scheme}:', not of a web server");
                 return Err(RefusedRedirect(what));
             }
         }
@@ -130,10 +130,10 @@ impl RedirectRules {
         }
     }
 
-    /// Asks where another host is. One that no name server knows may be known to a proxy.
+    /// Resolves another host. A host that no name server knows may be known to a proxy.
     ///
     /// # Errors
-    /// One that is on this machine or in a private network.
+    /// The host is on this machine or in a private network.
     pub(crate) async fn check_names(&self, to: &Url) -> Result<(), RefusedRedirect> {
         let Some(Host::Domain(name)) = to.host() else {
             return Ok(());
@@ -149,15 +149,15 @@ impl RedirectRules {
     }
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextHost {
     Same,
     Other,
 }
 
-/// Resolves the names of other hosts for a connection: to no address that a redirect may not
-/// reach, whatever was answered when it was checked.
+/// Resolves names of other hosts for a connection. Rejects forbidden addresses again, because the
+/// answer may differ from the earlier check.
 impl Resolve for RedirectRules {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = self.clone();
@@ -175,7 +175,7 @@ impl Resolve for RedirectRules {
     }
 }
 
-/// Whether an address may be another machine's on the internet.
+/// Whether an address may belong to another machine on the internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -184,12 +184,12 @@ fn is_public(address: IpAddr) -> bool {
             let tail =
                 |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
             match s {
-                // Mapped, compatible (with :: and ::1), translated: an IPv4 address in IPv6's form.
+                // IPv4 addresses in IPv6: mapped, compatible (with :: and ::1), translated.
                 [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
                     is_public_v4(tail(high, low))
                 }
                 [0x2002, high, low, ..] => is_public_v4(tail(high, low)),
-                // What is left of the space that is given out, but for Teredo and examples.
+                // The allocated space, without Teredo and examples.
                 [first, second, ..] => {
                     (0x2000..0x4000).contains(&first)
                         && !(first == 0x2001 && (second < 0x200 || second == 0xdb8))
@@ -217,7 +217,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 #[cfg(test)]
 impl RedirectRules {
-    /// With another rule for addresses, so that a test may have two hosts on one machine.
+    /// With another rule for addresses, so that a test can use two hosts on one machine.
     pub(crate) fn with_public(mut self, is_public: fn(IpAddr) -> bool) -> Self {
         self.is_public = is_public;
         self
@@ -354,7 +354,7 @@ mod tests {
             e.contains("'localhost' (") && e.contains("never followed"),
             "{e}"
         );
-        // A name that changes between the two questions is refused for the connection, too.
+        // A name that changes between the two checks is rejected for the connection, too.
         let resolved = runtime.block_on(rules.resolve("localhost".parse().unwrap()));
         let e = resolved.err().unwrap().to_string();
         assert!(e.contains("no public address"), "{e}");

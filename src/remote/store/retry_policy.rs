@@ -1,6 +1,6 @@
-//! How often and how long an object is tried, whatever direction it goes.
+//! How often and how long a transfer of an object is retried, in both directions.
 //!
-//! In the fetcher, and in the sender.
+//! Runs in the fetcher and in the uploader.
 
 use std::time::{Duration, Instant};
 
@@ -10,21 +10,21 @@ use crate::remote::helper::messages::HelperError;
 use crate::remote::helper::progress::TransferProgress;
 use crate::remote::store::client::StoreFailure;
 
-/// How long nothing at all may come of an object, or go to it.
+/// How long a transfer may make no progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-/// The same of what a run begins with: its user is there, and may have given a wrong endpoint or
-/// no credentials.
+/// The same at the start of a run. Its user is waiting, and may have given a wrong endpoint or no
+/// credentials.
 pub(crate) const PATIENCE_AT_FIRST: Duration = Duration::from_secs(15);
-/// The least rate of an object, bytes a second, and how long a lower one is borne.
+/// Lowest rate of a transfer in bytes per second, and how long a lower one is accepted.
 const LEAST_RATE: u64 = 1024;
 const SLOW_LIMIT: Duration = Duration::from_secs(180);
-/// Most time that counts between two pieces: a whole job may have been stopped meanwhile.
+/// Most time that counts between two pieces, because the whole job may have been suspended.
 const LONGEST_GAP: Duration = Duration::from_secs(30);
-/// Between two tries: from here, twice as long each time, to there.
+/// Wait between two attempts: the first, doubled each time, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Tries of one object, as long as now and then something moves.
+/// Retries of one object, while it makes progress.
 pub(crate) struct RetryPolicy {
     about: String,
     /// What does not happen when it fails.
@@ -32,14 +32,14 @@ pub(crate) struct RetryPolicy {
     limit: Duration,
     since: Instant,
     wait: Duration,
-    /// The furthest byte that was reached: what comes again is no progress.
+    /// Highest byte that was reached. Repeated bytes are no progress.
     furthest: u64,
     rate: Rate,
     transfer: TransferProgress,
     pub(crate) retries: u64,
 }
 
-/// Bytes of an object, and the time that they took.
+/// Transferred bytes and their time.
 #[derive(Debug)]
 struct Rate {
     last: Instant,
@@ -56,7 +56,7 @@ impl Rate {
         }
     }
 
-    /// More bytes came. Whether all that came in [`SLOW_LIMIT`] is less than the least rate gives.
+    /// Adds bytes. Returns whether the rate over [`SLOW_LIMIT`] is below the lowest rate.
     fn is_too_low(&mut self, now: Instant, bytes: u64) -> bool {
         let gap = now.saturating_duration_since(self.last);
         self.took += gap.min(LONGEST_GAP);
@@ -70,13 +70,13 @@ impl Rate {
 }
 
 impl RetryPolicy {
-    /// With what comes of `about`.
+    /// For a download of `about`.
     pub(crate) fn new(about: String, limit: Duration) -> Self {
         let now = Instant::now();
         Self {
             transfer: TransferProgress::begin(about.clone(), None),
             about,
-            what: "nothing of it came",
+            what: "no data arrived",
             limit,
             since: now,
             wait: FIRST_WAIT,
@@ -86,24 +86,24 @@ impl RetryPolicy {
         }
     }
 
-    /// With what goes to `about`.
-    pub(crate) fn sending(about: String, limit: Duration) -> Self {
+    /// For an upload of `about`.
+    pub(crate) fn for_upload(about: String, limit: Duration) -> Self {
         Self {
-            what: "the store took nothing of it",
+            what: "the store accepted no data",
             ..Self::new(about, limit)
         }
     }
 
-    /// The object has so many bytes.
-    pub(crate) fn expects(&self, bytes: u64) {
+    /// Sets the object's size in bytes.
+    pub(crate) fn set_size(&self, bytes: u64) {
         self.transfer.set_size(bytes);
     }
 
-    /// `bytes` more came, so `reached` are there now.
+    /// Records `bytes` more bytes; `reached` is the current position.
     ///
     /// # Errors
-    /// Too few for too long.
-    pub(crate) fn moved(&mut self, bytes: u64, reached: u64) -> Result<(), HelperError> {
+    /// The rate was too low for too long.
+    pub(crate) fn record_progress(&mut self, bytes: u64, reached: u64) -> Result<(), HelperError> {
         self.moved_at(Instant::now(), bytes, reached)
     }
 
@@ -118,17 +118,17 @@ impl RetryPolicy {
             return Ok(());
         }
         let what = format!(
-            "less than {LEAST_RATE} bytes a second came of it for {} s ({reached} bytes are here): \
+            "less than {LEAST_RATE} bytes per second arrived for {} s ({reached} bytes so far): \
              check the network and the store, then start the run again",
             SLOW_LIMIT.as_secs()
         );
         Err(HelperError::new(&self.about, what))
     }
 
-    /// Waits before the next try.
+    /// Waits before the next attempt.
     ///
     /// # Errors
-    /// When there is none.
+    /// There are no more attempts.
     pub(crate) async fn after(&mut self, failure: StoreFailure) -> Result<(), HelperError> {
         let why = match failure {
             StoreFailure::Permanent(trouble) => return Err(trouble),
@@ -151,10 +151,10 @@ impl RetryPolicy {
         Ok(())
     }
 
-    /// Tries a request until it is done. `failure`: what an error of it means.
+    /// Repeats a request until it succeeds. `failure` interprets an error.
     ///
     /// # Errors
-    /// A lasting failure; failures for too long.
+    /// A permanent failure; failures for too long.
     pub(crate) async fn tries<T>(
         &mut self,
         failure: impl Fn(&StoreError) -> StoreFailure,
@@ -173,7 +173,7 @@ impl RetryPolicy {
 mod tests {
     use super::*;
 
-    /// How many seconds pass until it ends, with `bytes` each `every` seconds.
+    /// Number of seconds until it ends, with `bytes` per `every` seconds.
     fn ends_after(bytes: u64, every: u64, seconds: u64) -> Option<u64> {
         let mut patience = RetryPolicy::new("s3://b/x".to_owned(), PATIENCE);
         let mut now = Instant::now();
@@ -182,7 +182,7 @@ mod tests {
             now += Duration::from_secs(every);
             reached += bytes;
             if let Err(trouble) = patience.moved_at(now, bytes, reached) {
-                assert!(trouble.what.contains("less than 1024 bytes a second"));
+                assert!(trouble.what.contains("less than 1024 bytes per second"));
                 assert_eq!(trouble.about, "s3://b/x");
                 return Some(n);
             }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(ends_after(1023, 1, 10_000), Some(180));
         assert_eq!(ends_after(1024, 1, 10_000), None);
         assert_eq!(ends_after(20_480, 20, 10_000), None);
-        // A whole job that is stopped for an hour between two pieces is not to blame.
+        // A job that is suspended for an hour between two pieces does not count as slow.
         let mut patience = RetryPolicy::new("s3://b/x".to_owned(), PATIENCE);
         let later = Instant::now() + Duration::from_secs(3600);
         assert!(patience.moved_at(later, 1, 1).is_ok());

@@ -1,6 +1,7 @@
-//! What consumer and sender say to each other, on a pair of packet sockets without a name.
+//! Messages between consumer and uploader, on an unnamed pair of packet sockets.
 //!
-//! In both. As JSON. Every request may be made again, of another sender: what is done is found.
+//! Used in both. Written as JSON. Every request may be repeated with another uploader, which
+//! detects what was done already.
 
 use std::path::PathBuf;
 
@@ -13,46 +14,46 @@ use crate::remote::helper::messages::TransferCounts;
 /// Most names of shards in one request, so that it fits into a packet.
 pub(crate) const MOST_NAMES: usize = 1000;
 
-/// To the sender. Names of shards are without extension.
+/// To the uploader. Names of shards have no extension.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum UploadRequest {
-    /// Answered by [`Reply::Done`].
+    /// Answered by [`UploadReply::Done`].
     Open { address: StoreAddress },
-    /// The object `name` into the file `to`. Answered by [`Reply::Found`].
+    /// Downloads the object `name` into the file `to`. Answered by [`UploadReply::Found`].
     Get { name: String, to: PathBuf },
-    /// Whether there is an object `name`. Answered by [`Reply::Found`].
+    /// Whether the object `name` exists. Answered by [`UploadReply::Found`].
     Has { name: String },
-    /// Which of these shards are in the store; the manifest of each that is comes into `folder`.
-    /// Answered by [`Reply::There`].
+    /// Which of these shards are in the store. Downloads their manifests into `folder`. Answered by
+    /// [`UploadReply::There`].
     Look {
         folder: PathBuf,
         shards: Vec<String>,
     },
-    /// The file `from` becomes the cache's manifest, where there is none, or one of the hash
-    /// `over`. Answered by [`Reply::Begun`].
+    /// Uploads the file `from` as the cache's manifest, if there is none, or one with the hash
+    /// `over`. Answered by [`UploadReply::Begun`].
     Begin {
         from: PathBuf,
         over: Option<HexHash128>,
     },
-    /// A shard of `folder`, which is whole there. Answered by [`Reply::Up`].
+    /// Uploads a complete shard of `folder`. Answered by [`UploadReply::Up`].
     Send {
         folder: PathBuf,
         shard: String,
-        /// Whether objects that are there are replaced.
+        /// Whether existing objects are replaced.
         replace: bool,
     },
-    /// The file `from`, of these bytes, becomes the object `name`, whatever is there. Answered by
-    /// [`Reply::EarlyEnd`].
+    /// Uploads the file `from`, of these bytes, as the object `name`, replacing any. Answered by
+    /// [`UploadReply::Ended`].
     Put {
         name: String,
         from: PathBuf,
         bytes: u64,
         hash: HexHash128,
     },
-    /// These shards go. Answered by [`Reply::Done`].
+    /// Deletes these shards. Answered by [`UploadReply::Done`].
     Remove { shards: Vec<String> },
-    /// Index and manifest of `folder`; the manifest takes the place of one of the hash `over`.
-    /// Answered by [`Reply::EarlyEnd`].
+    /// Uploads index and manifest of `folder`. The manifest replaces the one with the hash `over`.
+    /// Answered by [`UploadReply::Ended`].
     End {
         folder: PathBuf,
         over: HexHash128,
@@ -65,9 +66,9 @@ pub(crate) enum UploadRequest {
 pub(crate) enum UploadReply {
     Done,
     Found(bool),
-    /// Bytes of the tar of each shard that was asked for; none of one that is not whole there.
+    /// Size of each requested shard's tar in bytes; `None` if it is not complete.
     There(Vec<Option<u64>>),
-    /// Whether the manifest was written; else another one is there.
+    /// Whether the manifest was written. If not, there is another one.
     Begun(bool),
     Up {
         shard: String,

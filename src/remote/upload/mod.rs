@@ -1,21 +1,21 @@
-//! Caches on their way into an object store: one shard after the other, while the next is built.
+//! Uploads caches to an object store, one shard at a time while the next is built.
 //!
-//! A builder has a sender, a process of its own that is started as the coordinator is. The
-//! builder tells it which shard of its folder is whole; it answers when the three files of it
-//! are in the store. The shard's manifest goes last, so its presence says that all are there.
-//! An object that is there is compared and never replaced, unless that was asked for. An index of
-//! tar shards that is shared is replaced: its name says of which shards it is.
+//! A builder starts an uploader, a separate process, like the coordinator. It names each complete
+//! shard in its folder. The uploader answers when the shard's three files are in the store. The
+//! shard's manifest is uploaded last, so its presence means that all are there. An existing object
+//! is compared and not replaced, unless requested. A shared index of tar shards is replaced,
+//! because its name identifies its shards.
 //!
-//! | what it is | files | in which process |
+//! | contents | files | process |
 //! |---|---|---|
-//! | what both sides say to each other | `messages` | consumer, sender |
-//! | has a sender, tells it what to do, and starts another when it dies | `sender` | consumer |
-//! | one object: asked for, compared, put there; the parts of a large one | `object`, `parts` | sender |
-//! | one shard, and the end of a cache | `shard` | sender |
-//! | the sender's life | `serve` | sender |
+//! | messages | `messages` | consumer, uploader |
+//! | handle of the uploader; restarts it when it dies | `uploader` | consumer |
+//! | one object: exists, compare, upload; large objects in parts | `object`, `parts` | uploader |
+//! | one shard, and the end of a cache | `shard` | uploader |
+//! | main loop | `serve` | uploader |
 //!
-//! Never in here: how a shard is made, when it is, what is removed on this machine. An HTTP
-//! client and its runtime run in the sender and nowhere else.
+//! Never in here: building of shards, files removed on this machine. An HTTP client and its runtime
+//! run only in the uploader.
 
 pub(crate) mod messages;
 #[cfg(feature = "stores")]
@@ -28,7 +28,7 @@ mod serve;
 mod shard;
 pub(crate) mod uploader;
 
-/// What makes a helper a sender.
+/// Entry of the uploader.
 #[cfg(all(feature = "codecs", feature = "stores"))]
 pub(crate) const SENDER: crate::pool::coordinator::init::HelperEntry =
     crate::pool::coordinator::init::HelperEntry {

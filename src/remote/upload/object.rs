@@ -1,7 +1,7 @@
-//! One object of a store: asked for, compared, put where there is none.
+//! Single objects of a store: exists, compare, upload if missing.
 //!
-//! In the sender. An object that is there is never replaced but where that is said. One of the
-//! same bytes is as good as sent.
+//! Runs in the uploader. An existing object is replaced only on request. One with the same bytes
+//! counts as uploaded.
 
 use std::cell::Cell;
 use std::path::Path as FilePath;
@@ -24,14 +24,14 @@ use crate::remote::upload::parts::{OpenUpload, PART, UploadFile};
 use crate::sys::atomic_file::replace_by;
 use crate::sys::whole_file;
 
-/// The most that is read of a file of a stage: of a shard its manifest and its index.
+/// Most bytes of a small file: manifest and index of a shard.
 const MOST_STAGED: u64 = ShardManifest::MOST_BYTES;
 
 /// The objects of one cache.
 pub(super) struct CacheObjects {
     store: Store,
     open: OpenUpload,
-    /// Whether the store has answered: from then on it is waited for.
+    /// Whether the store has ever answered. Then failures are retried for longer.
     answered: Cell<bool>,
     sent: Cell<(u64, u64)>,
     retries: Cell<u64>,
@@ -48,7 +48,7 @@ impl CacheObjects {
         }
     }
 
-    /// What was sent since the last call.
+    /// Counts since the last call.
     pub(super) fn take_counts(&self) -> TransferCounts {
         let (objects, bytes) = self.sent.take();
         TransferCounts {
@@ -67,7 +67,7 @@ impl CacheObjects {
     fn other_bytes(&self, name: &str) -> HelperError {
         self.trouble(
             name,
-            "is there with other bytes, and is not replaced: name another address, or use `force` \
+            "exists with other bytes, and is not replaced: name another address, or use `force` \
              to replace the cache",
         )
     }
@@ -80,10 +80,10 @@ impl CacheObjects {
     }
 
     fn patience(&self, name: &str) -> RetryPolicy {
-        RetryPolicy::sending(self.store.address().of(name), self.limit())
+        RetryPolicy::for_upload(self.store.address().of(name), self.limit())
     }
 
-    /// Tries a request until it is done.
+    /// Repeats a request until it succeeds.
     async fn tried<T>(
         &self,
         name: &str,
@@ -97,7 +97,7 @@ impl CacheObjects {
         done
     }
 
-    /// A manifest; none where there is none.
+    /// Downloads a manifest; `None` if it does not exist.
     pub(super) async fn get(&self, name: &str) -> Result<Option<Vec<u8>>, HelperError> {
         let most = match name == CACHE_MANIFEST {
             true => CacheManifest::MOST_BYTES,
@@ -108,7 +108,7 @@ impl CacheObjects {
         Ok(got)
     }
 
-    /// The same into a file; whether there is one.
+    /// Downloads it into a file. Returns whether it exists.
     pub(super) async fn get_into(&self, name: &str, to: &FilePath) -> Result<bool, HelperError> {
         let Some(bytes) = self.get(name).await? else {
             return Ok(false);
@@ -118,7 +118,7 @@ impl CacheObjects {
         Ok(true)
     }
 
-    /// Bytes of an object; none where there is none.
+    /// Size of an object in bytes; `None` if it does not exist.
     pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, HelperError> {
         let path = self.store.path(name);
         let found = self.tried(name, async || match self.store.objects.head(&path).await {
@@ -136,7 +136,7 @@ impl CacheObjects {
             let failure = match self.store.objects.get(&path).await {
                 Ok(found) => {
                     self.answered.set(true);
-                    patience.expects(found.meta.size);
+                    patience.set_size(found.meta.size);
                     let (mut hasher, mut reached) = (Hasher::new(), 0);
                     let mut pieces = found.into_stream();
                     loop {
@@ -145,7 +145,7 @@ impl CacheObjects {
                             Some(Ok(piece)) => {
                                 hasher.write(&piece);
                                 reached += piece.len() as u64;
-                                patience.moved(piece.len() as u64, reached)?;
+                                patience.record_progress(piece.len() as u64, reached)?;
                             }
                             Some(Err(e)) => break self.store.failure_to_send(name, &e),
                         }
@@ -158,7 +158,7 @@ impl CacheObjects {
         }
     }
 
-    /// Whether an object has these bytes; none where there is none.
+    /// Whether an object has these bytes; `None` if it does not exist.
     async fn has(&self, name: &str, bytes: &[u8]) -> Result<Option<bool>, HelperError> {
         match self.size(name).await? {
             None => Ok(None),
@@ -167,11 +167,10 @@ impl CacheObjects {
         }
     }
 
-    /// Puts bytes there where there is no object, or one of the same bytes; with `replace`
-    /// whatever is there.
+    /// Uploads bytes if there is no object, or one with the same bytes; with `replace` in any case.
     ///
     /// # Errors
-    /// Other bytes; what the store does not take.
+    /// The object has other bytes; the store rejects it.
     pub(super) async fn put(
         &self,
         name: &str,
@@ -184,7 +183,7 @@ impl CacheObjects {
         }
     }
 
-    /// The same; false where other bytes are there, which stay.
+    /// Like [`CacheObjects::put`], but returns false if the object has other bytes, which stay.
     pub(super) async fn put_or_compare(
         &self,
         name: &str,
@@ -217,7 +216,7 @@ impl CacheObjects {
             Some(StoreError::AlreadyExists { .. }) => {
                 return Ok(self.has(name, bytes).await? == Some(true));
             }
-            // A store that was said not to have it, by the environment.
+            // For a store that lacks conditional writes, according to the environment.
             Some(_) => match self.has(name, bytes).await? {
                 Some(is_same) => return Ok(is_same),
                 None => _ = put(PutMode::Overwrite).await?,
@@ -227,10 +226,10 @@ impl CacheObjects {
         Ok(true)
     }
 
-    /// As [`CacheObjects::put`], of a file of any length.
+    /// Like [`CacheObjects::put`], for a file of any length.
     ///
     /// # Errors
-    /// As those of [`CacheObjects::put`]; a file that is not what it should be.
+    /// Like [`CacheObjects::put`]; the file is not what it should be.
     pub(super) async fn put_file(
         &self,
         name: &str,
@@ -258,7 +257,7 @@ impl CacheObjects {
         Ok(())
     }
 
-    /// Removes an object, where there is one.
+    /// Deletes an object, if it exists.
     pub(super) async fn remove(&self, name: &str) -> Result<(), HelperError> {
         let path = self.store.path(name);
         let removed = self.tried(name, async || {
@@ -276,7 +275,7 @@ impl CacheObjects {
     }
 }
 
-/// A file of this machine, as it is.
+/// Reads a file of this machine.
 pub(super) fn read(path: &FilePath) -> Result<Vec<u8>, HelperError> {
     whole_file::read(path, MOST_STAGED)
         .map_err(|e| HelperError::of_path(path, format!("cannot be read: {e}")))

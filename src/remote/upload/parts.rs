@@ -1,7 +1,7 @@
-//! A large object, in parts: few in memory at a time, each tried again by itself.
+//! Uploads a large object in parts. Few are in memory at a time, and each is retried separately.
 //!
-//! In the sender. What was begun and is not ended is known (`OpenUpload`), so that it can be aborted:
-//! a store keeps the parts of an upload, and bills them, until it ends.
+//! Runs in the uploader. An unfinished upload is recorded (`OpenUpload`), so that it can be
+//! aborted: a store keeps the parts, and bills them, until it ends.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -23,25 +23,24 @@ use crate::remote::helper::progress::TransferProgress;
 use crate::remote::store::client::{Store, StoreFailure};
 use crate::remote::store::retry_policy::{PATIENCE, RetryPolicy};
 
-/// Bytes of a part; more only where there would be too many of them.
+/// Bytes of a part. Parts are larger only if there would be too many.
 pub(super) const PART: u64 = 8 << 20;
-/// Parts of an object, at most.
+/// Most parts of an object.
 const MOST_PARTS: u64 = 10_000;
-/// Parts that are in memory, and on their way.
+/// Parts that are uploaded in parallel.
 const AT_A_TIME: usize = 4;
-/// How long the end of an upload that is given up may take.
+/// Time limit for aborting an upload.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 
-/// An upload that was begun.
+/// A multipart upload.
 type MultipartUpload = (Arc<dyn MultipartStore>, Path, MultipartId);
 
-/// The upload that was begun and is not ended: one at a time.
+/// The unfinished upload; at most one at a time.
 #[derive(Clone, Default)]
 pub(super) struct OpenUpload(Rc<RefCell<Option<MultipartUpload>>>);
 
 impl OpenUpload {
-    /// Ends it without an object, where that is possible. One that does not end so is left to
-    /// the bucket's rule for uploads that nobody ended.
+    /// Aborts the upload, if possible. Otherwise the bucket's rule for unfinished uploads applies.
     pub(super) async fn abort(&self) {
         let begun = self.0.borrow_mut().take();
         if let Some((store, path, id)) = begun {
@@ -51,7 +50,7 @@ impl OpenUpload {
     }
 }
 
-/// A file that is to become an object.
+/// A file to upload.
 pub(super) struct UploadFile<'a> {
     pub(super) path: &'a FilePath,
     pub(super) bytes: u64,
@@ -68,12 +67,10 @@ impl UploadFile<'_> {
     }
 
     pub(super) fn damaged(&self) -> HelperError {
-        self.failed(
-            "its bytes are not those that its manifest names: remove this folder, and build again",
-        )
+        self.failed("its bytes differ from its manifest: remove this folder, and build again")
     }
 
-    /// Its parts, read one behind the other.
+    /// Its parts, read in order.
     fn reader(&self) -> Result<PartReader<'_>, HelperError> {
         let opened = File::open(self.path);
         let file = opened.map_err(|e| self.failed(&format!("cannot be read: {e}")))?;
@@ -105,7 +102,7 @@ impl PartReader<'_> {
     }
 
     /// # Errors
-    /// Bytes that are not those of the manifest.
+    /// The bytes differ from the manifest.
     fn check(&self) -> Result<(), HelperError> {
         match HexHash128(self.hasher.finish_128()) == self.of.hash {
             true => Ok(()),
@@ -114,10 +111,10 @@ impl PartReader<'_> {
     }
 }
 
-/// Puts a file in the place of the object `name`.
+/// Uploads a file as the object `name`.
 ///
 /// # Errors
-/// What the store does not take; a file that is not what it should be.
+/// The store rejects it; the file is not what it should be.
 pub(super) async fn put(
     store: &Store,
     open: &OpenUpload,
@@ -136,14 +133,14 @@ pub(super) async fn put(
     put
 }
 
-/// Tries something until it is done.
+/// Repeats something until it succeeds.
 async fn tried<T>(
     store: &Store,
     name: &str,
     retries: &Cell<u64>,
     does: impl AsyncFnMut() -> object_store::Result<T>,
 ) -> Result<T, HelperError> {
-    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
+    let mut patience = RetryPolicy::for_upload(store.address().of(name), PATIENCE);
     let failure = |e: &_| store.failure_to_send(name, e);
     let done = patience.tries(failure, does).await;
     retries.set(retries.get() + patience.retries);
@@ -168,7 +165,7 @@ async fn one_by_one(
     let numbers = 0..whole.bytes.div_ceil(whole.part()) as usize;
     let ids: Vec<PartId> = {
         let path = &path;
-        // Read here, in turn; sent some at a time.
+        // Read in order here, sent in parallel.
         let pieces = stream::iter(numbers).map(|number| (number, reader.next()));
         let sending = pieces.map(|(number, piece)| async move {
             let piece = piece?;
@@ -184,7 +181,7 @@ async fn one_by_one(
     reader.check()?;
     let ended = tried(store, name, retries, async || {
         match parts.complete_multipart(&path, id, ids.clone()).await {
-            // Its answer to the last try was lost, where the object is there.
+            // If the object exists, the answer to the last attempt was lost.
             Err(e @ object_store::Error::NotFound { .. }) => {
                 match store.objects.head(&path).await {
                     Ok(found) if found.size == whole.bytes => Ok(()),
@@ -199,7 +196,7 @@ async fn one_by_one(
     Ok(())
 }
 
-/// The same in a store that takes one part behind the other, and none of them again.
+/// The same for a store that takes parts in order and does not allow retries.
 async fn in_turn(
     store: &Store,
     name: &str,
@@ -207,7 +204,7 @@ async fn in_turn(
     (retries, sent): (&Cell<u64>, &TransferProgress),
 ) -> Result<(), HelperError> {
     let path = store.path(name);
-    let mut patience = RetryPolicy::sending(store.address().of(name), PATIENCE);
+    let mut patience = RetryPolicy::for_upload(store.address().of(name), PATIENCE);
     loop {
         let mut reader = whole.reader()?;
         let mut upload = match store.objects.put_multipart(&path).await {
@@ -233,7 +230,7 @@ async fn in_turn(
             Ok(_) => return Ok(()),
             Err(failure) => failure,
         };
-        // What is left of it is in nobody's way.
+        // Remaining parts do no harm.
         let _ = upload.abort().await;
         patience.after(failure).await?;
         retries.set(retries.get() + 1);

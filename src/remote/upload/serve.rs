@@ -1,8 +1,8 @@
-//! The sender's life: do what the consumer says, one request after the other, and hear meanwhile
-//! whether the consumer is there.
+//! Main loop of the uploader: executes the consumer's requests one by one, and notices the
+//! consumer's end meanwhile.
 //!
-//! In the sender. Ends when its consumer does, and ends then what it has begun in the store.
-//! Nothing is logged: the consumer is told.
+//! Runs in the uploader. Ends with its consumer, and then aborts its unfinished upload. Logs
+//! nothing; errors are sent to the consumer.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -22,14 +22,14 @@ use crate::remote::upload::object::CacheObjects;
 use crate::remote::upload::parts::{OpenUpload, UploadFile};
 use crate::remote::upload::shard;
 
-/// How long a file that is being written in a folder as the store may take at the end: broken
-/// off, it would stay there half.
+/// At the end, how long to wait for a file that is being written in a folder as the store.
+/// Otherwise half a file would stay.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Lives as a sender on `socket`; the exit status.
+/// Runs an uploader on `socket`; returns its exit status.
 pub(super) fn live(socket: OwnedFd) -> i32 {
     let open = OpenUpload::default();
-    helper_loop::live(
+    helper_loop::run_helper(
         socket,
         c"featherload-se",
         async |line| serve(line, &open).await,
@@ -88,7 +88,7 @@ async fn answer(
         }
         (_, Some(objects)) => objects,
         (request, None) => {
-            let e = Error::protocol(format!("{} came out of turn", name_of(request)));
+            let e = Error::protocol(format!("{} came out of order", name_of(request)));
             return Err(HelperError::new("the sender", e.to_string()));
         }
     };

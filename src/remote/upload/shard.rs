@@ -1,6 +1,6 @@
-//! One shard into the store, and begin and end of the cache that it is of.
+//! Uploads one shard, and the first and last files of its cache.
 //!
-//! In the sender.
+//! Runs in the uploader.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::remote::upload::object::{CacheObjects, read};
 use crate::remote::upload::parts::UploadFile;
 use crate::sys::atomic_file::replace_by;
 
-/// Shards that are asked for at a time.
+/// Number of shards checked in parallel.
 const LOOKS: usize = 8;
 
 /// The three objects of a shard.
@@ -23,8 +23,8 @@ fn names(shard: &str) -> [String; 3] {
     ["tar", "idx", "json"].map(|extension| format!("{shard}.{extension}"))
 }
 
-/// The bytes of the tar of each of these shards that is whole in the store, by its manifest, which
-/// comes into `folder`.
+/// Size of the tar of each shard that is complete in the store, by its manifest. The manifests are
+/// downloaded into `folder`.
 pub(super) async fn look(
     objects: &CacheObjects,
     folder: &Path,
@@ -35,7 +35,7 @@ pub(super) async fn look(
         let Some(bytes) = objects.get(&json).await? else {
             return Ok(None);
         };
-        // One that is none is met when the shard is made again.
+        // An invalid one is detected when the shard is built again.
         let Ok(manifest) = ShardManifest::from_bytes(&bytes) else {
             return Ok(None);
         };
@@ -50,8 +50,8 @@ pub(super) async fn look(
     looks.buffered(LOOKS).try_collect().await
 }
 
-/// Puts a manifest there that says that the cache is begun; false where another one is there than
-/// none, this one, and one of the hash `over`.
+/// Uploads the manifest of an unfinished cache. Returns false if another manifest exists. One with
+/// the same bytes, or with the hash `over`, does not count.
 pub(super) async fn begin(
     objects: &CacheObjects,
     from: &Path,
@@ -68,8 +68,8 @@ pub(super) async fn begin(
         .await
 }
 
-/// Puts a shard of `folder` there: tar, index, and then the manifest, which says that they are.
-/// One whose tar is not in the folder must be in the store.
+/// Uploads a shard of `folder`: tar, index, then the manifest, which confirms both. If the tar is
+/// not in the folder, it must be in the store.
 pub(super) async fn send(
     objects: &CacheObjects,
     folder: &Path,
@@ -89,7 +89,7 @@ pub(super) async fn send(
     match objects.get(&json).await? {
         Some(there) if there == text && !replace && is_up().await? => return Ok(()),
         Some(there) if there != text && !replace => {
-            // Says which object it is.
+            // Names the object.
             return objects.put(&json, &text, false).await;
         }
         _ => {}
@@ -105,7 +105,7 @@ pub(super) async fn send(
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
             if objects.size(&tar).await? != Some(manifest.bytes) {
-                let what = "was there, and is not any more: build again, and let nothing else \
+                let what = "existed, but was removed: build again, and let nothing else \
                             write to this address";
                 return Err(objects.trouble(&tar, what));
             }
@@ -119,7 +119,7 @@ pub(super) async fn send(
     objects.put(&json, &text, replace).await
 }
 
-/// Removes shards. What says that they are complete goes first.
+/// Deletes shards, their manifests first.
 pub(super) async fn remove(objects: &CacheObjects, shards: &[String]) -> Result<(), HelperError> {
     for shard in shards {
         let [tar, idx, json] = names(shard);
@@ -130,8 +130,8 @@ pub(super) async fn remove(objects: &CacheObjects, shards: &[String]) -> Result<
     Ok(())
 }
 
-/// Puts index and manifest there. The manifest takes the place of the one of the hash `over`,
-/// which says that the cache is begun.
+/// Uploads index and manifest. The manifest replaces the one with the hash `over`, which marks the
+/// cache as unfinished.
 pub(super) async fn end(
     objects: &CacheObjects,
     folder: &Path,
@@ -155,7 +155,7 @@ pub(super) async fn end(
     if there.is_none_or(|there| HexHash128::of(&there) != over) {
         return Err(objects.trouble(
             CACHE_MANIFEST,
-            "was written or removed by somebody else while the cache was built: build again, and \
+            "was written or removed by another program while the cache was built: build again, and \
              let nothing else write to this address",
         ));
     }

@@ -1,7 +1,7 @@
-//! The consumer's side: has a sender, tells it what to do, and hears what is done.
+//! The consumer's handle of its uploader: sends requests and receives replies.
 //!
-//! In the consumer. A sender that dies is started again, and told again what it had not done. In
-//! a forked copy of the consumer dropping does nothing.
+//! Runs in the consumer. An uploader that dies is restarted, and gets the open requests again. In a
+//! forked copy of the consumer, dropping does nothing.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use crate::remote::upload::messages::{UploadReply, UploadRequest};
 static SENDER: HelperKind = HelperKind {
     name: "sender",
     command: SENDER_COMMAND,
-    // It ends what it has begun in the store.
+    // It aborts its unfinished upload.
     end_limit: Duration::from_secs(3),
     nothing_done: "with nothing done between",
 };
 
-/// A live sender.
+/// A live uploader.
 #[derive(Debug)]
-pub(crate) struct Uploader {
+pub(crate) struct CacheUploader {
     address: StoreAddress,
     helper: HelperSupervisor,
-    /// Requests for shards that are not answered, the first one first.
+    /// Unanswered requests for shards, in order.
     waiting: VecDeque<(String, UploadRequest)>,
     pub(crate) counts: TransferCounts,
 }
 
-impl Uploader {
-    /// Starts one for the store at `address`. Nothing is asked of the store yet.
+impl CacheUploader {
+    /// Starts an uploader for the store at `address`. Makes no request to the store yet.
     ///
     /// # Errors
-    /// An executable that is missing or cannot be a sender; an address that takes nothing.
+    /// The executable is missing or cannot be an uploader; the address takes no objects.
     pub(crate) fn open(address: StoreAddress, executable: Option<PathBuf>) -> Result<Self> {
         let mut sender = Self {
             helper: HelperSupervisor::start(&SENDER, executable)?,
@@ -47,7 +47,7 @@ impl Uploader {
             counts: TransferCounts::default(),
         };
         let begun = begin(&sender.helper.process, &sender.address, &sender.waiting);
-        sender.or_again(begun)?;
+        sender.retry_after_death(begun)?;
         Ok(sender)
     }
 
@@ -59,46 +59,46 @@ impl Uploader {
         self.helper.total_deaths
     }
 
-    /// Shards that were told of and are not there yet.
+    /// Number of shards that are not uploaded yet.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Asks for something while no shard is on its way, and waits for the answer.
+    /// Sends a request while no shard is being uploaded, and waits for the reply.
     ///
     /// # Errors
-    /// What the store does not do; senders that die.
+    /// The store fails; uploaders die repeatedly.
     pub(crate) fn ask(&mut self, request: &UploadRequest) -> Result<UploadReply> {
         loop {
             match self.helper.process.ask(request) {
                 Ok(reply) => {
-                    self.helper.goes_on();
+                    self.helper.reset_deaths();
                     return Ok(reply);
                 }
-                Err(why) => self.or_again(Err(why))?,
+                Err(why) => self.retry_after_death(Err(why))?,
             }
         }
     }
 
-    /// Tells of a shard.
+    /// Requests the upload of a shard.
     ///
     /// # Errors
-    /// A request that fits into no packet; senders that die.
+    /// The request does not fit into a packet; uploaders die repeatedly.
     pub(crate) fn send_shard(&mut self, shard: String, request: UploadRequest) -> Result<()> {
         let sent = self.helper.process.send(&request, &[]);
         self.waiting.push_back((shard, request));
-        let done = self.or_again(sent);
+        let done = self.retry_after_death(sent);
         if done.is_err() {
-            // No answer will come to what was not sent.
+            // A request that was not sent gets no reply.
             self.waiting.pop_back();
         }
         done
     }
 
-    /// The next shard that is in the store; none where that takes longer than `limit`.
+    /// The next uploaded shard; `None` if it takes longer than `limit`.
     ///
     /// # Errors
-    /// What the store does not take; senders that die.
+    /// The store rejects it; uploaders die repeatedly.
     pub(crate) fn next_uploaded(&mut self, limit: Duration) -> Result<Option<String>> {
         if self.waiting.is_empty() {
             return Ok(None);
@@ -108,25 +108,27 @@ impl Uploader {
             Ok(Some(UploadReply::Up { shard, counts })) => {
                 let first = self.waiting.pop_front();
                 if first.is_none_or(|(name, _)| name != shard) {
-                    return Err(Error::protocol(format!("{shard} went up out of turn")));
+                    return Err(Error::protocol(format!(
+                        "{shard} was uploaded out of order"
+                    )));
                 }
-                self.helper.goes_on();
+                self.helper.reset_deaths();
                 self.counts = self.counts + counts;
                 Ok(Some(shard))
             }
             Ok(Some(other)) => Err(unexpected(&other)),
-            Err(why) => self.or_again(Err(why)).map(|()| None),
+            Err(why) => self.retry_after_death(Err(why)).map(|()| None),
         }
     }
 
-    /// `done`, or, where the sender died meanwhile, another sender that gets all waiting requests.
-    fn or_again(&mut self, done: Result<()>) -> Result<()> {
+    /// Returns `done`. If the uploader died, another one gets all open requests.
+    fn retry_after_death(&mut self, done: Result<()>) -> Result<()> {
         let begin = |process: &_| begin(process, &self.address, &self.waiting);
         self.helper.retry_after_death(done, begin)
     }
 }
 
-/// Tells a sender which store it is for, and what it has to do.
+/// Sends the store's address and the open requests.
 fn begin(
     process: &HelperProcess,
     address: &StoreAddress,
@@ -141,11 +143,10 @@ fn begin(
     requests.try_for_each(|request| process.send(request, &[]))
 }
 
-/// Puts the file `from` into the store at `address`, as the object `name`, in place of whatever is
-/// there.
+/// Uploads the file `from` to the store at `address`, as the object `name`, replacing any.
 ///
 /// # Errors
-/// What the store does not take; a file that cannot be read.
+/// The store rejects it; the file cannot be read.
 pub(crate) fn put(
     address: &StoreAddress,
     helper: Option<&Path>,
@@ -158,14 +159,14 @@ pub(crate) fn put(
         bytes,
         hash,
     };
-    let mut sender = Uploader::open(address.clone(), helper.map(Path::to_owned))?;
+    let mut sender = CacheUploader::open(address.clone(), helper.map(Path::to_owned))?;
     match sender.ask(&request)? {
         UploadReply::Ended(_) => Ok(()),
         other => Err(unexpected(&other)),
     }
 }
 
-/// An answer to another question.
+/// Error for a reply to another request.
 pub(crate) fn unexpected(reply: &UploadReply) -> Error {
     SENDER.unexpected(reply)
 }

@@ -1,7 +1,7 @@
 //! The system calls that a worker may make: a list, enforced by seccomp.
 //!
-//! Any other call is not made. In its place the process gets SIGSYS, whose handler
-//! ([`die_of_refused`]) says which call it was and ends the process.
+//! Any other call does not run. Instead the process gets SIGSYS. Its handler ([`die_of_refused`])
+//! stores the number of the call and ends the process.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -19,16 +19,14 @@ use seccompiler::{
 
 use crate::error::{Error, Result};
 
-/// Whether this kernel can do it, or why not.
+/// Checks that this kernel supports it.
 ///
 /// # Errors
-/// A processor that there is no list for; a kernel without seccomp, or a container that
-/// refuses the call.
+/// There is no list for this processor; the kernel has no seccomp; a container denies the call.
 pub(crate) fn check() -> Result<()> {
     target()?;
     let action = libc::SECCOMP_RET_TRAP;
-    // SAFETY: asks whether the kernel knows the action, whose number it reads; changes
-    // nothing.
+    // SAFETY: checks whether the kernel knows the action, whose number it reads; changes nothing.
     let known = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -48,22 +46,22 @@ fn refused(e: seccompiler::BackendError) -> Error {
     Error::config(format!("no list of system calls can be made: {e}"))
 }
 
-/// What the list lets through of what a process has.
+/// Resources of a worker that some calls may use.
 #[derive(Debug, Clone)]
 pub(crate) struct AllowedResources<'a> {
-    /// Its number.
+    /// Number of the process.
     pub(crate) process: u32,
     /// Descriptors that it may write and lock.
     pub(crate) files: &'a [RawFd],
-    /// Addresses of shared memory of which a part may be written. No map that begins there is
-    /// moved or made longer: it would take its rights with it, to what they were taken from.
+    /// Addresses of the shared memory, a part of which is writable. Mappings that begin there
+    /// cannot be moved or extended, because their access rights would move with them.
     pub(crate) shared: Range<usize>,
 }
 
-/// From here on this process makes no call but those of the list.
+/// From here on this process can make only listed system calls.
 ///
 /// # Errors
-/// A kernel that refuses.
+/// The kernel rejects it.
 pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64) -> Result<()> {
     let program = program(own)?;
     install_handler(refused_call)?;
@@ -74,12 +72,12 @@ pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64
         .map_err(|_| Error::config("the list of system calls is too long"))?;
     let list = libc::sock_fprog {
         len: length,
-        // Both are the kernel's `struct sock_filter`.
+        // Both types are the kernel's `struct sock_filter`.
         filter: program.as_ptr().cast_mut().cast(),
     };
-    // Without the flag kernels before 5.16 slow down all loads and stores of a process with
-    // such a list. That guards secrets of the process from code which it compiles for others
-    // (JavaScript); a worker has no secrets and compiles nothing.
+    // Without this flag, kernels before 5.16 slow down all loads and stores of a process with a
+    // filter. That protects secrets from code compiled for others (JavaScript). A worker has no
+    // secrets and compiles nothing.
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: `list` and the program that it points to live until the call returns, and the
     // kernel copies and checks them.
@@ -94,7 +92,7 @@ pub(crate) fn enter(own: &AllowedResources<'_>, refused_call: &'static AtomicU64
     done("limit the system calls of a worker", limited)
 }
 
-/// Whether a call that answers 0 was done.
+/// Checks the result of a call that returns 0 on success.
 fn done(operation: &str, answer: i64) -> Result<()> {
     match answer {
         0 => Ok(()),
@@ -102,11 +100,10 @@ fn done(operation: &str, answer: i64) -> Result<()> {
     }
 }
 
-/// A list under construction: for each call the rules of which one must hold; no rule means
-/// that the call is allowed whatever its arguments are.
+/// Rules per call. One of them must match. Without rules, any arguments are allowed.
 type CallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The list, as the kernel runs it.
+/// The list as a program for the kernel.
 fn program(own: &AllowedResources<'_>) -> Result<BpfProgram> {
     let list = list(own).map_err(refused)?;
     SeccompFilter::new(list, SeccompAction::Trap, SeccompAction::Allow, target()?)
@@ -136,9 +133,9 @@ fn list(own: &AllowedResources<'_>) -> Result<CallRules, seccompiler::BackendErr
     let shared = |kind: i32| arg(3, MaskedEq(libc::MAP_TYPE as u64), kind as u64);
 
     let mut list = CallRules::from([
-        // A sample: opened to be read, examined, mapped, closed. `files` says which ones.
+        // A sample is opened to read, examined, mapped and closed. `files` limits which ones.
         (libc::SYS_openat, vec![all(vec![without(2, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
-        // As musl does it.
+        // musl uses this call instead.
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, vec![all(vec![without(1, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC)?])?]),
         (libc::SYS_newfstatat, vec![all(vec![flag(3, libc::AT_EMPTY_PATH)?])?]),
@@ -146,13 +143,13 @@ fn list(own: &AllowedResources<'_>) -> Result<CallRules, seccompiler::BackendErr
         (libc::SYS_fstat, vec![]),
         (libc::SYS_fstatfs, vec![]),
         (libc::SYS_close, vec![]),
-        // Private memory, which RLIMIT_DATA counts, and files, which are only read. Nothing
-        // that is shared can be written through a new map; nothing can be executed. Shared
-        // memory without a file is counted by no limit, also where it is only read.
+        // Private memory, which RLIMIT_DATA counts, and files to read. No new map can write shared
+        // memory or execute code. Shared memory without a file is not counted by any limit, even
+        // read-only.
         (libc::SYS_mmap, vec![
             all(vec![shared(libc::MAP_PRIVATE)?, without(2, libc::PROT_EXEC)?])?,
             all(vec![shared(libc::MAP_SHARED)?, without(3, libc::MAP_ANONYMOUS)?, without(2, libc::PROT_EXEC | libc::PROT_WRITE)?])?,
-            // Where the C library keeps random numbers, from glibc 2.41 on: as private.
+            // glibc 2.41 and later keep random numbers there; like private memory.
             all(vec![shared(libc::MAP_DROPPABLE)?, flag(3, libc::MAP_ANONYMOUS)?, without(2, libc::PROT_EXEC)?])?,
         ]),
         (libc::SYS_munmap, vec![]),
@@ -162,49 +159,48 @@ fn list(own: &AllowedResources<'_>) -> Result<CallRules, seccompiler::BackendErr
             all(vec![moves()?, address(Ge, own.shared.end)?])?,
         ]),
         (libc::SYS_brk, vec![]),
-        // What is read next, what is needed no more, pages of the ring in one call. Not
-        // MADV_REMOVE, which takes shared pages from whoever else has them.
+        // Read-ahead, unneeded memory, pages of the ring in one call. Not MADV_REMOVE, which takes
+        // shared pages from other processes.
         (libc::SYS_madvise, any_of(2, &[
             libc::MADV_NORMAL, libc::MADV_RANDOM, libc::MADV_SEQUENTIAL, libc::MADV_WILLNEED,
             libc::MADV_DONTNEED, libc::MADV_FREE, libc::MADV_HUGEPAGE, libc::MADV_NOHUGEPAGE,
             libc::MADV_POPULATE_READ, libc::MADV_POPULATE_WRITE,
         ])?),
-        // To sleep until there is work, to wake who waits for a batch; locks of the standard
-        // library.
+        // Sleeps until there is work, wakes the consumer, and locks of the standard library.
         (libc::SYS_futex, any_of(1, &[
             libc::FUTEX_WAIT, libc::FUTEX_WAKE,
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
             libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
         ])?),
-        // Somebody else makes the picture that is waited for.
+        // Waits for an image that another worker decodes.
         (libc::SYS_clock_nanosleep, vec![]),
-        // Of the kernel itself, where a clock is no mere read of memory.
+        // The kernel itself, if reading a clock needs a call.
         (libc::SYS_clock_gettime, vec![]),
         // Seeds of hash tables.
         (libc::SYS_getrandom, vec![]),
-        // A line on stderr, which is the coordinator's pipe, or on stdout, which is /dev/null.
+        // Lines on stderr, which is the coordinator's pipe, or on stdout, which is /dev/null.
         (libc::SYS_write, any_of(0, &[1, 2])?),
         (libc::SYS_writev, any_of(0, &[1, 2])?),
-        // How many processors there are: allocators ask, some of them late.
+        // Number of processors: allocators read it, some of them late.
         (libc::SYS_sched_getaffinity, any_of(0, &[0])?),
-        // Locks belong to a process: the code looks whether it is still the same one.
+        // Locks belong to a process, so the code checks that it still runs in the same one.
         (libc::SYS_getpid, vec![]),
         (libc::SYS_gettid, vec![]),
-        // To end: regularly, by abort, out of a signal handler; and to be stopped meanwhile.
+        // Normal exit, abort, exit from a signal handler; and being stopped.
         (libc::SYS_exit_group, vec![]),
         (libc::SYS_tgkill, vec![all(vec![arg(0, Eq, own.process.into())?, arg(2, Eq, libc::SIGABRT as u64)?])?]),
         (libc::SYS_rt_sigprocmask, vec![]),
-        // The standard library prints why it aborts, with paths of files below this folder.
+        // The standard library prints why it aborts, with paths relative to this folder.
         (libc::SYS_getcwd, vec![]),
         (libc::SYS_rt_sigreturn, vec![]),
         (libc::SYS_restart_syscall, vec![]),
     ]);
-    // Debug builds of the standard library look whether what they close is open; musl has no
-    // other way to O_CLOEXEC.
+    // Debug builds of the standard library check that a descriptor is open before closing it. musl
+    // needs it for O_CLOEXEC.
     let mut locks = any_of(1, &[libc::F_GETFD, libc::F_SETFD])?;
     for fd in own.files {
         let of = || arg(0, Eq, *fd as u32 as u64);
-        // A store of pictures that does not fit in memory; and room in one that does.
+        // An image store on disk, and allocation of an image store in memory.
         list.entry(libc::SYS_pread64).or_default().push(all(vec![of()?])?);
         list.entry(libc::SYS_pwrite64).or_default().push(all(vec![of()?])?);
         list.entry(libc::SYS_fallocate).or_default().push(all(vec![of()?, arg(1, Eq, 0)?])?);
@@ -214,13 +210,13 @@ fn list(own: &AllowedResources<'_>) -> Result<CallRules, seccompiler::BackendErr
     Ok(list)
 }
 
-/// Exit status of a process that asked for a call that it may not make.
+/// Exit status after a forbidden system call.
 pub(crate) const EXIT_REFUSED: i32 = 78;
 
 static REFUSED_CALL: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
-/// On the stack that `sigaltstack` named before, if it did. `refused_call` gets the call's
-/// number plus 1.
+/// Uses the stack of `sigaltstack`, if there is one. `refused_call` gets the number of the call
+/// plus 1.
 fn install_handler(refused_call: &'static AtomicU64) -> Result<()> {
     REFUSED_CALL.store(
         std::ptr::from_ref(refused_call).cast_mut(),
@@ -252,9 +248,8 @@ extern "C" fn die_of_refused(
 ) {
     let word = REFUSED_CALL.load(Ordering::Acquire);
     if !word.is_null() {
-        // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler, of 128 bytes,
-        // and for SIGSYS these are its first ones. The word is a `&'static`, by
-        // `install_handler`.
+        // SAFETY: the kernel passes a valid siginfo of 128 bytes to an SA_SIGINFO handler, and for
+        // SIGSYS these are its first ones. The word is a `&'static`, by `install_handler`.
         unsafe {
             let call = (*info.cast::<SigsysInfo>()).call;
             (*word).store(u64::from(call as u32) + 1, Ordering::Release);
@@ -264,7 +259,7 @@ extern "C" fn die_of_refused(
     unsafe { libc::_exit(EXIT_REFUSED) };
 }
 
-/// What a call is called, of those that are asked for by who has no business with them.
+/// The name of a call, if it is one that unsuitable code often makes.
 pub(crate) fn name(call: i64) -> Option<&'static str> {
     let names = [
         (libc::SYS_openat, "openat to write"),

@@ -1,7 +1,7 @@
-//! The files that a worker may open, by Landlock: those below some folders, to be read.
+//! The files that a worker may open, by Landlock: those below some folders, to read.
 //!
-//! A rule is bound to the folder or file that lies at its path when the rules are made. One
-//! that takes its place later is another one, which may not be opened.
+//! A rule is bound to the folder or file at its path when the rules are made. If another one
+//! replaces it later, that one may not be opened.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,32 +14,32 @@ use landlock::{
 
 use crate::error::{Error, Result};
 
-/// The newest version whose rights are asked for; of an older kernel those that it knows.
+/// The newest version whose rights are used. An older kernel applies the rights that it knows.
 const NEWEST: ABI = ABI::V6;
 
-/// Folders are opened too, where one has the name of a picture: the fault then says what it
-/// is. Nobody can list one, for want of the call.
+/// Folders can be opened too, because one may have the name of an image: the fault then tells that
+/// it is a folder. No worker can list it, because that call is not allowed.
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// Folders that are kept open: the first ones, which are the data set's own.
+/// Number of folders to keep open: the first ones, which belong to the data set.
 const HELD: usize = 16;
 
-/// Which files may be opened.
+/// The files that may be opened.
 #[derive(Debug)]
 pub(crate) struct FileRules {
     rules: RulesetCreated,
-    /// A rule is bound to a folder in memory. Some file systems make another one of the same
-    /// name when nobody has it open (9p), and some are unmounted then (autofs).
+    /// Keeps folders open. A rule is bound to a folder in memory. Some file systems recreate a
+    /// folder that is not open (9p), and some are unmounted then (autofs).
     _held: Vec<PathFd>,
 }
 
-/// Whether this kernel has Landlock, or why not.
+/// Checks that this kernel has Landlock.
 ///
 /// # Errors
-/// A kernel without it, or one that was started without it.
+/// The kernel lacks it, or was started without it.
 pub(crate) fn check() -> Result<()> {
     const VERSION: u32 = 1;
-    // SAFETY: with this flag the call takes no rules and answers with a number.
+    // SAFETY: with this flag the call takes no rules and returns a number.
     let version = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -55,11 +55,11 @@ pub(crate) fn check() -> Result<()> {
 }
 
 impl FileRules {
-    /// Nothing but what lies below `readable`, which are folders or files. What is not there,
-    /// or cannot be reached, has no rule, and is not there for a worker either.
+    /// Allows files at or below `readable`, which are folders or files. A missing or unreachable
+    /// path has no rule; workers cannot open it either.
     ///
     /// # Errors
-    /// A kernel that refuses; a limit of this process that was reached.
+    /// The kernel rejects it; a limit of this process is reached.
     pub(crate) fn new(readable: &[PathBuf]) -> Result<Self> {
         let begun = Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))
@@ -90,15 +90,18 @@ impl FileRules {
         Ok(Self { rules, _held: held })
     }
 
-    /// From here on this process opens nothing else.
+    /// From here on this process can open no other file.
     ///
     /// # Errors
-    /// A kernel that refuses.
+    /// The kernel rejects it.
     pub(crate) fn enter(&self) -> Result<()> {
         let rules = self.rules.try_clone();
         let rules = rules.map_err(|e| Error::io("limit the files of a worker", e))?;
         match rules.restrict_self().map_err(refused)?.ruleset {
-            RulesetStatus::NotEnforced => Err(Error::config("Landlock limits no files here")),
+            RulesetStatus::NotEnforced => Err(Error::config(
+                "Landlock does not limit files on this \
+                                                             system",
+            )),
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => {
                 LIMITED.store(true, Ordering::Relaxed);
                 Ok(())
@@ -109,7 +112,7 @@ impl FileRules {
 
 static LIMITED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process is kept to some files.
+/// Whether this process is limited to some files.
 pub(crate) fn is_limited() -> bool {
     LIMITED.load(Ordering::Relaxed)
 }
@@ -124,7 +127,7 @@ fn refused(e: RulesetError) -> Error {
     }
 }
 
-/// The number of the system's error that an error comes from.
+/// The system's error number, if there is one.
 fn os_error(e: &(dyn std::error::Error + 'static)) -> Option<i32> {
     match e.downcast_ref::<io::Error>() {
         Some(e) => e.raw_os_error(),

@@ -1,11 +1,10 @@
-//! What a process may still ask of the kernel once it runs decoders on bytes of strangers.
+//! Restricts what a process may do, before it decodes untrusted bytes.
 //!
-//! Prepared in the coordinator, entered by each worker before its first row. Nothing can
-//! be taken back. Never in here: which processes are kept so, and what becomes of one that
-//! asks for more.
+//! Prepared in the coordinator. Each worker enters it before its first row, and cannot leave it.
+//! Never in here: which processes enter it, and what happens after a violation.
 //!
-//! - [`calls`]: which system calls, by seccomp;
-//! - [`files`]: which files, by Landlock.
+//! - [`calls`]: system calls, by seccomp;
+//! - [`files`]: files, by Landlock.
 
 pub(crate) mod calls;
 pub(crate) mod files;

@@ -8,7 +8,7 @@ use object_store::client::HttpRequestBody;
 use super::*;
 use crate::remote::store::redirect::cause;
 
-/// A server at this address of the machine that answers by the path; what it was asked.
+/// A server at this address of the machine that answers by path, and its received requests.
 struct Server {
     at: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -54,7 +54,7 @@ fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     let _ = stream.write_all(body);
 }
 
-/// More and more, until nobody reads it.
+/// Sends without end, until the client stops reading.
 fn endless(stream: &mut TcpStream, status: &str) -> usize {
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: 1099511627776\r\n\r\n");
     let (mut sent, piece) = (0, vec![b'e'; 1 << 20]);
