@@ -18,7 +18,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// How a row is turned, and whether it holds a sample. As in src/cut/crop.rs.
+// How a row is turned, and whether it holds a sample. As in src/decode_plan/crop_row.rs.
 #define FLIP_X 1u
 #define FLIP_Y 2u
 #define TRANSPOSE 4u

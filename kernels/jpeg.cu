@@ -1,5 +1,5 @@
 // Baseline JPEG, from coded bytes to RGB, with the bytes of the CPU decoder
-// (src/picture/jpeg/baseline). A batch of pictures goes through the stages one after another,
+// (src/picture/jpeg/decode). A batch of pictures goes through the stages one after another,
 // a launch each; kernels/README.md lists them.
 //
 // - `jpeg/types`: what the host hands over; `jpeg/rows`: coded data; `jpeg/bits`: a place in them;
@@ -24,7 +24,7 @@
 // | resize | the taps of its output pixels, which the host limits |
 //
 // A lookup takes a bit at least. A picture has at most as many chains as its coded bytes and
-// restart markers say, which the host limits (src/picture/jpeg/baseline/gpu_rows).
+// restart markers say, which the host limits (src/picture/jpeg/decode/gpu_rows).
 
 #include "jpeg/types.cuh"
 

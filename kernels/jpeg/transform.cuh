@@ -1,7 +1,7 @@
 #pragma once
 // Inverse transforms: libjpeg's "islow" to 8 x 8 samples (jidctint) and the reduced ones to 4 x 4,
 // 2 x 2 and 1 x 1 (jidctred). A thread a block. Sums wrap and saturate as those of
-// src/picture/jpeg/baseline/transform.rs do, so that absurd coefficients give the same bytes.
+// src/picture/jpeg/decode/transform.rs do, so that absurd coefficients give the same bytes.
 //
 // Pictures that have an error are left alone: their blocks may never have been written.
 

@@ -1,6 +1,6 @@
 #pragma once
 // What the host hands over, byte for byte as
-// src/picture/jpeg/baseline/gpu_rows/kernel_picture.rs and src/device/cuda/jpeg_stage.rs have it.
+// src/picture/jpeg/decode/gpu_rows/kernel_picture.rs and src/device/cuda/gpu_jpeg_decoder.rs have it.
 //
 // Words of this folder: a unit is UNIT_BITS of a segment's data; a segment ends at a restart
 // marker; a chain covers CHAIN_UNITS units and decodes lengths alone; a piece is a unit whose

@@ -1,4 +1,4 @@
-// Where the camera is: src/scene/data/shutter.rs, and src/scene/jobs/rays/trace.rs.
+// Where the camera is: src/scene/data/rolling_shutter.rs, and src/scene/jobs/rays/ray_tracer.rs.
 
 // By less than this the square of a length is 1.
 #define EXACT 1e-6

@@ -1,5 +1,5 @@
 // What a launch of `rays` is told, byte for byte as src/device/ray_launch.rs has it. The
-// table is that of src/scene/draw/form.rs, as it lies in shared memory.
+// table is that of src/scene/draw/table_format.rs, as it lies in shared memory.
 //
 // All of it is written and checked by the consumer: no number here leads out of its part.
 

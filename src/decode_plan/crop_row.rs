@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Where a device decodes the sample, the coded crop stands in the pixels' place: a row for the
-//! kernels of JPEGs (`picture/jpeg/baseline/gpu_rows`).
+//! kernels of JPEGs (`picture/jpeg/decode/gpu_rows`).
 //!
 //! Written by a worker, read by the consumer. Who decodes files of strangers may
 //! write anything, so every number of a header is checked before it is used.

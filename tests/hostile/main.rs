@@ -227,7 +227,7 @@ fn no_end() {
     }
 }
 
-/// Links that were there when the data set was read are followed; see `data/index/reach.rs`.
+/// Links that were there when the data set was read are followed; see `data/index/sandbox_roots.rs`.
 fn later_link() {
     if !can_be_tried() {
         return;

@@ -3,7 +3,7 @@
 //! The same executable is the helper of `Launch::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
-//! - `bench`, `cache`, `demo`, `doctor`, `index`, `ops`, `plan`, `preview`, `rss`: the
+//! - `bench`, `cache`, `demo`, `doctor`, `index`, `operations`, `plan`, `preview`, `rss`: the
 //!   sub-commands; `scene`: `rays`, `views` and `index` of a scene;
 //! - `loader_args`, `run_args`, `sampler_args`, `worker_counts`: arguments that several have;
 //!   `setup`: from them to a loader; `consumer`: what a run has in common; `outcome`: how a
@@ -12,10 +12,10 @@
 //!   of `rss`; `digest`: of batches;
 //!   `run_length`: runs that are too short for a rate;
 //! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
-//! - `output`: printing; `outputs`: no file is written that is read; `failure`: an error as JSON;
+//! - `output`: printing; `output_files`: no file is written that is read; `failure`: an error as JSON;
 //!   `flags`: flags in place of the library's names of options; `clap_command`: which there are;
 //!   `warnings`: what the library warns of; `help`: its pages, completions, man
-//!   pages; `interrupt`: signals; `members`: the processes of a pool; `short_text`: small files
+//!   pages; `interrupt`: signals; `pool_processes`: the processes of a pool; `short_text`: small files
 //!   that are held to a limit.
 
 mod bench;

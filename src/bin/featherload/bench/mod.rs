@@ -3,7 +3,7 @@
 //! - `args`: what is asked for; `run`: one pass over the epochs; `counts` and `pace`: what is
 //!   counted meanwhile;
 //!   `bar`: how far it is;
-//! - `several`: a pass for each number of workers, as a table;
+//! - `worker_scaling`: a pass for each number of workers, as a table;
 //! - `against_ceiling`: windows of loader and bare decoder in turns;
 //! - `replay`: the device stage alone;
 //! - `device`: what a run has seen of its device;

@@ -1,5 +1,5 @@
 //! `featherload cache`: data sets turned into shards. One file a sub-command:
-//! `build`, `info`, `verify`; `told`: how far a build is.
+//! `build`, `info`, `verify`; `progress`: how far a build is.
 
 mod build;
 mod info;

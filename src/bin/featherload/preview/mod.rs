@@ -2,7 +2,7 @@
 //!
 //! - `args`: what is asked for; `samples`: which samples, their originals, and draws of the recipe;
 //! - `levels`: rows of a batch as colours for a screen;
-//! - `corners`: which part of the original a row shows; `words`: what was drawn, in words;
+//! - `corners`: which part of the original a row shows; `draw_text`: what was drawn, in words;
 //! - `grid`: all of it as one picture; `canvas`: letters and lines on it;
 //! - `terminal`: terminals that show pictures, and a picture as a file.
 
