@@ -1,6 +1,6 @@
 //! A scene on the device, and whole images of it: one launch each.
 //!
-//! In the consumer. Masks are there from the beginning, pixels as they come.
+//! In the consumer. Masks are there from the beginning. Pixels arrive later.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ const KERNEL: SceneKernel = SceneKernel {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ViewStage {
-    // First, as it waits at its end.
+    // First, since its drop waits.
     stage: SceneStage,
-    /// Where the kernel reads each image.
+    /// Device address of each image.
     pixels: Vec<u64>,
     masks: DeviceBuffer,
     mask_words: u64,
 }
 
 impl ViewStage {
-    /// Takes all the memory that a run has on the device. `places` are those of the images,
-    /// `store` is the host's memory of those that are there.
+    /// Allocates all device memory of the run. `places`: those of the images. `store`: host memory
+    /// of the images that are there.
     ///
     /// # Errors
-    /// When the device has not enough memory, or the driver cannot load the kernel.
+    /// The device has not enough memory; the driver cannot load the kernel.
     pub(crate) fn new(
         context: &Arc<CudaContext>,
         places: &[PixelPlace],
@@ -56,12 +56,12 @@ impl ViewStage {
         })
     }
 
-    /// Images and batches.
+    /// The images and the batches.
     pub(crate) fn stage(&self) -> &SceneStage {
         &self.stage
     }
 
-    /// As [`ViewStage::stage`].
+    /// Like [`ViewStage::stage`].
     pub(crate) fn stage_mut(&mut self) -> &mut SceneStage {
         &mut self.stage
     }
