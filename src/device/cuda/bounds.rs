@@ -48,7 +48,7 @@ pub(super) fn used_bytes(
     Ok(most)
 }
 
-/// Checks row `i`, whose pixels are in memory of `frames` bytes.
+/// Checks row `i`. `memory`: bytes of the memory of its pixels.
 ///
 /// # Errors
 /// As [`used_bytes`].

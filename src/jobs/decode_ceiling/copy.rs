@@ -1,8 +1,7 @@
-//! The copy alone: raw pictures in the order of a run, from maps that stay
-//! mapped into memory as large as a ring, with nothing else. What a loader of
-//! raw pictures is measured against.
+//! The copy alone, as an upper bound for a loader of raw images. It copies images in the order of a
+//! run, from files that stay mapped, into memory of a ring's size.
 //!
-//! Runs in the processes of the ceiling alone.
+//! Only runs in the processes of the ceiling.
 
 use memmap2::{Advice, MmapMut};
 
@@ -14,18 +13,17 @@ use crate::picture::npy;
 
 pub(crate) struct CopyWork {
     maps: FileMaps,
-    /// Where the next picture goes: in a circle, so that it is no nearer to the
-    /// processor's caches than a slot is.
+    /// The destination of the next image. The buffer is circular, so it is no nearer to the
+    /// processor's caches than a slot.
     to: MmapMut,
     at: usize,
 }
 
 impl CopyWork {
-    /// `room` is what the ring has, bytes.
+    /// `room`: bytes of the ring.
     ///
     /// # Errors
-    /// A picture that is not raw, or has no room; boxes, since whole pictures are
-    /// copied.
+    /// An image that is not raw, or larger than `room`; boxes, since whole images are copied.
     pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
         if index.has_boxes() {
             return Err(Error::config(
@@ -38,7 +36,7 @@ impl CopyWork {
         let len = usize::try_from(room).map_err(|_| too_large())?;
         let mut to = MmapMut::map_anon(len.max(1))
             .map_err(|e| Error::io("map memory for the ceiling", e))?;
-        // Pages as the ring has them.
+        // The same page size as the ring.
         let _ = to.advise(Advice::NoHugePage);
         to.fill(1);
         Ok(Self { maps, to, at: 0 })
