@@ -1,6 +1,6 @@
 //! The arguments of `kernels/crops.cu`, byte for byte as the kernel reads them.
 //!
-//! In the consumer. The numbers of a row were checked before: see `decode_plan::crop`.
+//! In the consumer. The numbers of a row were checked before: see `decode_plan::crop_row`.
 
 use bytemuck::{Pod, Zeroable};
 

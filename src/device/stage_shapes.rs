@@ -210,7 +210,7 @@ impl CropShape {
     pub(crate) fn check(&self) -> Result<()> {
         if self.rows == 0 || self.rows > MOST_ROWS as usize {
             return Err(Error::config(format!(
-                "a batch of {} on a device: use 1 to {MOST_ROWS}",
+                "a device does not support batches of {} rows: use 1 to {MOST_ROWS}",
                 self.rows
             )));
         }

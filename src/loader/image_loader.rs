@@ -218,7 +218,7 @@ impl Loader {
     pub fn replay(&mut self, rounds: u32) -> Result<DeviceReplay> {
         if self.fetcher.is_some() {
             return Err(Error::config(
-                "a replay needs batches that are there: use a copy of the data set on this machine",
+                "a replay needs a local data set: use a copy on this machine",
             ));
         }
         match &mut self.maker {
@@ -310,7 +310,7 @@ fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
     }
     Err(Error::option(
         option,
-        format!("epoch {epoch} of `{option}` is too far: use at most {LAST_EPOCH}"),
+        format!("epoch {epoch} of `{option}` is too large: use at most {LAST_EPOCH}"),
     ))
 }
 
@@ -341,7 +341,7 @@ pub(super) fn resume_mark(state: &State, plan: &EpochPlan) -> Result<EpochMark> 
         return Err(Error::option(
             "resume",
             format!(
-                "`resume` stands behind {} samples of epoch {}, and an epoch has {}: use a state \
+                "`resume` is after {} samples of epoch {}, and an epoch has {}: use a state \
                  that a loader gave",
                 state.samples,
                 state.epoch,

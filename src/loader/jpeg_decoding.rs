@@ -48,11 +48,11 @@ pub(super) fn decode_choice(
         Some(why) => (DecodeOn::Cpu, why),
         None if decodes => (
             DecodeOn::Gpu,
-            "the device decodes files that its kernels take, workers the others".into(),
+            "the device decodes the files that its kernels support, and workers the others".into(),
         ),
         None if !has_jpegs => (
             DecodeOn::Cpu,
-            "none of the files that were looked at is a JPEG".into(),
+            "none of the files that were checked is a JPEG".into(),
         ),
         None => (
             DecodeOn::Cpu,
@@ -65,14 +65,14 @@ pub(super) fn decode_choice(
 /// Why the device does not decode JPEGs. None if it can.
 fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<String> {
     if on == DecodeOn::Cpu {
-        return Some("decode_on cpu was asked for".into());
+        return Some("decode_on is cpu".into());
     }
     if device == Device::Cpu {
-        return Some("batches end on the CPU: use device cuda to decode on a GPU".into());
+        return Some("batches are delivered on the CPU: use device cuda to decode on a GPU".into());
     }
     if cfg!(not(feature = "codecs")) {
         return Some(
-            "this build has no decoders, which a device needs for files that it flags: build with \
+            "this build has no decoders, which are needed for images that the device flags: build with \
              the feature `codecs`"
                 .into(),
         );

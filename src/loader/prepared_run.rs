@@ -98,7 +98,7 @@ impl PreparedRun {
         if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
             return Err(Error::option(
                 "on_error",
-                "substitutes may lie in any shard, and `fetch_limit` keeps only some of \
+                "substitutes may be in any shard, and `fetch_limit` keeps only some of \
                  them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
@@ -122,7 +122,7 @@ impl PreparedRun {
             && let Some(op) = program.size_dependent_op()
         {
             return Err(Error::config(format!(
-                "{op} has `sizes`, and without multi_scale all batches have one size: remove \
+                "{op} has `sizes`, but without multi_scale all batches have one size: remove \
                  sizes and magnitudes, or set multi_scale"
             )));
         }

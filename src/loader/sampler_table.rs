@@ -99,7 +99,7 @@ fn table(
                 };
                 let areas: Vec<u64> = match sizes {
                     Some(sizes) => sizes.iter().map(area).collect(),
-                    None => return Err(Error::protocol("the sizes of the pictures were not read")),
+                    None => return Err(Error::protocol("the sizes of the images were not read")),
                 };
                 size_table(&areas, classes).map(Some)
             }

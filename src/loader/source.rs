@@ -136,7 +136,7 @@ impl Source {
         {
             return Err(Error::dataset(
                 address.as_str(),
-                "is of a web server, which takes no index: leave out sharing it",
+                "is on a web server, which cannot store an index: do not share the index",
             ));
         }
         let (index, report, fetcher) =
@@ -168,7 +168,7 @@ impl Source {
                     return Err(Error::option(
                         "fetch_dir",
                         format!(
-                            "{} lies inside the source {address}, which it would change: name a \
+                            "{} is inside the source {address} and would change it: name a \
                              folder elsewhere",
                             dir.display()
                         ),
@@ -208,7 +208,7 @@ impl Source {
             Self::Index(index) => Ok((*index, None)),
             Self::Store(address, _) => Err(Error::dataset(
                 address.as_str(),
-                "lies in an object store, and this needs a data set on this machine",
+                "is in an object store, and this needs a data set on this machine",
             )),
         }
     }

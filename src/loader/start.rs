@@ -241,7 +241,7 @@ fn what_is_large(shape: RingShape, packing: &SlotPacking, index: &Index) -> Stri
         return String::new();
     };
     format!(
-        ", or leave the largest pictures out, or add a resize to the recipe. Each of {} slots \
+        ", or leave out the largest images, or add a resize to the recipe. Each of {} slots \
          takes {}, so that any {} rows fit. Largest: {named}",
         shape.slots,
         error::size(shape.slot_bytes),
@@ -257,7 +257,7 @@ fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Opt
         return None;
     }
     Some(format!(
-        "a few pictures make the ring large: each of {} slots takes {}, and {} without the \
+        "a few images make the ring large: each of {} slots takes {}, and {} without the \
          {NAMED} largest. Leave them out, lower max_pixels, or add a resize to the recipe: {}",
         shape.slots,
         error::size(shape.slot_bytes),

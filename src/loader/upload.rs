@@ -196,7 +196,7 @@ impl UploadPlanner<'_> {
                 Err(why) => format!(": {why}"),
                 Ok(_) => String::new(),
             };
-            let only = "finished rows are always copied, one copy a batch";
+            let only = "finished rows are always copied, with one copy per batch";
             return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [UploadMode] = match self.requested {
@@ -204,7 +204,7 @@ impl UploadPlanner<'_> {
             Some(UploadMode::InPlace) => &[UploadMode::InPlace],
             Some(UploadMode::Copied) => &[UploadMode::Copied],
         };
-        (one, Some("as asked".into()))
+        (one, Some("as requested".into()))
     }
 
     fn why(&self, upload: UploadMode, copied: impl Fn() -> u64) -> String {
@@ -296,7 +296,7 @@ impl UploadPlanner<'_> {
             false => "finished rows".into(),
         };
         Error::config(format!(
-            "the run needs {} of the device with depth {depth} and {what} (the context apart) and \
+            "the run needs {} of the device with depth {depth} and {what} (without its context) and \
              gpu_memory_limit allows {}: {}",
             size_rounded_up(bytes),
             size_rounded_down(limit),
@@ -519,7 +519,7 @@ mod tests {
             assert_eq!(chosen.choice.upload, UploadMode::Copied);
             let why = &chosen.choice.why;
             assert!(why.contains("always copied") && why.contains("reorder: off"));
-            // Nothing but batches, and what the driver takes: `device::shape`.
+            // Nothing but batches, and what the driver takes: `device::stage_shapes`.
             let three = chosen.bytes.bytes_with(3);
             assert_eq!(three, rows_bytes(3, slot as usize));
             uploads.limit = Some(three - 1);

@@ -190,7 +190,7 @@ fn fusions(
         let mut names = vec!["decode".to_owned()];
         names.extend(folded.iter().map(|s| planner::unit_name(ops, s.unit())));
         fused.push(FusedOperations {
-            stage: "only what the crops leave is decoded, and resized on the way",
+            stage: "decodes and resizes only the pixels of the crops",
             ops: names,
         });
     }
@@ -213,16 +213,16 @@ fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
     let mut choices = Vec::new();
     if program.decode == DecodeMode::Scaled && program.extent != RowExtent::Own {
         let here = match denominator {
-            1 => "not for this picture".to_owned(),
-            d => format!("for this picture at 1/{d}"),
+            1 => "not for this image".to_owned(),
+            d => format!("for this image at 1/{d}"),
         };
         choices.push(NumericChoice {
             what: format!(
-                "decode mode scaled: JPEG data at 1/2, 1/4 or 1/8 in front of an antialiased \
+                "decode mode scaled: JPEG data at 1/2, 1/4 or 1/8 before an antialiased \
                  resize by at least that much on both axes ({here})"
             ),
-            effect: "of pictures that are decoded smaller mean 1.3 levels, 99.9% within 21, the \
-                     largest 76 (4:1:1: 112); the other pictures are not touched; mode: full \
+            effect: "for images that are decoded smaller: mean 1.3 levels, 99.9% within 21, the \
+                     largest 76 (4:1:1: 112); other images do not change; mode: full \
                      decodes them whole"
                 .into(),
         });
@@ -231,7 +231,7 @@ fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
     if moves.iter().any(|m| !m.exact) {
         choices.push(NumericChoice {
             what: "reorder fast".into(),
-            effect: "the moves that change values are made".into(),
+            effect: "moves that change values are allowed".into(),
         });
     }
     choices

@@ -28,17 +28,17 @@ where
 
 /// The kinds of SRC, in one line.
 pub fn source_help() -> String {
-    format!("Where samples come from: {}", Source::KINDS)
+    format!("The data set: {}", Source::KINDS)
 }
 
 /// The kinds of SRC.
 pub fn source_long_help() -> String {
     format!(
-        "{}. A folder has class sub-folders or is flat; of shards give \
-         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, in a store \
-         's3://BUCKET/train-{{000..123}}.tar' or the prefix; of Parquet files a folder or \
-         'DIR/train-*.parquet'; a list has `path label` lines; a \
-         table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
+        "{}. A folder has class sub-folders or is flat. For shards, give \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, or in a store \
+         's3://BUCKET/train-{{000..123}}.tar' or the prefix. For Parquet files, a folder or \
+         'DIR/train-*.parquet'. A list has `path label` lines. A \
+         table is a .csv or .tsv with a header line, or a .jsonl. `featherload index --save` writes an index",
         source_help()
     )
 }

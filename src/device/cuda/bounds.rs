@@ -2,7 +2,7 @@
 //! The kernel relies on this.
 //!
 //! In the consumer, before a launch. The numbers come from headers that workers wrote. They were
-//! already checked when the headers were read (`decode_plan::crop`).
+//! already checked when the headers were read (`decode_plan::crop_row`).
 
 use crate::decode_plan::crop_row::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::device::crop_launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
@@ -22,7 +22,7 @@ pub(super) fn used_bytes(
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
         return Err(Error::device(format!(
-            "rows of {} bytes with tables of {}",
+            "rows of {} bytes cannot have tables of {} bytes",
             places.capacity, places.tables
         )));
     }
@@ -35,7 +35,7 @@ pub(super) fn used_bytes(
     }
     if rows.len() * places.capacity > room {
         return Err(Error::device(format!(
-            "{} rows of {} bytes in a slot of {room}",
+            "{} rows of {} bytes do not fit a slot of {room} bytes",
             rows.len(),
             places.capacity
         )));
@@ -64,9 +64,7 @@ pub(super) fn check_frame(
 }
 
 fn not_its_own(i: usize) -> Error {
-    Error::device(format!(
-        "row {i} of a batch names bytes that are not its own"
-    ))
+    Error::device(format!("row {i} of a batch names bytes outside of it"))
 }
 
 /// Bytes of RGB that the kernel reads from slots, for checked rows. Rows that need their mean count

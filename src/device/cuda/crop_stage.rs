@@ -79,7 +79,7 @@ impl CropStage {
             copies: CudaStream::new(context)?,
             readers: Default::default(),
             parted: (0, 0),
-            source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
+            source: DeviceBuffer::new(context, shape.source_bytes, "copied rows")?,
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
             lane: StageQueue::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -145,13 +145,13 @@ impl CropStage {
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
         if read == UploadMode::Copied && !self.shape.copies {
-            return Err(Error::device("a stage without memory for copied pixels"));
+            return Err(Error::device("the stage has no memory for copied pixels"));
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
         if output.buffer().is_none_or(|buffer| bytes > buffer.len()) {
             return Err(Error::device(format!(
-                "a batch of {bytes} bytes is not what its memory is for"
+                "a batch of {bytes} bytes does not match its memory"
             )));
         }
         // There is one per slot, and each batch under way has a slot.
@@ -162,7 +162,7 @@ impl CropStage {
         let pitch = places.copied(read);
         if rows.len() * pitch > self.shape.source_bytes {
             return Err(Error::device(format!(
-                "{} rows of {pitch} bytes to be copied, and room for {} of all",
+                "{} rows of {pitch} bytes do not fit the {} bytes for copies",
                 rows.len(),
                 self.shape.source_bytes
             )));

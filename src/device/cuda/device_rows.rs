@@ -98,7 +98,7 @@ impl DeviceRows {
         let buffer = self
             .output
             .buffer()
-            .ok_or_else(|| Error::device("the rows were given back"))?;
+            .ok_or_else(|| Error::device("the rows were already dropped"))?;
         let mut bytes = vec![0; self.len];
         self.stream.download(&mut bytes, buffer)?;
         Ok(bytes)

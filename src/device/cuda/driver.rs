@@ -120,7 +120,9 @@ fn advice(code: u32) -> &'static str {
             "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, \
              and a container must be started with them (docker: --gpus all)"
         }
-        101 => "there are fewer devices: nvidia-smi lists them, CUDA_VISIBLE_DEVICES may hide some",
+        101 => {
+            "this number is too large: nvidia-smi lists the devices, CUDA_VISIBLE_DEVICES may hide some"
+        }
         201 | 709 => {
             "the device's context was reset, or destroyed, by another part of this process \
              (cudaDeviceReset, cuDevicePrimaryCtxReset): leave that out, or build the loader \
@@ -221,7 +223,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
             Err(_) => format!("cuda:{i}"),
         });
         return Err(Error::device(format!(
-            "there is no cuda:{ordinal}: {} devices are visible (nvidia-smi lists all; {})",
+            "cuda:{ordinal} does not exist: {} devices are visible (nvidia-smi lists all; {})",
             seen.collect::<Vec<_>>().join(", "),
             visible()
         )));

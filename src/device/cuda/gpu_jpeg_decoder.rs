@@ -137,8 +137,8 @@ impl GpuJpegDecoder {
         let slot = || -> Result<PartSlot> {
             Ok(PartSlot {
                 part: JpegPart::new(limits, kernels.chain_threads),
-                descriptors: HostBuffer::new(context, memory.descriptors, "coded pictures")?,
-                errors: HostBuffer::new(context, memory.errors, "verdicts of pictures")?,
+                descriptors: HostBuffer::new(context, memory.descriptors, "coded images")?,
+                errors: HostBuffer::new(context, memory.errors, "error words of images")?,
                 over: None,
             })
         };
@@ -146,10 +146,10 @@ impl GpuJpegDecoder {
             kernels: kernels.clone(),
             slots: [slot()?, slot()?],
             filling: 0,
-            rows: device(memory.rows, "coded pictures")?,
-            descriptors: device(memory.descriptors, "descriptions of coded pictures")?,
-            work: device(memory.work, "decoded pictures")?,
-            errors: device(memory.errors, "verdicts of pictures")?,
+            rows: device(memory.rows, "coded images")?,
+            descriptors: device(memory.descriptors, "descriptors of coded images")?,
+            work: device(memory.work, "decoded images")?,
+            errors: device(memory.errors, "error words of images")?,
             stream: CudaStream::new(context)?,
         })
     }

@@ -132,7 +132,7 @@ impl OpenBatch {
         match wrong {
             None => Ok(()),
             Some((row, data)) => Err(Error::device(format!(
-                "a coded JPEG outside of its slot of {bytes} bytes or of {most} rows: row \
+                "a coded JPEG is outside of its slot of {bytes} bytes, or of {most} rows: row \
                      {row}, bytes {data:?}"
             ))),
         }
@@ -191,7 +191,7 @@ impl JpegFeeder {
                 Self::lanes(context, kernels, smaller)
             }
             (Err(Error::Device { what }), _) => Err(Error::device(format!(
-                "{what}; with decode_on cpu workers decode"
+                "{what}; use decode_on cpu to let workers decode"
             ))),
             (Err(why), _) => Err(why),
         }

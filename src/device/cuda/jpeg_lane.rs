@@ -154,7 +154,7 @@ impl JpegRowLane {
         }
         if parts.is_empty() {
             return Err(Error::device(
-                "a coded JPEG that is larger than a part of all memory for JPEGs",
+                "a coded JPEG is larger than the device memory of a part",
             ));
         }
         let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
@@ -242,7 +242,10 @@ impl JpegRowLane {
         let written = &mut self.written[self.turn];
         let room = written.bytes_mut().get_mut(..bytes.len());
         let room = room.ok_or_else(|| {
-            Error::device(format!("{} rows in a part of JPEGs", descriptors.len()))
+            Error::device(format!(
+                "{} rows are too many for a part of JPEGs",
+                descriptors.len()
+            ))
         })?;
         room.copy_from_slice(bytes);
         // SAFETY: `written` is the lane's, and is written again for the part after the next, once
@@ -279,11 +282,11 @@ impl JpegRowLane {
             .target
             .output
             .buffer()
-            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
+            .ok_or_else(|| Error::device("the memory of a batch is missing"))?;
         let out_end = (first + rows.len()) * job.row_bytes;
         if end > slot_bytes || out_end > out.len() {
             return Err(Error::device(format!(
-                "rows up to {} are none of the batch",
+                "row {} is not in the batch",
                 first + rows.len()
             )));
         }

@@ -47,7 +47,7 @@ impl RedecodeStage {
         let room = room.get_mut(..job.places.capacity);
         let room = room.ok_or_else(|| {
             Error::device(format!(
-                "no room for a row of {} bytes that is decoded again",
+                "a row of {} bytes does not fit the memory for decoding it again",
                 job.places.capacity
             ))
         })?;
@@ -66,13 +66,10 @@ impl RedecodeStage {
             .target
             .output
             .buffer()
-            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
+            .ok_or_else(|| Error::device("the memory of a batch is missing"))?;
         let first = of.row as usize * job.row_bytes;
         if first + job.row_bytes > out.len() {
-            return Err(Error::device(format!(
-                "row {} is none of its batch",
-                of.row
-            )));
+            return Err(Error::device(format!("row {} is not in its batch", of.row)));
         }
         let bytes = bytemuck::bytes_of(&descriptor);
         self.written.bytes_mut()[..bytes.len()].copy_from_slice(bytes);

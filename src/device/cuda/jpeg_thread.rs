@@ -266,7 +266,7 @@ impl JpegThread {
                 Ok(Some(made))
             }
             Some(FeederReport::Cancelled) => Err(self.fail(Error::device(
-                "batches of JPEGs were let go, and one is waited for",
+                "a batch of JPEGs was requested after all were cancelled",
             ))),
             None => Ok(None),
         }
@@ -358,7 +358,7 @@ impl JpegThread {
     fn gone(&mut self) -> Error {
         self.fail(Error::Device {
             what:
-                "the thread that decodes JPEGs has ended: please report what stands above, and use \
+                "the thread that decodes JPEGs has ended: please report the output above, and use \
                    decode_on cpu meanwhile"
                     .into(),
         })

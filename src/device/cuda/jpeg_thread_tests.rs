@@ -616,11 +616,11 @@ fn what_lies_outside_of_its_slot_or_batch_is_refused() {
                 ),
                 (
                     |b| b.pictures[1].kernel.height = u32::MAX,
-                    "names bytes that are not its own",
+                    "names bytes outside of it",
                 ),
                 (
                     |b| b.pictures[1].kernel.tables = 0,
-                    "names bytes that are not its own",
+                    "names bytes outside of it",
                 ),
             ];
             for (change, word) in changes {

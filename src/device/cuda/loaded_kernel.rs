@@ -58,7 +58,8 @@ impl LoadedKernel {
         names: [&str; N],
     ) -> Result<[Self; N]> {
         let zeroed = |text: &str| {
-            CString::new(text).map_err(|_| Error::device("a zero in the text of a kernel"))
+            CString::new(text)
+                .map_err(|_| Error::device("the text of a kernel contains a zero byte"))
         };
         let ptx = zeroed(ptx)?;
         let mut module = ptr::null_mut();

@@ -90,7 +90,7 @@ impl HostBuffer {
         });
         made.map_err(|e| asked(e, len, "pinned host memory", what))?;
         let at = NonNull::new(at.cast::<u8>())
-            .ok_or_else(|| Error::device("cuMemHostAlloc gave no memory and no error"))?;
+            .ok_or_else(|| Error::device("cuMemHostAlloc returned no memory and no error"))?;
         // SAFETY: the driver returned `len` bytes at `at`, and nothing else has them.
         unsafe { ptr::write_bytes(at.as_ptr(), 0, len) };
         Ok(Self {
@@ -174,7 +174,7 @@ impl Drop for HostRegistration {
 
 fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::device(format!(
-        "no room for {} of {what} in {kind}: {error}",
+        "{what} needs {} of {kind}: {error}",
         error::size_rounded_up(bytes as u64)
     ))
 }
@@ -348,6 +348,6 @@ fn inside(len: usize, room: usize, what: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::device(format!(
-        "{what} of {len} bytes does not fit {room}"
+        "{what} of {len} bytes does not fit {room} bytes"
     )))
 }

@@ -80,7 +80,7 @@ impl OutputPool {
     pub(super) fn take_for(&self, bytes: usize) -> Result<OutputBuffer> {
         if bytes > self.bytes {
             return Err(Error::device(format!(
-                "a batch of {bytes} bytes does not fit the {} that it has on the device",
+                "a batch of {bytes} bytes does not fit the {} bytes of its device memory",
                 self.bytes
             )));
         }

@@ -58,7 +58,9 @@ impl PinnedRing {
     /// A slot of another ring.
     pub(super) fn on_device(&self, slot: &HeldSlot) -> Result<(CUdeviceptr, usize)> {
         let Some((offset, len)) = slot.place_in(&self.ring) else {
-            return Err(Error::device("a slot of another ring than the pinned one"));
+            return Err(Error::device(
+                "the slot belongs to another ring than the pinned one",
+            ));
         };
         Ok((self.registration.address() + offset as CUdeviceptr, len))
     }
@@ -70,7 +72,7 @@ impl PinnedRing {
     pub(super) fn address_of(&self, at: *const u8, len: usize) -> Result<CUdeviceptr> {
         let offset = (at as usize).checked_sub(self.ring.address() as usize);
         let offset = offset.filter(|offset| offset.saturating_add(len) <= self.bytes());
-        let offset = offset.ok_or_else(|| Error::device("bytes outside of the pinned ring"))?;
+        let offset = offset.ok_or_else(|| Error::device("bytes are outside of the pinned ring"))?;
         Ok(self.registration.address() + offset as CUdeviceptr)
     }
 }

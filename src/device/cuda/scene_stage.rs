@@ -113,7 +113,7 @@ impl SceneStage {
             (PixelPlace::Host(at), Some(mapped)) if at <= mapped.len() as u64 => {
                 Ok(mapped.address() + at)
             }
-            _ => Err(Error::device("an image lies outside of its memory")),
+            _ => Err(Error::device("an image is outside of its memory")),
         }
     }
 
@@ -188,7 +188,7 @@ impl SceneStage {
         let decoder = self
             .decoder
             .as_mut()
-            .ok_or_else(|| Error::device("a coded image, and workers decode all images"))?;
+            .ok_or_else(|| Error::device("a coded image came, but workers decode all images"))?;
         decoder.add(picture, copy, at as usize)
     }
 

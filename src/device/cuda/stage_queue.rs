@@ -208,7 +208,7 @@ impl StageQueue {
         let waits = || (output.after().iter()).try_for_each(|event| self.stream.wait_for(event));
         let done = match output.buffer() {
             Some(buffer) => waits().and_then(|()| put(self, &kept, buffer)),
-            None => Err(Error::device("a batch's memory was given away twice")),
+            None => Err(Error::device("the memory of a batch is missing")),
         };
         match done {
             Ok(work) => {
@@ -230,7 +230,7 @@ impl StageQueue {
     /// There is none; its memory still has another owner; a device error.
     pub(super) fn finish(&mut self) -> Result<DeviceRows> {
         let Some(begun) = self.begun.pop_front() else {
-            return Err(Error::device("the end of a batch that was not begun"));
+            return Err(Error::device("no batch was begun, so none can be finished"));
         };
         let StartedBatch {
             work,
@@ -241,7 +241,7 @@ impl StageQueue {
         let mut output = match Arc::try_unwrap(output) {
             Ok(output) => output,
             Err(_) => {
-                let why = Error::device("the end of a batch that others write yet");
+                let why = Error::device("a batch cannot be finished while other streams write it");
                 return Err(self.strand(kept, why));
             }
         };
@@ -311,7 +311,9 @@ impl RowsStage {
         self.reap()?;
         let (_, room) = self.lane.ring.on_device(&slot)?;
         if bytes > room {
-            return Err(Error::device(format!("{bytes} bytes of a slot of {room}")));
+            return Err(Error::device(format!(
+                "{bytes} bytes do not fit a slot of {room} bytes"
+            )));
         }
         let output = self.lane.output(bytes)?;
         let kept = BatchInputs {

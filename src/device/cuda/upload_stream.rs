@@ -31,7 +31,7 @@ impl UploadStream {
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self> {
         let turn = || {
             Ok(UploadBuffer {
-                buffer: HostBuffer::new(context, PIECE, "images on their way")?,
+                buffer: HostBuffer::new(context, PIECE, "upload buffers of images")?,
                 over: None,
             })
         };

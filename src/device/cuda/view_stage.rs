@@ -73,7 +73,7 @@ impl ViewStage {
     pub(crate) fn submit(&mut self, view: &ViewParts) -> Result<DeviceRows> {
         let pixels = self.pixels.get(view.image).copied();
         let pixels = pixels.filter(|_| view.fits(self.mask_words));
-        let pixels = pixels.ok_or_else(|| Error::device("a view that does not fit its memory"))?;
+        let pixels = pixels.ok_or_else(|| Error::device("a view does not fit its memory"))?;
         let masks = self.masks.address();
         let [width, height] = view.launch.size;
         let grid = LaunchGrid {

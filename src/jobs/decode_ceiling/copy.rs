@@ -27,12 +27,12 @@ impl CopyWork {
     pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
         if index.has_boxes() {
             return Err(Error::config(
-                "the ceiling `copy` takes whole pictures, and this data set has `boxes`: measure \
+                "the ceiling `copy` takes whole images, and this data set has `boxes`: measure \
                  another ceiling, or remove them",
             ));
         }
         let maps = FileMaps::of(index, FileFormat::Npy)?;
-        let too_large = || Error::config(format!("a ceiling's memory of {room} bytes"));
+        let too_large = || Error::config(format!("the ceiling `copy` cannot map {room} bytes"));
         let len = usize::try_from(room).map_err(|_| too_large())?;
         let mut to = MmapMut::map_anon(len.max(1))
             .map_err(|e| Error::io("map memory for the ceiling", e))?;
@@ -50,10 +50,7 @@ impl CopyWork {
         }
         let to = self.to.get_mut(self.at..self.at + pixels.len());
         let to = to.ok_or_else(|| {
-            SampleFault::new(
-                FaultKind::TooLarge,
-                "a picture that is larger than the ring",
-            )
+            SampleFault::new(FaultKind::TooLarge, "the image is larger than the ring")
         })?;
         to.copy_from_slice(pixels);
         self.at += pixels.len();

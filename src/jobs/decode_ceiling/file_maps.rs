@@ -37,7 +37,7 @@ impl FileMaps {
             let pushed = all.push(index, id, format, &mut path, &mut shard);
             pushed.map_err(|fault| {
                 Error::config(format!(
-                    "this ceiling needs {format} files alone, and {} (sample {id}) {}: give a \
+                    "this ceiling only takes {format} files, and {} (sample {id}) {}: give a \
                      data set of readable {format} files",
                     index.path(id).display(),
                     fault.reason
@@ -81,7 +81,7 @@ impl FileMaps {
         };
         let bytes = self.maps[map].get(range.clone());
         let bytes = bytes
-            .ok_or_else(|| SampleFault::new(FaultKind::Truncated, "is cut off in its shard"))?;
+            .ok_or_else(|| SampleFault::new(FaultKind::Truncated, "is truncated in its shard"))?;
         if !FileFormat::of(bytes).is_ok_and(|found| found == format) {
             return Err(SampleFault::new(
                 FaultKind::Unsupported,

@@ -49,7 +49,7 @@ impl PayloadSpaces {
         let bytes = sealed.bytes().len() as u64;
         if Some(bytes) != samples.checked_mul(size_of::<u64>() as u64) {
             return Err(Error::protocol(format!(
-                "the received rooms have {bytes} bytes, {samples} samples need 8 each"
+                "the received payload spaces have {bytes} bytes, and {samples} samples need 8 each"
             )));
         }
         Ok(Self { sealed })
@@ -60,7 +60,7 @@ impl PayloadSpaces {
         let fd = self
             .as_fd()
             .try_clone_to_owned()
-            .map_err(|e| Error::io("duplicate the descriptor of the rooms", e))?;
+            .map_err(|e| Error::io("duplicate the descriptor of the payload spaces", e))?;
         Self::from_fd(fd, self.len())
     }
 

@@ -181,7 +181,7 @@ impl PayloadBatch {
             .ok_or_else(|| {
                 SampleFault::new(
                     FaultKind::Unknown,
-                    "what it became was destroyed in shared memory, by a decoder gone wrong",
+                    "its payload was destroyed in shared memory, by a faulty decoder",
                 )
             })
     }

@@ -54,7 +54,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that encodes came with other descriptors than index, sizes and rooms",
+            "an encoding job needs descriptors of index, sizes and payload spaces, and got others",
         ));
     };
     let index = Index::from_fd(index)?;
@@ -141,7 +141,7 @@ impl Job for EncodeJob {
         let Some(size) = self.sizes.get(id) else {
             // Returns the reason if the header still cannot be read.
             header_size(&file, &self.spec.limits, part)?;
-            return Err(changed("its header could not be read then"));
+            return Err(changed("its header could not be read at that time"));
         };
         let EncodeSpec { encode, resize, .. } = self.spec;
         let output = resize.map(|r| r.output(size));
@@ -162,7 +162,7 @@ impl Job for EncodeJob {
                 check_size(header_size(&file, &self.spec.limits, part)?, size)?;
                 meter.lap(stages::OPEN);
                 let to = payload.get_mut(..file.len());
-                let to = to.ok_or_else(|| changed("the file was shorter then"))?;
+                let to = to.ok_or_else(|| changed("the file was shorter at that time"))?;
                 to.copy_from_slice(&file);
                 meter.lap(stages::EMIT);
                 file.len()
@@ -241,7 +241,7 @@ fn check_size(found: (u32, u32), then: (u32, u32)) -> Result<(), SampleFault> {
         return Ok(());
     }
     Err(changed(&format!(
-        "the picture was {} x {}, and is now {} x {}",
+        "the image was {} x {}, and is now {} x {}",
         then.1, then.0, found.1, found.0
     )))
 }
@@ -256,7 +256,7 @@ fn changed(what: &str) -> SampleFault {
 
 #[cold]
 fn too_small() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its row is smaller than the picture")
+    SampleFault::new(FaultKind::Unknown, "its row is smaller than the image")
 }
 
 #[cfg(test)]

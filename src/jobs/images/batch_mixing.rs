@@ -85,7 +85,7 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
     };
     let largest = all.max().unwrap_or(label);
     let fix = match label < 0 {
-        true => "labels to be mixed must be classes, from 0 on".to_owned(),
+        true => "mixing needs class labels from 0 on".to_owned(),
         false => format!(
             "the largest label is {largest}, so use num_classes {}",
             largest.saturating_add(1)
@@ -93,12 +93,10 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
     };
     Err(Error::dataset(
         index.path(id),
-        format!("sample {id} has label {label}, and num_classes of mixing is {classes}: {fix}"),
+        format!("sample {id} has label {label}, and mixing has num_classes {classes}: {fix}"),
     ))
 }
 
 fn no_labels() -> Error {
-    Error::config(
-        "mixing mixes labels too, and this data set has none: add labels, or remove mixing",
-    )
+    Error::config("mixing needs labels, and this data set has none: add labels, or remove mixing")
 }

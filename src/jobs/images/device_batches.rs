@@ -88,7 +88,7 @@ pub(crate) fn slot_of(storage: BatchStorage) -> Result<HeldSlot> {
     match storage {
         BatchStorage::Slot(slot) => Ok(slot),
         BatchStorage::Own(_) | BatchStorage::Device(_) => Err(Error::Device {
-            what: "a batch that lies in no slot of the ring".into(),
+            what: "a batch is not in a slot of the ring".into(),
         }),
     }
 }
@@ -559,7 +559,7 @@ impl DeviceBatches {
         if place != opened.place {
             return Err(Error::Device {
                 what: format!(
-                    "batch {} to be decoded, and batch {} was opened",
+                    "batch {} is filled, but batch {} was opened before it",
                     place.number, opened.place.number
                 ),
             });
@@ -580,7 +580,7 @@ impl DeviceBatches {
         match (&mut self.jpegs, &mut self.stage) {
             (Some(jpegs), DeviceStage::Crops(crops)) => Ok((jpegs, crops)),
             _ => Err(Error::Device {
-                what: "coded rows, of a run whose workers decode all".into(),
+                what: "coded rows came, but workers decode all images".into(),
             }),
         }
     }
@@ -593,7 +593,7 @@ impl DeviceBatches {
         match &mut self.stage {
             DeviceStage::Crops(crops) => crops.stage.finish(),
             DeviceStage::Rows(_) => Err(Error::Device {
-                what: "the end of a batch that was not begun".into(),
+                what: "no batch was begun, so none can be finished".into(),
             }),
         }
     }

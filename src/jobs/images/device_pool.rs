@@ -197,7 +197,7 @@ impl DevicePool {
         let begun = match self.opened.pop_front() {
             Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
-                what: "a batch to be decoded that lies in no slot of the ring".into(),
+                what: "a batch to decode is not in a slot of the ring".into(),
             }),
         };
         self.decoding

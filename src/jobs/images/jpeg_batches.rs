@@ -72,7 +72,7 @@ pub(crate) fn finish_batch(
     if rows != due {
         let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
         let row = rows.iter().chain(&due).find(other).copied();
-        let why = "its coded crop is none, or was changed";
+        let why = "its coded crop is malformed, or was changed";
         // No batch follows: work on this one may still be under way.
         return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
@@ -144,7 +144,7 @@ pub(crate) fn header_of(
     let mut header = [0; CROP_HEADER];
     match copy(&mut header) {
         true => CropHeader::read(&header, room, size, takes),
-        false => Err("it does not lie in its slot".into()),
+        false => Err("it is outside of its slot".into()),
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn kernel_row(
 /// The error for a malformed row.
 pub(crate) fn destroyed_row(row: u32, why: &str) -> Error {
     Error::protocol(format!(
-        "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \
+        "row {row} was destroyed in shared memory, by a faulty decoder: {why}; build a new \
          loader from the last state"
     ))
 }

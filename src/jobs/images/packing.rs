@@ -108,7 +108,7 @@ impl SlotPacking {
             }
             (_, sizes) => {
                 return Err(Error::protocol(format!(
-                    "rows of another extent over {} samples came with the sizes of {}",
+                    "the sizes of {1} samples do not match rows over {0} samples",
                     plan.samples(),
                     sizes.map_or(0, |s| s.len())
                 )));
@@ -223,7 +223,7 @@ impl SlotPacking {
             Some((h, w)) => Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is now {width} x {height}, and was {w} x {h} when headers were \
+                    "the image is now {width} x {height}, and was {w} x {h} when headers were \
                      read"
                 ),
             )),
@@ -231,7 +231,7 @@ impl SlotPacking {
             None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is now {width} x {height}, and could not be read when headers were"
+                    "the image is now {width} x {height}, and could not be read when headers were"
                 ),
             ))),
         }

@@ -124,7 +124,7 @@ impl<'a> BatchPixels<'a> {
         match self {
             Self::Packed(pixels) => Ok(pixels),
             Self::Dense(_) => Err(Error::config(
-                "rows of this batch have one size: use Pixels::dense",
+                "rows of this batch have one size: use BatchPixels::dense",
             )),
         }
     }

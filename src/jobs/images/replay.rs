@@ -56,7 +56,7 @@ impl DevicePool {
         if self.device.decodes() {
             return Err(Error::option(
                 "decode_on",
-                "a replay is of pixels that workers decoded: use decode_on cpu",
+                "a replay needs workers that decode all images: use decode_on cpu",
             ));
         }
         self.cancel();
@@ -86,7 +86,7 @@ impl DevicePool {
         }
         if filled.is_empty() {
             return Err(Error::config(
-                "a replay needs a batch, and the run has none left",
+                "a replay needs a batch, and the run has no more batches",
             ));
         }
         Ok(filled)

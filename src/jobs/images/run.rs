@@ -225,7 +225,7 @@ impl ImageRun {
                     .filter(|stands| stands.status == RowStatus::Substituted)
                     .count();
                 if tried > 0 {
-                    let text = format!("; {tried} samples behind it failed too");
+                    let text = format!("; its {tried} substitutes failed too");
                     fault.reason.push_str(&text);
                 }
             }

@@ -207,7 +207,7 @@ impl CropWriter {
             let (Some(to), Some(step)) = (to, CropStep::of(&step.step)) else {
                 return Err(SampleFault::new(
                     FaultKind::Unsupported,
-                    "a step of the recipe cannot be handed over to a device",
+                    "a device cannot run a step of the recipe",
                 ));
             };
             *to = step;
