@@ -70,7 +70,7 @@ impl CeilingLoop {
         part: CeilingPart,
         share: (u64, u64),
     ) -> Result<Self> {
-        index.check_local("the decoder alone is measured, which gets none")?;
+        index.check_local("the ceiling does not download them")?;
         let work = match part {
             CeilingPart::Copy { room } => CeilingWork::Copy(CopyWork::new(&index, room)?),
             CeilingPart::Full | CeilingPart::Crop => CeilingWork::Decode(Box::new(DecodeWork {

@@ -93,7 +93,7 @@ impl PreparedRun {
         let (index, scan, fetcher) =
             source.open_with_fetcher(wanted.helper, TarIndexPolicy::OfWholeSets)?;
         if fetcher.is_none() {
-            index.check_local("this index alone does not get them")?;
+            index.check_local("this index alone cannot download them")?;
         }
         if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
             return Err(Error::option(

@@ -366,7 +366,7 @@ fn batches_of_one_size_have_no_table() {
             .packed()
             .unwrap_err()
             .to_string()
-            .contains("use Pixels::dense")
+            .contains("use BatchPixels::dense")
     );
     assert_eq!(batch.row(1).unwrap().shape(), [3, 224, 224]);
     let all = batch.pixels().unwrap().as_slice::<f16>().unwrap();
