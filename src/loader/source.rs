@@ -57,7 +57,7 @@ impl Source {
     /// | a folder with a cache's manifest | cache |
     /// | Parquet by [`Index::names_parquet`] | Parquet files |
     /// | ends in `.tar`, or is missing and has the signs of a brace or glob | tar shards |
-    /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it and names the fix |
+    /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it |
     /// | any other folder | folder of images |
     /// | a file that begins like a saved index | saved index |
     /// | a file, table by [`Index::names_table`] | table |

@@ -191,8 +191,8 @@ impl GpuJpegDecoder {
         self.clear(&launches)?;
         let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
-        // with each picture (`JpegPart::add`), and the launches are those of the same part; sources are
-        // right by this function's contract.
+        // with each picture (`JpegPart::add`), and the launches are those of the same part; sources
+        // are right by this function's contract.
         unsafe { self.launch(batch, &launches)? };
         let (to, from) = (slot.errors.as_ptr(), self.errors.address());
         let len = 4 * launches.pictures as usize;
@@ -421,8 +421,8 @@ impl GpuJpegDecoder {
             WidthInBytes: 3 * width,
             Height: height,
         };
-        // SAFETY: the pixels lie in their image, whose bytes `JpegPart::add` has counted, and `rows`
-        // has as many; the copy is over when the call returns.
+        // SAFETY: the pixels lie in their image, whose bytes `JpegPart::add` has counted, and
+        // `rows` has as many; the copy is over when the call returns.
         self.context()
             .work("cuMemcpy2D_v2", || unsafe { sys::cuMemcpy2D_v2(&copy) })?;
         Ok(rows)

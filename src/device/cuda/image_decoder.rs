@@ -131,8 +131,8 @@ impl ImageDecoder {
     /// # Safety
     /// As for [`ImageDecoder::submit`].
     unsafe fn put(&mut self, images: &DeviceBuffer) -> Result<()> {
-        // SAFETY: sources are those of `add`: pinned memory of this decoder, which `add` writes again
-        // once the part is over.
+        // SAFETY: sources are those of `add`: pinned memory of this decoder, which `add` writes
+        // again once the part is over.
         let pictures = unsafe { self.lane.decode()? };
         let (pixels, len) = self.lane.pixels();
         for (picture, target) in pictures.iter().zip(&self.targets) {

@@ -249,8 +249,8 @@ impl JpegRowLane {
         })?;
         room.copy_from_slice(bytes);
         // SAFETY: `written` is the lane's, and is written again for the part after the next, once
-        // this one was waited for (`GpuJpegDecoder::add` refuses a third); `descriptors` is used in this
-        // stream alone.
+        // this one was waited for (`GpuJpegDecoder::add` refuses a third); `descriptors` is used in
+        // this stream alone.
         unsafe {
             let (stream, from) = (self.decoder.stream(), self.written[self.turn].as_ptr());
             stream.upload(&self.descriptors, from, bytes.len())?;

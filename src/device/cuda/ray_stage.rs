@@ -92,7 +92,7 @@ impl RayStage {
         // from were put, as the caller says; the table was checked when it was sealed, so that
         // no number of it leads out, and no other process writes it. The arrays of `rays` lie
         // where `kernel_scene::launch` took them from the layout, whose bytes are `bytes`.
-        // `scene` goes behind the stage.
+        // `scene` is dropped after the stage.
         unsafe {
             self.stage.submit(bytes, grid, |out| KernelRays {
                 scene: self.parts,

@@ -136,7 +136,7 @@ impl SceneStage {
             *at = buffer.address() + begin as u64;
             self.has_uploads = true;
             // SAFETY: nothing reads the buffer before a launch, which waits for this
-            // (`submit`). It is freed by the driver behind what was put, in the stage's end.
+            // (`submit`). The stage's drop frees it after all its work.
             unsafe {
                 self.uploads.put(&buffer, begin, part.len(), |from, to| {
                     to.copy_from_slice(&part[from..from + to.len()]);

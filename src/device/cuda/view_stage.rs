@@ -87,7 +87,7 @@ impl ViewStage {
         };
         // SAFETY: the argument is the kernel's (`device::view_launch`). Its image was put, as
         // the caller says. What the kernel reads of image and mask, and what it writes, lies
-        // within `stored`, the masks and `bytes`: `fits` above. `masks` goes behind the stage.
+        // within `stored`, the masks and `bytes`: `fits` above. `masks` is dropped after the stage.
         unsafe {
             self.stage.submit(view.bytes, grid, |out| KernelView {
                 pixels,
