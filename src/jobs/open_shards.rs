@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A shard of so many bytes.
+    /// A shard with this number of bytes.
     struct Fake(u64);
 
     impl ShardHandle for Fake {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Which of the shards that are asked for had to be opened.
+    /// The requested shards that had to be opened.
     fn opened(numbers: &[u64], bytes: impl Fn(u64) -> u64) -> Vec<bool> {
         let mut shards = OpenShards::new();
         let mut all = Vec::new();

@@ -332,7 +332,7 @@ mod tests {
         uploads.slot_bytes(&plan).unwrap()
     }
 
-    /// What `upload` takes with so many slots.
+    /// Bytes that `upload` needs with `depth` slots.
     fn taken(uploads: &UploadPlanner<'_>, upload: UploadMode, depth: u32) -> u64 {
         let plan = uploads.batches(uploads.plan.batch).unwrap();
         let bytes = uploads.bytes(&plan, upload, slot_bytes(uploads));
@@ -357,7 +357,7 @@ mod tests {
         let depth = RingDepth::AtMost(4);
         let free = uploads.choose(slot, depth).unwrap();
         assert_eq!((free.choice.upload, free.depth), (in_place, 4));
-        // Slots that were asked for before the way, the way before fewer slots.
+        // The requested slots come before the upload mode, and that before fewer slots.
         let mut wanted = Vec::new();
         for depth in [4, 3, 2] {
             for upload in [copied, in_place] {
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(half, parts(32, 6 << 20));
     }
 
-    /// The number behind a word of a refusal.
+    /// The number after a word of an error text.
     fn named(said: &str, word: &str) -> u32 {
         let (_, rest) = said.split_once(": use ").unwrap_or_default();
         let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));

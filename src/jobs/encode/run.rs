@@ -226,7 +226,7 @@ mod tests {
         let mut buffer = BufferPool::default().take(2 * row);
         buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, scribbled].concat());
         let payloads = PayloadBatch {
-            // The last lies behind the slot.
+            // The last is after the end of the slot.
             places: vec![0..row, row..2 * row, 2 * row..3 * row],
             filled: FilledBatch {
                 place: BatchRequest::numbered(0, 3),

@@ -30,7 +30,7 @@ use crate::recipe::{
     Rotate90, RotationStyle, RowExtent, Size, Span,
 };
 
-/// A row, and the bytes that the canvas and the resampler held behind it.
+/// A row, and the bytes that the canvas and the resampler held after it.
 type Made = (std::result::Result<Vec<u8>, String>, (usize, usize));
 
 /// The row that a recipe makes of a file.
