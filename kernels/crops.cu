@@ -2,10 +2,10 @@
 // resize, turn, colour, normalise, cast, lay out. A block makes a tile of a row.
 //
 // Contrast takes the mean of a whole row. Batches that have it are launched twice:
-// the first launch does the steps in front of it and sums the grey of each row,
+// the first launch does the steps before it and sums the grey of each row,
 // the second makes the rows.
 //
-// What each step means is said by its CPU stage (src/device/tests/reference.rs and
+// The CPU stage defines each step (src/device/tests/reference.rs and
 // src/pixels); README.md beside this file has rounding rules and tolerances.
 // Self-contained: no header, so that NVRTC needs nothing but this file.
 //
@@ -159,7 +159,7 @@ __device__ __forceinline__ Rgb weighted_sum(const Lines &line, const Part &part,
     Rgb out = {{0.0f, 0.0f, 0.0f}};
     for (u32 j = 0; j < down.taps; j++) {
         const float wy = down.weights[j * down.outputs + sy];
-        // Behind the last tap of an output pixel weights are 0.
+        // After the last tap of an output pixel weights are 0.
         if (wy == 0.0f) continue;
         const u8 *from = line(min(top + j, part.height - 1));
         float r = 0.0f, g = 0.0f, b = 0.0f;
@@ -275,7 +275,7 @@ __device__ __forceinline__ Rgb ycbcr(const Rgb &p) {
     return {{y, (b - y) / 1.772f + 128.0f, (r - y) / 1.402f + 128.0f}};
 }
 
-// Steps in front of contrast; all of them in rows without it.
+// Steps before contrast; all of them in rows without it.
 __device__ __forceinline__ u32 before_contrast(const Row &row) {
     u32 n = 0;
     while (n < row.steps && row.step[n].kind != CONTRAST) n++;
@@ -378,7 +378,7 @@ __device__ __forceinline__ void add(u64 *to, u64 mine) {
     if (thread == 0) atomicAdd(to, block);
 }
 
-// `sums`: the launch in front of the one that makes the rows. It leaves `out` alone,
+// `sums`: the launch before the one that makes the rows. It leaves `out` alone,
 // and rows without contrast as they are.
 //
 // Three blocks of a multiprocessor: with more, some devices have too few registers.

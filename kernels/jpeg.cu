@@ -8,7 +8,7 @@
 // - `jpeg/transform`: samples; `jpeg/colour`: RGB;
 // - `jpeg/resize`: windows that become as large as their rows.
 //
-// The coded bytes were written by processes that read files of strangers, and may even change
+// The coded bytes come from processes that read untrusted files, and may even change
 // while a kernel reads them. All else was computed by the consumer. So no kernel takes a place
 // in memory from coded bytes: they decide how far a loop goes within these bounds, and which
 // values come out.

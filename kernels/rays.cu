@@ -2,12 +2,12 @@
 // The rays of a step, from nothing but their numbers: draws the pixel, sends a ray through
 // its lens and into the world, looks up its colour. A thread makes a ray.
 //
-// - `types`: what a launch is told; `draw`: which pixel;
-// - `scene/lens`, `scene/plain`: from an image point to a ray; `bundle`: and what its pixel
-//   sees;
+// - `types`: the arguments of a launch; `draw`: chooses the pixel;
+// - `scene/lens`, `scene/plain`: from an image point to a ray; `bundle`: the ray, and the size
+//   of its pixel in the world;
 // - `pose`: where the camera is.
 //
-// The CPU's rays (src/scene/jobs/rays) are what this must give: the same pixels and colours to the
+// Must produce the CPU's rays (src/scene/jobs/rays): the same pixels and colours to the
 // bit, and the same formulas in doubles. So products and sums are not fused here.
 
 #include "scene/types.cuh"

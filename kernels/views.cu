@@ -4,7 +4,7 @@
 //
 // - `scene/types`: cameras; `scene/lens`, `scene/plain`: lenses.
 //
-// The CPU's views (src/scene/jobs/views, src/pixels/remap.rs) are what this must give: the same
+// Must produce the CPU's views (src/scene/jobs/views, src/pixels/remap.rs): the same
 // formulas in the same order, so products and sums are not fused here. A place rounds to
 // 1/16384 pixel on both, so that what libraries of sines differ in is gone but for chance.
 
@@ -17,14 +17,14 @@
 // consumer.
 struct View {
     Camera camera;       // that took the image
-    double fx, fy, cx, cy;  // the pinhole's that it is shown with
+    double fx, fy, cx, cy;  // the pinhole camera of the view
     double depth_scale;  // what a level of a depth is in the scene's units
     const u8 *pixels;    // of the device, or of the host's memory, mapped
     const u64 *mask;     // rows of whole words; none without one
     u64 depths;          // so far behind the pixels, as float; 0 for none
     u8 *out;
     u64 at[3];           // where the arrays lie behind `out`, as ViewField orders them
-    u32 width, height;   // of what is shown
+    u32 width, height;   // of the view
     u32 source_width, source_height;
     u32 channels;
     u32 form;            // STRAIGHT, FLOAT

@@ -78,8 +78,8 @@ pub mod bench_support {
     pub use crate::sys::cpu::CpuLevel;
 }
 
-/// The pool, for `tests/third_job`: what a job needs that this library does not have;
-/// and what tests and the command line's drills change of a run. Not part of the API.
+/// The pool, for `tests/third_job`: what a job outside this library needs. Also what tests and the
+/// command line's drills change in a run. Not part of the API.
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {

@@ -1,6 +1,5 @@
-//! What tests of untrusted bytes call: the parsers, without files, processes or
-//! rings around them, and the goldens. Not part of the API; behind the feature
-//! `internals`.
+//! For tests of untrusted bytes: the parsers, without files, processes or rings, and the golden
+//! files. Not part of the API. Needs the feature `internals`.
 //!
 //! Nothing is decided here: each function hands on to the one that workers run.
 

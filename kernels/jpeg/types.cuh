@@ -1,6 +1,6 @@
 #pragma once
-// What the host hands over, byte for byte as
-// src/picture/jpeg/decode/gpu_rows/kernel_picture.rs and src/device/cuda/gpu_jpeg_decoder.rs have it.
+// The arguments from the host, byte for byte as in
+// src/picture/jpeg/decode/gpu_rows/kernel_picture.rs and src/device/cuda/gpu_jpeg_decoder.rs.
 //
 // Words of this folder: a unit is UNIT_BITS of a segment's data; a segment ends at a restart
 // marker; a chain covers CHAIN_UNITS units and decodes lengths alone; a piece is a unit whose
@@ -115,7 +115,7 @@ struct Resize {
     u64 images[3];    // bytes behind the work memory: the window's rows, those between the
                       // passes, those of the result
     u32 pitches[3];   // multiples of 12
-    u32 skips[2];     // bytes in front of each of the first two's rows
+    u32 skips[2];     // bytes before each row of the first two
     u32 table_bytes;  // a multiple of 16
     u32 picture;
     u32 down_first;   // or across

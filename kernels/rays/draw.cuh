@@ -1,5 +1,5 @@
-// Which pixel a ray looks through: src/scene/draw, integer by integer. What each part means
-// is said there: `random`, `bits`, `region`, `draw`.
+// Which pixel a ray looks through: src/scene/draw, integer by integer. Each part is
+// explained there: `random`, `bits`, `region`, `draw`.
 
 // ---- random ---------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-// What a launch of `rays` is told, byte for byte as src/device/ray_launch.rs has it. The
+// The arguments of a launch of `rays`, byte for byte as in src/device/ray_launch.rs. The
 // table is that of src/scene/draw/table_format.rs, as it lies in shared memory.
 //
 // All of it is written and checked by the consumer: no number here leads out of its part.

@@ -1,4 +1,4 @@
-// Numbers, and what every kernel of a scene is told of a camera, byte for byte as
+// Numbers, and the camera arguments of every scene kernel, byte for byte as
 // src/device/scene_launch.rs has it.
 
 typedef unsigned char u8;

@@ -1,5 +1,5 @@
-//! What a user chooses: where batches end, how a device gets at pixels, and which decoders
-//! make them.
+//! User choices: where batches are delivered, how a device reads pixels, and which decoders decode
+//! JPEGs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Where batches end: in memory of the host, or of a device.
+/// Where batches are delivered: host memory or device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize)]
 #[serde(try_from = "String")]
 #[non_exhaustive]
 pub enum Device {
-    /// Memory of the host.
+    /// Host memory.
     #[default]
     Cpu,
-    /// The CUDA device of this number among the visible ones.
+    /// The CUDA device with this number among the visible ones.
     Cuda(u32),
 }
 
@@ -54,16 +54,16 @@ impl FromStr for Device {
     }
 }
 
-/// How a device gets at pixels that workers hand over.
+/// How a device reads the crops that workers hand over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UploadMode {
-    /// Read over the bus while the kernel runs: each pixel once, twice where contrast is
-    /// changed, and no memory of the device for them.
+    /// The kernel reads pixels over the bus: each pixel once, or twice if the contrast changes.
+    /// Needs no device memory for pixels.
     #[default]
     InPlace,
-    /// Copied first: by the device's copy engine, so that the kernel takes less of its
-    /// time, into memory for one batch of pixels.
+    /// The copy engine copies pixels first, into device memory for one batch. The kernel then takes
+    /// less time.
     Copied,
 }
 
@@ -76,20 +76,20 @@ impl fmt::Display for UploadMode {
     }
 }
 
-/// Who decodes JPEGs for a device. Pixels do not depend on it: the device's kernels make those of
-/// the CPU's decoder, bit by bit.
+/// Which decoder decodes JPEGs for a device. Pixels do not depend on it: the device's kernels
+/// produce the bits of the CPU decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DecodeOn {
-    /// As [`DecodeOn::Gpu`], where batches end on a device, the recipe lets it make the rows and
-    /// there is memory for it; else as [`DecodeOn::Cpu`].
+    /// [`DecodeOn::Gpu`] if batches are delivered on a device, the recipe lets the device finish
+    /// the rows, and there is memory for it. Otherwise [`DecodeOn::Cpu`].
     #[default]
     Auto,
-    /// The device, all files that its kernels take: sequential Huffman JPEGs of 8 bits in one
-    /// scan, grey or in three components, that fit their row. Workers decode the others.
+    /// The device decodes all files that its kernels support: sequential Huffman JPEGs of 8 bits in
+    /// one scan, with one or three components, that fit their row. Workers decode the others.
     Gpu,
-    /// The workers.
+    /// Workers decode all files.
     Cpu,
 }
 

@@ -1,5 +1,4 @@
-//! Rows of coded JPEGs, as a device takes them while workers fill their batch, and what becomes of
-//! them.
+//! Rows of coded JPEGs that a device takes while workers fill the batch, and their results.
 //!
 //! In the consumer. Pure: no device.
 
@@ -10,49 +9,49 @@ use super::crop_launch::KernelRow;
 use crate::error::{Result, SampleFault};
 use crate::picture::jpeg::gpu_rows::CodedPicture;
 
-/// A batch whose rows come one by one. Where it lies stays, and of rows that have come nothing is
-/// written, as long as this lives.
+/// A batch whose rows become final one by one. While this value lives, its memory stays at its
+/// address, and final rows are not written.
 pub(crate) trait CodedBatch: fmt::Debug + Send + Sync {
-    /// How many rows it has.
+    /// Number of rows.
     fn rows(&self) -> u32;
-    /// What a row is, once it has come. It stays that.
+    /// The state of a row. A state other than pending never changes.
     fn row_state(&self, row: u32) -> CodedRowState;
-    /// Where all rows lie: the address, and how many bytes.
+    /// Address and number of bytes of all rows.
     fn memory(&self) -> (*const u8, usize);
-    /// Decodes the sample of a row again, by the CPU, to memory of a row's size. The first byte of
-    /// that is where the row's places count from.
+    /// Decodes the sample of a row again, on the CPU, into `out`, which has a row's size. Offsets
+    /// of the result count from the first byte of `out`.
     ///
     /// # Errors
-    /// What was written is no row.
+    /// The row was malformed.
     fn decode_again(&self, row: RowAttempt, out: &mut [u8]) -> Result<RedecodedRow>;
 }
 
-/// A row, and the attempt whose sample stands in it.
+/// A row, and the attempt whose sample is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowAttempt {
     pub(crate) row: u32,
     pub(crate) attempt: u32,
 }
 
-/// What is seen of a row.
+/// The state of a row.
 #[derive(Debug)]
 pub(crate) enum CodedRowState {
-    /// Somebody is at it, or nobody yet.
+    /// A worker still fills it, or no worker has started.
     Pending,
-    /// No coded picture.
+    /// The row holds no coded JPEG.
     NotCoded,
     Coded(Box<CodedRow>),
 }
 
-/// A row that holds a coded picture. Every number of it was checked.
+/// A row that holds a coded JPEG. All its numbers were checked.
 #[derive(Debug)]
 pub(crate) struct CodedRow {
     pub(crate) row: u32,
     pub(crate) attempt: u32,
-    /// Where its coded data lie in the batch's bytes.
+    /// Range of its coded data in the bytes of the batch.
     pub(crate) data: Range<usize>,
     pub(crate) picture: CodedPicture,
-    /// The row, but for where its pixels are.
+    /// The kernel's row, still without the address of its pixels.
     pub(crate) kernel: KernelRow,
 }
 
@@ -65,29 +64,28 @@ impl CodedRow {
     }
 }
 
-/// What the CPU made of a row that a kernel flagged.
+/// The CPU's result for a row that a kernel flagged.
 #[derive(Debug)]
 pub(crate) struct RedecodedRow {
-    /// Places are bytes behind the first of the memory that was filled; none = no sample gave
-    /// pixels.
+    /// Offsets count from the first byte of the filled memory. None: no sample gave pixels.
     pub(crate) kernel: Option<KernelRow>,
     pub(crate) verdict: Option<CpuVerdict>,
 }
 
-/// The CPU's verdict on a row, where its sample gave nothing.
+/// The CPU's verdict on a row whose own sample failed.
 #[derive(Debug)]
 pub(crate) struct CpuVerdict {
     pub(crate) row: u32,
     pub(crate) fault: SampleFault,
-    /// The attempt that filled the row; none = it failed.
+    /// The attempt that filled the row. None: all failed.
     pub(crate) attempt: Option<u32>,
 }
 
-/// What a device has made of a batch.
+/// The result of a device's decoding for one batch.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedBatch {
-    /// The rows that were coded pictures, in their order.
+    /// The rows that held coded JPEGs, in order.
     pub(crate) rows: Vec<u32>,
-    /// Of those that the CPU decoded again and that are not what they seemed.
+    /// Rows that the CPU decoded again and whose own sample failed.
     pub(crate) verdicts: Vec<CpuVerdict>,
 }

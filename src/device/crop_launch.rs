@@ -1,49 +1,48 @@
-//! What a launch of `kernels/crops.cu` is told, byte for byte as the kernel
-//! reads it.
+//! The arguments of `kernels/crops.cu`, byte for byte as the kernel reads them.
 //!
-//! In the consumer. The numbers of a row were checked before they stand here:
-//! see `cut::crop`.
+//! In the consumer. The numbers of a row were checked before: see `decode_plan::crop_row`.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::decode_plan::crop_row::{CROP_HEADER, CropHeader, CropStep, MAX_CROP_STEPS};
 use crate::recipe::{ColorOrder, CropRowBytes, DataType, MemoryLayout, OutputFormat};
 
-/// The row holds no sample: zeros.
+/// The row holds no sample: the kernel writes zeros.
 pub(crate) const MASKED: u32 = 8;
 
-/// Another launch makes the row: this one leaves it alone.
+/// Another launch makes the row. This one does not write it.
 pub(crate) const ELSEWHERE: u32 = 16;
 
 /// One row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelRow {
-    /// Where tight rows of RGB begin: bytes behind the launch's pixels.
+    /// Offset of the row's RGB pixels, without gaps, in the launch's pixels. In bytes.
     pub(crate) pixels: u64,
-    /// Where the weights begin, those across and right behind them those down:
-    /// bytes behind the launch's tables. Of an axis: first source pixel of each
-    /// output pixel (u32), then tap by tap the weights of all output pixels (f32).
+    /// Offset of the weights in the launch's tables, in bytes: those across, then those down. Each
+    /// axis has the first source pixel of each output pixel (u32), then tap by tap the weights of
+    /// all output pixels (f32).
     pub(crate) tables: u64,
-    /// 0. The first of two launches counts here what the second takes the mean of.
+    /// 0 at first. The first of two launches adds up the grey here, and the second divides it to
+    /// get the mean.
     pub(crate) grey: u64,
-    /// Pixels that were handed over.
+    /// Size of the pixels that the worker handed over.
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) across_taps: u32,
     pub(crate) down_taps: u32,
-    /// Of the row, as its pixels are stored.
+    /// Size of the row, as its pixels are stored.
     pub(crate) out_width: u32,
     pub(crate) out_height: u32,
-    /// As in a crop's header, or [`MASKED`].
+    /// The flags of the crop's header, or [`MASKED`].
     pub(crate) flags: u32,
-    /// How many of `step` are done.
+    /// Number of entries of `step` that count.
     pub(crate) steps: u32,
     pub(crate) step: [CropStep; MAX_CROP_STEPS],
 }
 
 impl KernelRow {
-    /// The row of a checked header that begins so many bytes behind its slot's beginning.
+    /// The row of a checked header that begins at byte `begin` of its slot.
     pub(crate) fn of(header: &CropHeader, begin: usize, room: CropRowBytes) -> Self {
         Self {
             pixels: (begin + room.pixels_at()) as u64,
@@ -61,8 +60,8 @@ impl KernelRow {
         }
     }
 
-    /// The same row, of a whole picture whose lines have `stride` pixels: `pixels` is where its
-    /// crop begins. Of such lines the kernel reads what weights name, and those are the crop's.
+    /// The same row as a part of a whole image whose lines have `stride` pixels. `pixels`: offset
+    /// of its crop. The weights only name pixels of the crop, so the kernel reads no others.
     pub(crate) fn of_lines(self, pixels: u64, stride: u32) -> Self {
         Self {
             pixels,
@@ -71,44 +70,43 @@ impl KernelRow {
         }
     }
 
-    /// Whether a step takes the mean of the row.
+    /// Whether a step needs the mean of the row.
     pub(crate) fn takes_mean(&self) -> bool {
         let mut steps = self.step.iter().take(self.steps as usize);
         steps.any(CropStep::takes_mean)
     }
 }
 
-/// What a launch does. A batch of which any row takes its mean needs both.
+/// The purpose of a launch. A batch with a row that needs its mean takes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CropPass {
-    /// Counts the grey of rows that take their mean: their pixels, through the steps
-    /// in front of that one.
+    /// Sums the grey of rows that need their mean, after the steps before that one.
     Sums,
     /// Makes the rows.
     Rows,
 }
 
 impl CropPass {
-    /// As the kernel is told it.
+    /// The kernel's argument.
     pub(crate) fn sums(self) -> u32 {
         u32::from(self == Self::Sums)
     }
 }
 
-/// From values to elements, for all rows of a batch.
+/// How values become elements, for all rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelEmission {
     unit: f32,
     mean: [f32; 3],
     std: [f32; 3],
-    /// 0 red first, 1 blue first, 2 one channel.
+    /// 0: red first, 1: blue first, 2: one channel.
     order: u32,
-    /// As the kernel counts them.
+    /// The kernel's number of the type.
     dtype: u32,
-    /// 1, or 0 for NCHW.
+    /// 1 for NHWC, 0 for NCHW.
     nhwc: u32,
-    /// Of a row, as it is looked at.
+    /// Of an upright row.
     height: u32,
     width: u32,
 }
@@ -136,7 +134,7 @@ impl KernelEmission {
         }
     }
 
-    /// Height and width of a row, as it is looked at.
+    /// Height and width of an upright row.
     pub(crate) fn size(&self) -> (u32, u32) {
         (self.height, self.width)
     }
@@ -148,12 +146,12 @@ impl KernelEmission {
     }
 }
 
-/// Threads of a block, across and down.
+/// Threads per block, across and down.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
 
-/// What a block makes, and the shared memory that it has for source pixels. On an
-/// H100 the fastest of those tried for pixels that are read out of the host's
-/// memory; for pixels on the device all were equal to a few percent.
+/// Output pixels of a block, and its shared memory for source pixels. The fastest of the sizes
+/// tried on an H100 for pixels in host memory. For pixels on the device all were equal to a few
+/// percent.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelTile {

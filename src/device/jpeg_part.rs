@@ -1,5 +1,5 @@
-//! A part of a batch of JPEGs for the kernels of `kernels/jpeg.cu`: where each picture's arrays lie
-//! in memory of fixed size, and how the launches are cut.
+//! A part of JPEGs for the kernels of `kernels/jpeg.cu`: where the arrays of each image are in
+//! memory of fixed size, and the grids of the launches.
 //!
 //! In the consumer. Pure: no device.
 
@@ -15,7 +15,7 @@ use crate::picture::jpeg::gpu_rows::{
     UNIT_BITS,
 };
 
-/// The kernels' names in their PTX, in the order of their launches.
+/// The kernels' names in their PTX, in launch order.
 pub(crate) const KERNELS: [&str; 11] = [
     "jpeg_rows",
     "jpeg_tables",
@@ -30,58 +30,58 @@ pub(crate) const KERNELS: [&str; 11] = [
     "jpeg_second_pass",
 ];
 
-/// Threads of a block, as `kernels/jpeg/types.cuh` has them.
+/// Threads per block, as in `kernels/jpeg/types.cuh`.
 pub(crate) const THREADS: u32 = 128;
 pub(crate) const WIDE_THREADS: u32 = 512;
 pub(crate) const COLOUR_THREADS: u32 = 256;
 
-/// Blocks that copy a picture's coded data, or the tables of a resize, as `kernels/jpeg/rows.cuh`
-/// has them.
+/// Blocks that copy an image's coded data, or the tables of a resize, as in
+/// `kernels/jpeg/rows.cuh`.
 pub(crate) const ROW_BLOCKS: u32 = 4;
 
-/// Blocks that resize a window, and threads of each, as `kernels/jpeg/resize.cuh` has them.
+/// Blocks per resized window, and threads per block, as in `kernels/jpeg/resize.cuh`.
 pub(crate) const RESIZE_BLOCKS: u32 = 64;
 pub(crate) const RESIZE_THREADS: u32 = 256;
 
-/// What arrays begin at a multiple of.
+/// Arrays begin at multiples of this.
 const ALIGNMENT: usize = 256;
 
-/// Bytes that a thread copies of coded data at a time.
+/// Bytes of coded data that a thread copies at once.
 const ROW: usize = 16;
 
-/// Bytes of a unit of coded data: its state, four memos, and where its blocks go.
+/// Bytes per unit of coded data: its state, four memos, and the destination of its blocks.
 const STATE: usize = 8 + 4 * 8;
 const UNIT: usize = STATE + 4 + 3 * 4;
 
-/// Bytes of a pixel of the window, in tenths: coefficients, infos, samples or none, RGB. Of usual
-/// samplings 4:4:4 takes most, 9.4; an odd one may take more, and then fewer fit.
+/// Bytes per pixel of the window, in tenths: coefficients, infos, samples or none, RGB. Of usual
+/// samplings 4:4:4 needs the most, 9.4. An unusual one may need more, and then fewer images fit.
 const PIXEL_TENTHS: usize = 95;
 
-/// Bytes of a picture besides: its lookups.
+/// Additional bytes per image, for its lookups.
 const PICTURE: usize = 64 << 10;
 
-/// Pixels at each edge of a window whose blocks are decoded, too.
+/// Pixels around a window whose blocks are decoded, too.
 const EDGE: usize = 16;
 
-/// What a part may hold.
+/// The limits of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartLimits {
     pub(crate) pictures: usize,
-    /// Bytes of rows, all together.
+    /// Bytes of rows in total.
     pub(crate) rows: usize,
-    /// Pixels of windows as [`window_pixels`] counts them, all together.
+    /// Pixels of windows in total, counted by [`window_pixels`].
     pub(crate) pixels: usize,
 }
 
-/// The pixels that a window counts for: at full size, with the blocks at its edges. `block` is
-/// the side of a block of luma at the window's scale.
+/// The pixels that a window counts for: at full size, with the blocks at its edges. `block`: side
+/// of a luma block at the window's scale.
 pub(crate) fn window_pixels((width, height): (usize, usize), block: usize) -> usize {
     let side = |pixels: usize| pixels * 8 / block + 2 * EDGE;
     side(width) * side(height)
 }
 
-/// The memory of a part: on the device all of it, and `descriptors` and `errors` twice in pinned
-/// memory too.
+/// The memory of a part in bytes. All of it is on the device. `descriptors` and `errors` also exist
+/// twice in pinned memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartMemory {
     pub(crate) rows: usize,
@@ -91,15 +91,15 @@ pub(crate) struct PartMemory {
 }
 
 impl PartLimits {
-    /// Whether a part holds a picture, whatever the device.
+    /// Whether an image fits a part, on any device.
     pub(crate) fn hold(&self, coded: &CodedPicture) -> bool {
         JpegPart::new(*self, THREADS / 2).places(coded, 0).is_some()
     }
 
-    /// The memory of a part within these limits: all that a run takes.
+    /// The memory of a part within these limits.
     pub(crate) fn memory(&self) -> PartMemory {
         let segments = self.rows / 64 + self.pictures;
-        // A block of the finest launch makes 1,024 pixels; a few blocks more for each picture.
+        // A block of the finest launch makes 1,024 pixels. Each image adds a few blocks.
         let blocks = self.pixels / 512 + 8 * self.pictures + self.rows / (UNIT_BITS as usize / 8);
         let units = 2 * self.rows / (UNIT_BITS as usize / 8) + self.pictures;
         let work = self.pixels * PIXEL_TENTHS / 10 + self.pictures * PICTURE + units * UNIT;
@@ -114,21 +114,21 @@ impl PartLimits {
     }
 }
 
-/// Shared memory of a block, beyond what a kernel declares.
+/// Dynamic shared memory of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockSharedMemory {
-    /// Bytes of lookups: where words begin.
+    /// Bytes of lookups. Words begin after them.
     pub(crate) words_at: u32,
     pub(crate) bytes: u32,
 }
 
-/// Words of coded data, one left out after every `1 << spread`, as bytes.
+/// Bytes of the words of coded data. One word is left out after every `1 << spread`.
 fn spread(words: u32, spread: u32) -> u32 {
     4 * (words + (words >> spread) + 2).next_multiple_of(4)
 }
 
 impl BlockSharedMemory {
-    /// Of `jpeg_chains`, with `threads` a block and these entries.
+    /// For `jpeg_chains`, with `threads` threads per block and these entries.
     pub(crate) fn of_chains(threads: u32, entries: usize) -> Self {
         let words_at = 2 * entries as u32;
         let words = threads * CHAIN_UNITS * UNIT_BITS / 32 + 8;
@@ -138,7 +138,7 @@ impl BlockSharedMemory {
         }
     }
 
-    /// Of `jpeg_coefficients`.
+    /// For `jpeg_coefficients`.
     pub(crate) fn of_coefficients(entries: usize) -> Self {
         let words_at = 2 * entries as u32;
         Self {
@@ -147,16 +147,16 @@ impl BlockSharedMemory {
         }
     }
 
-    /// Most that a block of chains takes, with what the kernel declares itself.
+    /// Most shared memory of a block of chains, including what the kernel declares itself.
     pub(crate) fn most_of_chains(threads: u32) -> u32 {
         Self::of_chains(threads, MAX_ENTRIES + 4 * MANY).bytes + 256
     }
 }
 
-/// A launch whose blocks find their pictures in a map.
+/// A launch whose blocks find their images in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MappedLaunch {
-    /// Where its map begins, entries.
+    /// Index of the first map entry.
     pub(crate) map: u32,
     pub(crate) blocks: u32,
 }
@@ -165,7 +165,7 @@ pub(crate) struct MappedLaunch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartLaunches {
     pub(crate) pictures: u32,
-    /// Windows that are resized.
+    /// Number of resized windows.
     pub(crate) resizes: u32,
     pub(crate) chains: MappedLaunch,
     pub(crate) coefficients: MappedLaunch,
@@ -174,30 +174,30 @@ pub(crate) struct PartLaunches {
     pub(crate) colour: MappedLaunch,
     pub(crate) chain_shared: BlockSharedMemory,
     pub(crate) coefficient_shared: BlockSharedMemory,
-    /// Bytes of states and memos, which are set to ones; of sums and firsts behind them.
+    /// Bytes of states and memos, which are set to ones, then of sums and firsts.
     pub(crate) states: usize,
     pub(crate) sums: usize,
     pub(crate) firsts: usize,
-    /// Where segments, resizes and maps begin among the descriptors, and their end.
+    /// Offsets of segments, resizes and maps in the descriptors, and their end.
     pub(crate) segments_at: usize,
     pub(crate) resizes_at: usize,
     pub(crate) maps_at: usize,
     pub(crate) descriptors: usize,
 }
 
-/// Where a picture lies in a part that has room for it.
+/// The places of an image that fits a part.
 #[derive(Debug)]
 struct PicturePlaces {
-    /// Of tables, coefficients, infos, planes and RGB.
+    /// Offsets of tables, coefficients, infos, planes and RGB.
     arrays: [u64; 5],
-    /// Blocks of the launches.
+    /// Blocks per launch.
     blocks: [u32; 5],
-    /// Units and bytes of all pictures, this one included.
+    /// Units and bytes of all images, this one included.
     units: usize,
     data: usize,
 }
 
-/// A part that is being put together.
+/// A part that is being filled.
 #[derive(Debug)]
 pub(crate) struct JpegPart {
     limits: PartLimits,
@@ -205,18 +205,18 @@ pub(crate) struct JpegPart {
     chain_threads: u32,
     pictures: Vec<KernelPicture>,
     segments: Vec<KernelSegment>,
-    /// Of some of the pictures, in their order.
+    /// For some of the images, in order.
     resizes: Vec<KernelResize>,
-    /// Of chains, coefficients, rgb, planes, colour.
+    /// Maps of chains, coefficients, rgb, planes, colour.
     maps: [Vec<u16>; 5],
     units: usize,
-    /// Bytes of the pictures' arrays.
+    /// Bytes of the images' arrays.
     data: usize,
     entries: (usize, usize),
 }
 
 impl JpegPart {
-    /// An empty one. `chain_threads`: of a block of chains.
+    /// An empty part. `chain_threads`: threads per block of chains.
     pub(crate) fn new(limits: PartLimits, chain_threads: u32) -> Self {
         Self {
             limits,
@@ -246,8 +246,8 @@ impl JpegPart {
         &self.pictures
     }
 
-    /// Where the pixels of each picture begin, bytes behind [`JpegPart::data_at`], and bytes from row to
-    /// row: of its window, or of what that was resized to.
+    /// Offset of each image's pixels from [`JpegPart::data_at`], in bytes, and bytes from row to
+    /// row: of its window, or of the resized one.
     pub(crate) fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut resizes = self.resizes.iter().peekable();
         (0..).zip(&self.pictures).map(move |(number, picture)| {
@@ -261,9 +261,9 @@ impl JpegPart {
         })
     }
 
-    /// Adds a picture whose coded data are copied from `source`, an address of the device, to byte
-    /// `at` of the part's; both are multiples of 16. False if it does not fit beside the others; if
-    /// it is the first, it fits no part.
+    /// Adds an image. Its coded data are copied from `source`, a device address, to byte `at` of
+    /// the part's. Both are multiples of 16. False if it does not fit. If the part is empty, it
+    /// fits no part.
     pub(crate) fn add(&mut self, coded: &CodedPicture, source: u64, at: usize) -> bool {
         let is_aligned = source.is_multiple_of(ROW as u64) && at.is_multiple_of(ROW);
         let Some(places) = self.places(coded, at).filter(|_| is_aligned) else {
@@ -281,7 +281,7 @@ impl JpegPart {
         if let Some(mut resize) = coded.resize {
             let tables = coded.coded_bytes() as u64;
             (resize.source, resize.tables) = (source + tables, at as u64 + tables);
-            // Nobody reads coefficients any more when a resize comes.
+            // When a resize runs, the coefficients are not read any more.
             let between = picture.coefficients;
             let result = between + resize.memory().0 as u64;
             resize.images = [picture.rgb, between, result];
@@ -310,12 +310,12 @@ impl JpegPart {
         true
     }
 
-    /// Where a picture would lie whose coded data begin at byte `at` of the part's; none if it does
-    /// not fit beside the others.
+    /// The places of an image whose coded data begin at byte `at` of the part's. None if it does
+    /// not fit.
     fn places(&self, coded: &CodedPicture, at: usize) -> Option<PicturePlaces> {
         let picture = &coded.picture;
         let needs = picture.memory();
-        // The images of a resize lie where coefficients were.
+        // The images of a resize use the memory of the coefficients.
         let resize = coded.resize.map_or(0, |resize| resize.memory().1);
         let lengths = [
             needs.tables,
@@ -352,7 +352,7 @@ impl JpegPart {
         })
     }
 
-    /// Blocks of the launches.
+    /// Blocks per launch.
     fn blocks(picture: &KernelPicture, chain_threads: u32) -> [u32; 5] {
         let kept = picture.kept().map(|blocks| blocks.div_ceil(THREADS));
         let [rgb, planes, colour] = match picture.is_whole() {
@@ -373,7 +373,7 @@ impl JpegPart {
         (units * UNIT).next_multiple_of(ALIGNMENT)
     }
 
-    /// Where segments, resizes and maps begin, and the end of all.
+    /// Offsets of segments, resizes and maps, and the end of all.
     fn descriptors(
         pictures: usize,
         segments: usize,
@@ -433,13 +433,13 @@ impl JpegPart {
         })
     }
 
-    /// Where sums of DC begin in the work memory.
+    /// Offset of the DC sums in the work memory.
     #[cfg(test)]
     pub(crate) fn sums_at(&self) -> usize {
         STATE * self.units
     }
 
-    /// Where the pictures' arrays begin in the work memory.
+    /// Offset of the images' arrays in the work memory.
     pub(crate) fn data_at(&self) -> usize {
         Self::unit_bytes(self.units)
     }

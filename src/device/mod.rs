@@ -1,16 +1,16 @@
-//! Devices: which there are, and from slots of the ring to batches on one.
+//! Devices: a list of them, and the path from slots of the ring to batches on a device.
 //!
-//! In the consumer only: a worker has no CUDA, and the coordinator neither.
+//! In the consumer only: workers and coordinator do not use CUDA.
 //!
-//! - `choice`: where batches end, and how a device gets at pixels; `found`: which devices
-//!   there are; `figures`: what a run has of one;
-//! - `launch`, `ray_launch`, `view_launch`: what a launch is told, as the kernel reads it;
-//!   `scene_launch`: what those of scenes are told alike;
-//! - `coded_rows`: rows of coded JPEGs, and what becomes of them;
-//! - `jpeg_part`: which coded pictures are decoded together, and the memory that takes;
-//! - `shape`: what a stage is made for, and takes;
-//! - `cuda/`: the driver, the pinned ring, the kernel, buffers, stages. It is always compiled:
-//!   the driver's library is opened at run time, and only if a device is used.
+//! - `choice`: the user's choices; `device_info`: information about devices; `usage`: memory and
+//!   times of a run on a device;
+//! - `crop_launch`, `ray_launch`, `view_launch`: arguments of launches, as the kernels read them;
+//!   `scene_launch`: arguments that the scene kernels share;
+//! - `coded_rows`: rows of coded JPEGs, and their results;
+//! - `jpeg_part`: images that are decoded together, and the memory for it;
+//! - `stage_shapes`: sizes of the stages, and their memory;
+//! - `cuda/`: the driver, the pinned ring, kernels, buffers, stages. Always compiled: the driver's
+//!   library is opened at run time, and only if a device is used.
 //!
 //! Never in here: workers, files, paths.
 

@@ -1,7 +1,7 @@
-//! What a launch of `kernels/rays.cu` is told, byte for byte as the kernel reads it
-//! (`kernels/rays/types.cuh`), and what of a scene lies on the device.
+//! The arguments of `kernels/rays.cu`, byte for byte as the kernel reads them
+//! (`kernels/rays/types.cuh`), and the parts of a scene on the device.
 //!
-//! In the consumer. Numbers alone: what they mean is said where they are made.
+//! In the consumer. Plain numbers, explained in `src/scene`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -9,7 +9,7 @@ use crate::device::scene_launch::{KernelCamera, PixelPlace, SCENE_ALIGN};
 
 /// The kernel's name in its PTX.
 pub(crate) const RAYS_KERNEL: &str = "rays";
-/// Threads of a block: a ray each.
+/// Threads per block, one ray each.
 pub(crate) const RAYS_BLOCK: u32 = 128;
 
 /// A rolling shutter.
@@ -25,36 +25,36 @@ pub(crate) struct KernelShutter {
 #[repr(C)]
 pub(crate) struct KernelFrame {
     pub(crate) pose: [[f64; 4]; 3],
-    /// Where its pixels begin. The stage puts the address in: see [`PixelPlace`].
+    /// Offset of its pixels. The stage replaces it by the address: see [`PixelPlace`].
     pub(crate) pixels: u64,
-    /// The first word of its mask.
+    /// Index of the first word of its mask.
     pub(crate) mask: u64,
-    /// Its depths, so many bytes behind its pixels; 0 without.
+    /// Offset of its depths from its pixels, in bytes. 0: none.
     pub(crate) depths: u64,
     pub(crate) camera: u32,
     pub(crate) time: f32,
     pub(crate) width: u32,
-    /// The number of its shutter, and 1; 0 without one.
+    /// Number of its shutter plus 1. 0: none.
     pub(crate) shutter: u32,
 }
 
-/// What of a scene lies on the device from the beginning.
+/// The parts of a scene that are on the device from the beginning.
 #[derive(Debug)]
 pub(crate) struct RayScene<'a> {
-    /// The table of the draws, and where its parts begin: sums, weights, images, order, counts.
+    /// The table of the draws, and the offsets of its parts: sums, weights, images, order, counts.
     pub(crate) table: &'a [u8],
     pub(crate) parts: [usize; 5],
     pub(crate) masks: &'a [u8],
     pub(crate) cameras: Vec<KernelCamera>,
     pub(crate) shutters: Vec<KernelShutter>,
     pub(crate) frames: Vec<KernelFrame>,
-    /// Of each frame.
+    /// One per frame.
     pub(crate) places: Vec<PixelPlace>,
-    /// Bytes of the device's own pixels.
+    /// Bytes of the pixels on the device.
     pub(crate) pixel_bytes: u64,
 }
 
-/// The sizes of what lies on the device from the beginning, but for the pixels.
+/// Sizes of the parts that are on the device from the beginning, without pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RaySceneSizes {
     /// Bytes.
@@ -82,36 +82,36 @@ impl RaySceneSizes {
     }
 }
 
-/// Arrays that some scenes have: of times, of depths.
+/// Flags of optional arrays: times, depths.
 pub(crate) const HAS_TIMES: u32 = 1;
 pub(crate) const HAS_DEPTHS: u32 = 2;
 
-/// A launch: addresses are the stage's business.
+/// The argument of a launch. The stage fills in the addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelRays {
     /// Sums, weights, images, order, counts, masks, cameras, frames, shutters.
     pub(crate) scene: [u64; 9],
     pub(crate) out: u64,
-    /// Where the arrays begin behind `out`.
+    /// Offsets of the arrays from `out`.
     pub(crate) arrays: [u64; 9],
-    /// What a level of a depth is in the scene's units.
+    /// The scene's units per level of a depth.
     pub(crate) depth_scale: f64,
-    /// Images to draw from where those are even, else units.
+    /// Number of images to draw from if all are equally likely, otherwise of units.
     pub(crate) total: u64,
     pub(crate) key: [u32; 2],
-    /// Images that are drawn from.
+    /// Number of images that are drawn from.
     pub(crate) joined: u32,
     pub(crate) even: u32,
-    /// Width and height of every image, where all are whole and alike; else 0.
+    /// Width and height of every image, if all are whole and equal. Otherwise 0.
     pub(crate) alike: [u32; 2],
-    /// The sampler's kind and numbers, and how far a unit's last row is from its first.
+    /// The sampler's kind and numbers.
     pub(crate) sampler: [u32; 3],
     pub(crate) extent: u32,
     pub(crate) rays: u32,
     /// [`HAS_TIMES`], [`HAS_DEPTHS`].
     pub(crate) has: u32,
-    /// Bytes of a pixel, numbers of a colour.
+    /// Bytes of a pixel, and numbers of a colour.
     pub(crate) channels: u32,
     pub(crate) zero: u32,
 }

@@ -1,11 +1,11 @@
-//! What the kernels of scenes are told of cameras, byte for byte as they read it
-//! (`kernels/scene/types.cuh`), and where images lie.
+//! The camera arguments of the scene kernels, byte for byte as they read them
+//! (`kernels/scene/types.cuh`), and the places of images.
 //!
-//! In the consumer. Numbers alone: what they mean is said where they are made.
+//! In the consumer. Plain numbers, explained in `src/scene`.
 
 use bytemuck::{Pod, Zeroable};
 
-/// Kinds of lenses, as the kernels number them.
+/// The kernels' numbers of lenses.
 pub(crate) mod lens {
     pub(crate) const PINHOLE: u32 = 0;
     pub(crate) const BROWN: u32 = 1;
@@ -18,7 +18,7 @@ pub(crate) mod lens {
     pub(crate) const ORTHOGRAPHIC: u32 = 8;
 }
 
-/// A camera. Coefficients that its lens does not have are 0.
+/// A camera. Coefficients that its lens lacks are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelCamera {
@@ -32,17 +32,17 @@ pub(crate) struct KernelCamera {
     pub(crate) p: [f64; 2],
     pub(crate) s: [f64; 4],
     pub(crate) lens: u32,
-    /// Newton's, of the plane, and of what bends it once more.
+    /// Newton steps for the plane, and for the second distortion.
     pub(crate) steps: [u32; 2],
     pub(crate) zero: u32,
 }
 
-/// Where the pixels of an image are read.
+/// Where the pixels of an image are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PixelPlace {
-    /// So many bytes behind the beginning of the device's own.
+    /// Offset in the device's memory of pixels, in bytes.
     Device(u64),
-    /// So many bytes behind the beginning of the store, in memory of the host.
+    /// Offset in the image store, in host memory, in bytes.
     Host(u64),
 }
 

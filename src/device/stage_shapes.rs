@@ -1,5 +1,5 @@
-//! What a device stage is made for, and what that takes of the device. No driver is needed
-//! to compute it, so a forecast is the same on a machine without one.
+//! The sizes of device stages, and the device memory that they need. Computed without a driver, so
+//! a memory plan is the same on a machine without a GPU.
 //!
 //! In the consumer.
 
@@ -9,30 +9,30 @@ use super::jpeg_part::PartLimits;
 use crate::error::{Error, Result};
 use crate::recipe::DataType;
 
-/// Rows of a launch: the third side of a grid.
+/// Most rows of a launch: the limit of a grid's third side.
 pub(crate) const MOST_ROWS: u32 = 65_535;
-/// Batches whose descriptors are on the device.
+/// Batches whose descriptors are on the device at one time.
 pub(crate) const TURNS: usize = 2;
-/// What the driver gives memory of a device out in; it puts buffers of less than half
-/// of it together.
+/// The driver allocates device memory in multiples of this. Buffers below half of it share one.
 pub(crate) const GRANULE: u64 = 2 << 20;
-/// What the kernel, streams and events take: 4 MiB on an H100 and an H200, and as much
-/// again for devices that nobody has measured.
+/// Memory of kernel, streams and events: 4 MiB on an H100 and an H200, doubled for devices that
+/// were not measured.
 const DRIVER: u64 = 8 << 20;
 
-/// Where the rows of a batch lie in their slot.
+/// The layout of a batch's rows in their slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowPlaces {
-    /// Bytes of a row, a multiple of 16: row `i` begins at `i` times this.
+    /// Bytes of a row, a multiple of 16. Row `i` begins at `i` times this.
     pub(crate) capacity: usize,
-    /// Bytes at a row's beginning that its tables lie in.
+    /// Bytes of tables at the beginning of a row.
     pub(crate) tables: usize,
-    /// Where the pixels of a row end at most, bytes, a multiple of 16. A coded crop may end behind.
+    /// Upper bound of the end of a row's pixels, in bytes, a multiple of 16. A coded crop may end
+    /// later.
     pub(crate) pixels_end: usize,
 }
 
 impl RowPlaces {
-    /// Bytes of a row that are copied at most.
+    /// Most bytes of a row that are copied.
     pub(crate) fn copied(self, upload: UploadMode) -> usize {
         match upload {
             UploadMode::InPlace => self.tables,
@@ -41,79 +41,78 @@ impl RowPlaces {
     }
 }
 
-/// Of crops.
+/// Sizes of the crops stage.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CropShape {
-    /// Rows of a batch at most.
+    /// Most rows of a batch.
     pub(crate) rows: usize,
-    /// Bytes that are copied of a batch at most, its descriptors apart.
+    /// Most bytes that are copied per batch, without descriptors.
     pub(crate) source_bytes: usize,
-    /// Batches that have memory on the device at a time.
+    /// Batches with memory on the device at one time.
     pub(crate) outputs: usize,
-    /// Bytes of a batch on the device, full.
+    /// Bytes of a full batch on the device.
     pub(crate) output_bytes: usize,
     pub(crate) dtype: DataType,
-    /// Memory for copied pixels too. Without it only [`Upload::InPlace`] is served.
+    /// Whether there is memory for copied pixels. Without it only [`UploadMode::InPlace`] works.
     pub(crate) copies: bool,
-    /// What JPEGs are decoded with; none = workers decode all.
+    /// Sizes of the JPEG decoder. None: workers decode all.
     pub(crate) jpegs: Option<JpegShape>,
 }
 
-/// Streams that decode JPEGs at a time: while pictures of one wait for their last chains, the
+/// Streams that decode JPEGs at one time. While the images of one wait for their last chains, the
 /// others fill the device.
 pub(crate) const JPEG_LANES: usize = 4;
-/// Pictures of a part at most, and at least.
+/// Fewest and most images of a part.
 const PART: std::ops::RangeInclusive<usize> = 8..=64;
-/// Bytes of coded data that a part has room for, for each of its pictures: of 1,000 ImageNet photos
-/// the mean is 110,000.
+/// Room for coded data per image of a part, in bytes. The mean of 1,000 ImageNet photos is 110,000.
 const CODED: usize = 128 << 10;
-/// Pixels of windows that a part has room for, for each of its pictures: the mean is 216,000 of
-/// whole ImageNet photos and 105,000 of their random crops.
+/// Room for window pixels per image of a part. The mean is 216,000 for whole ImageNet photos and
+/// 105,000 for their random crops.
 const WINDOW: usize = 112 << 10;
 
-/// Bytes of a row that the pixels of a crop, and a coded crop in their place, take at most.
+/// Most bytes of a row for the pixels of a crop, and for a coded crop instead of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegRoom {
     pub(crate) pixels: usize,
     pub(crate) coded: usize,
-    /// Pixels of windows that a part has room for in any case, as
-    /// [`window_pixels`](super::jpeg_part::window_pixels) counts them.
+    /// Window pixels that a part must have room for, counted by
+    /// [`window_pixels`](super::jpeg_part::window_pixels).
     pub(crate) window: usize,
 }
 
-/// The parts in which JPEGs are decoded.
+/// The sizes of parts in which JPEGs are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegParts {
-    /// Pictures of a part.
+    /// Images per part.
     pub(crate) pictures: usize,
     /// As [`JpegRoom::window`].
     pub(crate) window: usize,
 }
 
-/// What JPEGs are decoded with on a device.
+/// Sizes of the JPEG decoder on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JpegShape {
     /// Of a part.
     pub(crate) limits: PartLimits,
-    /// What a row has room for at most.
+    /// The room of the largest row.
     pub(crate) room: JpegRoom,
-    /// Rows of a batch at most.
+    /// Most rows of a batch.
     pub(crate) rows: usize,
-    /// Bytes of a row at most.
+    /// Most bytes of a row.
     pub(crate) row_bytes: usize,
-    /// Bytes of the tables of a row at most.
+    /// Most bytes of a row's tables.
     pub(crate) row_tables: usize,
 }
 
 impl JpegShape {
-    /// The pictures of a part, the usual number first: fewer take less memory.
+    /// Possible numbers of images per part, the usual one first. Fewer need less memory.
     pub(crate) fn parts(rows: usize) -> impl Iterator<Item = usize> {
         let usual = (rows / 2).clamp(*PART.start(), *PART.end());
         let halves = std::iter::successors(Some(usual), |pictures| Some(pictures / 2));
         halves.take_while(|pictures| pictures >= PART.start())
     }
 
-    /// Parts that there may be room for, the best first: of fewer pictures, then of smaller windows.
+    /// Parts to try, the best first: then with fewer images, then with smaller windows.
     pub(crate) fn all_parts(rows: usize, window: usize) -> impl Iterator<Item = JpegParts> {
         let halves = std::iter::successors(Some(window), |window| {
             (*window > 0).then_some(match window / 2 {
@@ -126,7 +125,7 @@ impl JpegShape {
         })
     }
 
-    /// The same with parts of half as many pictures; none where they are the smallest.
+    /// The same with half as many images per part. None if they are the smallest.
     pub(crate) fn smaller(&self) -> Option<Self> {
         let pictures = self.limits.pictures / 2;
         (pictures >= *PART.start()).then(|| Self {
@@ -135,17 +134,17 @@ impl JpegShape {
         })
     }
 
-    /// What each picture is within, whatever the size of parts: so who decodes a file does not
-    /// follow from memory.
+    /// Limits for each image that do not depend on the size of parts. So the memory limit does not
+    /// decide which decoder decodes a file.
     pub(crate) fn of_pictures(room: JpegRoom) -> PartLimits {
         Self::limits(*PART.start(), room)
     }
 
-    /// What a part of so many pictures may hold, whose rows have this room.
+    /// The limits of a part with this number of images, whose rows have this room.
     pub(crate) fn limits(pictures: usize, room: JpegRoom) -> PartLimits {
-        // A crop that was decoded at half its size counts four times, and large pictures are
-        // decoded at a quarter, too. At an eighth there are no coefficients. A part has room for two
-        // of long files: they came 1.2 times as fast as one by one.
+        // A crop that was decoded at half its size counts four times, and large images are decoded
+        // at a quarter, too. At an eighth there are no coefficients. A part has room for two long
+        // files: this was 1.2 times as fast as one by one.
         let (count, times) = match room.coded > room.pixels {
             true => (2, 16),
             false => (1, 4),
@@ -158,8 +157,8 @@ impl JpegShape {
         }
     }
 
-    /// Rows that the launches of a part cover at most, those between its pictures too: a usual
-    /// batch and some of others. Pictures that lie further apart are in several parts.
+    /// Most rows that the launches of a part cover, including the rows between its images: a usual
+    /// batch and some rows of others. Images that are further apart go to separate parts.
     pub(crate) fn lane_rows(&self) -> usize {
         self.rows.min(4 * self.limits.pictures) + self.limits.pictures
     }
@@ -169,7 +168,7 @@ impl JpegShape {
         self.lane_rows() * self.row_tables
     }
 
-    /// Bytes of the host that all lanes have pinned.
+    /// Pinned host bytes of all lanes.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         let part = self.limits.memory();
         let rows = self.lane_rows() * size_of::<KernelRow>();
@@ -177,7 +176,7 @@ impl JpegShape {
         (JPEG_LANES * of_lane + self.row_bytes) as u64
     }
 
-    /// Most bytes of the device that all lanes take.
+    /// Most device bytes of all lanes.
     pub(crate) fn device_bytes(&self) -> u64 {
         let part = self.limits.memory();
         let of_lane = [
@@ -189,13 +188,13 @@ impl JpegShape {
             self.lane_rows() * size_of::<KernelRow>(),
         ];
         let of_lane: u64 = of_lane.iter().map(|bytes| granules(*bytes as u64)).sum();
-        // And the descriptor of a row that the CPU decodes again.
+        // Plus the descriptor of a row that the CPU decodes again.
         JPEG_LANES as u64 * of_lane + granules(size_of::<KernelRow>() as u64)
     }
 }
 
 impl CropShape {
-    /// Most bytes of the device that a stage takes, its context apart.
+    /// Most device bytes of the stage, without the context.
     pub(crate) fn device_bytes(&self) -> u64 {
         let descriptors = TURNS as u64 * granules(self.descriptor_bytes() as u64);
         granules(self.source_bytes as u64)
@@ -211,7 +210,7 @@ impl CropShape {
     pub(crate) fn check(&self) -> Result<()> {
         if self.rows == 0 || self.rows > MOST_ROWS as usize {
             return Err(Error::config(format!(
-                "a batch of {} on a device: use 1 to {MOST_ROWS}",
+                "a device does not support batches of {} rows: use 1 to {MOST_ROWS}",
                 self.rows
             )));
         }
@@ -219,12 +218,12 @@ impl CropShape {
     }
 }
 
-/// As [`CropShape::device_bytes`], of rows that workers finish.
+/// Like [`CropShape::device_bytes`], for rows that workers finish.
 pub(crate) fn rows_bytes(outputs: usize, output_bytes: usize) -> u64 {
     DRIVER + outputs as u64 * granules(output_bytes as u64)
 }
 
-/// As the driver gives memory out.
+/// Bytes rounded up to the driver's granules.
 pub(crate) fn granules(bytes: u64) -> u64 {
     bytes.next_multiple_of(GRANULE)
 }

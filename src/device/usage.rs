@@ -1,4 +1,4 @@
-//! What a run has of a device, and where its time went.
+//! Device memory and times of a run.
 
 use std::ops::{AddAssign, Sub};
 
@@ -6,60 +6,59 @@ use serde::Serialize;
 
 use super::choice::UploadMode;
 
-/// What a run has of a device's memory, bytes.
+/// The device memory of a run, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceMemory {
-    /// How the device gets at what workers hand over.
+    /// How the device reads what workers hand over.
     pub upload: UploadMode,
-    /// What the run takes at most, its context apart, and all of it at the start: as
-    /// `plan` says it.
+    /// Planned bytes of the run, without the context. All of them are allocated at the start.
+    /// `plan` prints the same number.
     pub planned_bytes: u64,
-    /// What was used of the device right after its context was made, by whomever: the
-    /// context, and whatever other processes hold.
+    /// Used bytes of the device when the context was created, by any process, including the
+    /// context.
     pub at_context_bytes: u64,
-    /// What was used of the device since then, once all of the run's was taken.
+    /// Bytes allocated since then, after the start of the run.
     pub at_start_bytes: u64,
-    /// What is used of the device since its context was made, by whomever.
+    /// Bytes allocated since the context was created, by any process.
     pub used_bytes: u64,
-    /// Of the host's memory, the ring, which is pinned for the device to read.
+    /// Host bytes of the ring, which is pinned for the device.
     pub pinned_bytes: u64,
 }
 
-/// Where the time of a device went, for all batches that it has finished and
-/// the run has looked at since.
+/// Times of a device, over the batches that it has finished and the run has checked since.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceTimes {
     pub batches: u64,
-    /// Copies to the device: descriptors, tables, pixels or finished rows. Seconds.
+    /// Seconds of copies to the device: descriptors, tables, pixels or finished rows.
     pub copy_s: f64,
-    /// The kernel, what it waits for on the bus included. Seconds.
+    /// Seconds of kernels, including their waits for the bus.
     pub kernel_s: f64,
-    /// Bytes that were copied of slots.
+    /// Bytes copied from slots.
     pub copied_bytes: u64,
-    /// Bytes of crops that the kernel has read out of slots.
+    /// Bytes of crops that the kernel read in slots.
     pub in_place_bytes: u64,
-    /// JPEGs that the device decoded; zeros where workers decode all.
+    /// JPEGs decoded on the device. Zeros if workers decode all.
     pub jpegs: JpegTimes,
 }
 
-/// What a device decoded.
+/// Counters and times of a device's JPEG decoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct JpegTimes {
-    /// JPEGs that were given to the device's kernels.
+    /// JPEGs sent to the device's kernels.
     pub pictures: u64,
-    /// Of those, that the kernels flagged and the CPU decoded again.
+    /// JPEGs that the kernels flagged and the CPU decoded again.
     pub decoded_again: u64,
-    /// Parts of batches in which they were decoded.
+    /// Parts in which they were decoded.
     pub parts: u64,
-    /// Seconds in which at least one part was under way, its rows included.
+    /// Seconds for which at least one part was under way, including its rows.
     pub busy_s: f64,
 }
 
 impl DeviceTimes {
-    /// Seconds of what takes longer: copies and kernels go on at the same time.
+    /// The longer of copy and kernel seconds, since both run at the same time.
     pub fn busy_s(&self) -> f64 {
         self.copy_s.max(self.kernel_s)
     }
@@ -82,7 +81,7 @@ impl AddAssign for DeviceTimes {
 impl Sub for DeviceTimes {
     type Output = Self;
 
-    /// What came since `earlier`.
+    /// The difference since `earlier`.
     fn sub(self, earlier: Self) -> Self {
         Self {
             batches: self.batches - earlier.batches,

@@ -1,6 +1,6 @@
-//! What a launch of `kernels/views.cu` is told, byte for byte as the kernel reads it.
+//! The arguments of `kernels/views.cu`, byte for byte as the kernel reads them.
 //!
-//! In the consumer. Numbers alone: what they mean is said where they are made.
+//! In the consumer. Plain numbers, explained in `src/scene`.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -8,35 +8,35 @@ use crate::device::scene_launch::KernelCamera;
 
 /// The kernel's name in its PTX.
 pub(crate) const VIEWS_KERNEL: &str = "views";
-/// Pixels of a block, across and down: a thread each.
+/// Pixels per block, across and down, one thread each.
 pub(crate) const VIEWS_BLOCK: (u32, u32) = (32, 8);
 
-/// Rows of an image at most: blocks down are counted in 16 bits.
+/// Most rows of an image: blocks down are counted in 16 bits.
 pub(crate) const MOST_ROWS: u32 = 65_535 * VIEWS_BLOCK.1;
 
-/// The image is straightened; its numbers are `f32` from 0 to 1.
+/// Flags: the image is straightened; its numbers are `f32` from 0 to 1.
 pub(crate) const STRAIGHT: u32 = 1;
 pub(crate) const FLOAT: u32 = 2;
 
-/// A launch: addresses are the stage's business.
+/// The argument of a launch. The stage fills in the addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct KernelView {
-    /// That took the image.
+    /// The camera that took the image.
     pub(crate) camera: KernelCamera,
-    /// The pinhole's that it is shown with: fx, fy, cx, cy.
+    /// The pinhole camera of the view: fx, fy, cx, cy.
     pub(crate) pinhole: [f64; 4],
-    /// What a level of a depth is in the scene's units.
+    /// The scene's units per level of a depth.
     pub(crate) depth_scale: f64,
     pub(crate) pixels: u64,
-    /// Of its mask; 0 without one.
+    /// Address of its mask. 0: none.
     pub(crate) mask: u64,
-    /// Its depths, so many bytes behind its pixels; 0 without.
+    /// Offset of its depths from its pixels, in bytes. 0: none.
     pub(crate) depths: u64,
     pub(crate) out: u64,
-    /// Where the arrays begin behind `out`.
+    /// Offsets of the arrays from `out`.
     pub(crate) arrays: [u64; 3],
-    /// Width and height of what is shown, and of the image.
+    /// Width and height of the view, and of the image.
     pub(crate) size: [u32; 2],
     pub(crate) source: [u32; 2],
     /// Bytes of a pixel.
@@ -45,22 +45,22 @@ pub(crate) struct KernelView {
     pub(crate) form: u32,
 }
 
-/// What a view is made of, on the device.
+/// The launch of a view, and the sizes that it needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewParts {
     pub(crate) launch: KernelView,
     pub(crate) image: usize,
     /// Bytes of its pixels and depths.
     pub(crate) stored: u64,
-    /// The first word of its mask; none without one.
+    /// Index of the first word of its mask. None: no mask.
     pub(crate) mask: Option<u64>,
     /// Bytes of all arrays.
     pub(crate) bytes: usize,
 }
 
 impl ViewParts {
-    /// Whether the kernel reads no byte behind the image, no word behind `mask_words`, and
-    /// writes none behind the view's.
+    /// Whether the kernel only reads bytes of the image and words before `mask_words`, and only
+    /// writes bytes of the view.
     pub(crate) fn fits(&self, mask_words: u64) -> bool {
         let KernelView {
             arrays,

@@ -1,9 +1,8 @@
-//! The decoder alone: the same files in the same order, decoded by a bare loop
-//! from maps that stay mapped into one reused buffer, with no resize, no ring,
-//! no output. What a loader is measured against.
+//! The decoder alone, as an upper bound for a loader. It decodes the same files in the same order,
+//! from files that stay mapped, into one reused buffer. No resize, no ring, no output.
 //!
-//! Runs in processes of its own, which `measure::ceiling` makes. `maps`: where the
-//! bytes of each file are; `copy`: raw pictures, which are copied.
+//! Runs in separate processes, which `measure::ceiling` starts. `file_maps`: the bytes of each
+//! file; `copy`: copies raw images.
 
 mod copy;
 mod file_maps;
@@ -22,29 +21,28 @@ use crate::picture::{FileFormat, PictureLimits, PixelBox};
 use crate::recipe::SampleProgram;
 use crate::recipe::steps::OpStep;
 
-/// How much of each picture the ceiling decodes.
+/// What the ceiling does with each image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CeilingPart {
-    /// All of it, to RGB at full size, by the loader's own decoder.
+    /// Decodes all of it, to RGB at full size, with the loader's own decoder.
     Full,
-    /// What the recipe's boxes need, at the scales that the recipe allows.
+    /// Decodes what the recipe's crops need, at the scales that the recipe allows.
     Crop,
-    /// None of it: raw pictures, copied from populated maps into memory of `room`
-    /// bytes, in a circle.
+    /// Decodes nothing: copies raw images from mapped files into a circular buffer of `room` bytes.
     Copy { room: u64 },
 }
 
-/// One process's share of the decoding.
+/// The share of one process.
 pub(crate) struct CeilingLoop {
     index: Index,
     plan: EpochPlan,
     work: CeilingWork,
-    /// Next row of the stream of all epochs, and how far apart ours are.
+    /// The next row in the stream of all epochs, and the distance between this process's rows.
     next: u64,
     step: u64,
 }
 
-/// What is done to each picture.
+/// The work for each image.
 enum CeilingWork {
     Decode(Box<DecodeWork>),
     Copy(CopyWork),
@@ -53,7 +51,7 @@ enum CeilingWork {
 struct DecodeWork {
     maps: FileMaps,
     program: SampleProgram,
-    /// At the recipe's boxes and scales, not whole.
+    /// Decodes crops at the recipe's scales, not whole images.
     crops: bool,
     decoder: JpegDecoder,
     scratch: JpegScratch,
@@ -64,7 +62,7 @@ impl CeilingLoop {
     /// Share `share.0` of `share.1`. Maps every file of the index.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no JPEG (for [`CeilingPart::Copy`] no raw picture).
+    /// A file that cannot be read, or is not a JPEG (for [`CeilingPart::Copy`]: not a raw image).
     pub(crate) fn new(
         index: Index,
         plan: EpochPlan,
@@ -72,7 +70,7 @@ impl CeilingLoop {
         part: CeilingPart,
         share: (u64, u64),
     ) -> Result<Self> {
-        index.check_local("the decoder alone is measured, which gets none")?;
+        index.check_local("the ceiling does not download them")?;
         let work = match part {
             CeilingPart::Copy { room } => CeilingWork::Copy(CopyWork::new(&index, room)?),
             CeilingPart::Full | CeilingPart::Crop => CeilingWork::Decode(Box::new(DecodeWork {
@@ -93,7 +91,7 @@ impl CeilingLoop {
         })
     }
 
-    /// Decodes for `limit` and says how many pictures it took how long.
+    /// Decodes for `limit`. Returns the number of images and the time.
     pub(crate) fn run(&mut self, limit: Duration) -> Result<(u64, Duration)> {
         let began = Instant::now();
         let mut images = 0;

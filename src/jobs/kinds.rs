@@ -1,10 +1,10 @@
-//! Every kind of job on images: one line each.
+//! All kinds of jobs on images, one per line.
 
 #[cfg(feature = "codecs")]
 use crate::jobs::{encode, images};
 use crate::pool::job::JobKind;
 
-/// Without the decoders there are none, and a helper does them.
+/// Empty without the decoders: a helper executable runs the jobs then.
 pub(crate) const KINDS: &[JobKind] = &[
     #[cfg(feature = "codecs")]
     images::worker::KIND,

@@ -1,19 +1,19 @@
-//! Kinds of work on images that the pool does: each a folder, each one line in `kinds`.
+//! The kinds of jobs on images: each has a folder and one line in `kinds`.
 //!
 //! - [`images`]: one row = one sample of a batch;
 //! - [`encode`]: one row = one sample's payload in a cache;
-//! - [`kinds`]: the list of all, for who builds a job by its name.
+//! - [`kinds`]: the list of all kinds, for building a job by its name.
 //!
-//! A kind has its spec, its rows, a worker side and a consumer side. What they share:
-//! - `sample`: from a file's bytes to a row; `input`: the bytes of one sample; `shards`:
-//!   which shards a worker has open; `stages`: what is counted and how it is called;
-//!   `readable`: which files workers open.
+//! A kind has its spec, its rows, a worker side and a consumer side. They share:
+//! - `sample`: from a file's bytes to a row; `sample_input`: the bytes of one sample;
+//!   `open_shards`: the shards that a worker has open; `stages`: the stages that are counted;
+//!   `readable_files`: the files that workers open.
 //!
-//! `bare` is no job: the decoder alone, as a ceiling.
+//! `decode_ceiling` is not a job: it measures the decoder alone.
 //!
-//! The worker side runs in workers, and in the consumer with zero workers or for what a device
-//! flags: it makes no thread and knows no CUDA. The consumer side makes batches and payloads of
-//! slots. Never in here: how processes live, who may claim a row.
+//! The worker side runs in workers, and in the consumer with zero workers or for images that a
+//! device flags. It starts no thread and does not use CUDA. The consumer side makes batches and
+//! payloads from slots. Never in here: the life of processes, which process claims a row.
 
 #[cfg(feature = "codecs")]
 pub(crate) mod decode_ceiling;

@@ -1,10 +1,9 @@
-//! The shards that a worker has open: the last ones, each opened once; and the one
-//! that it would rather stay in.
+//! The shards that a worker has open: the last ones, each opened once. And the shard that it
+//! prefers.
 //!
-//! Runs in workers, and in the consumer with zero workers. A mapped shard takes
-//! addresses, and of the machine's memory its page tables (1/512 of what was read
-//! of it); its pages are page cache, which belongs to nobody. So what stays
-//! mapped is bounded; a sampler that goes by shards needs no more.
+//! Runs in workers, and in the consumer with zero workers. A mapped shard takes addresses, and page
+//! tables (1/512 of what was read). Its pages are page cache, which counts for no process. So the
+//! number of mapped bytes is limited. A sampler that goes through shards in order needs no more.
 
 use std::fs::File;
 use std::ops::Range;
@@ -15,20 +14,20 @@ use crate::data::index::Index;
 use crate::error::SampleFault;
 use crate::order::Sampler;
 
-/// Most bytes of shards that stay mapped in a worker: 4 MiB of page tables. One
-/// that is larger is mapped alone.
+/// Most bytes of shards that stay mapped in a worker: 4 MiB of page tables. A larger shard is
+/// mapped alone.
 pub(crate) const MAPPED_SHARDS: u64 = 2 << 30;
 
-/// Most shards that stay open: a descriptor or a map each.
+/// Most shards that stay open, with a descriptor or a mapping each.
 const OPEN: usize = 64;
 
-/// What is open of a shard.
+/// An open shard.
 pub(crate) trait ShardHandle {
-    /// Bytes that are mapped.
+    /// Mapped bytes.
     fn mapped(&self) -> u64;
 }
 
-/// The shards that were used last, the last one at the end.
+/// The shards that were used last, the newest at the end.
 #[derive(Debug)]
 pub(crate) struct OpenShards<T> {
     open: Vec<(u64, T)>,
@@ -41,8 +40,7 @@ impl<T: ShardHandle> OpenShards<T> {
         }
     }
 
-    /// Shard `number`, opened by `open` unless it is. Who fails to open is asked
-    /// again the next time.
+    /// Shard `number`, opened by `open` if necessary. After a failure, the next call tries again.
     pub(crate) fn get(
         &mut self,
         number: u64,
@@ -53,7 +51,7 @@ impl<T: ShardHandle> OpenShards<T> {
             None => {
                 let opened = open()?;
                 while self.open.len() == OPEN || self.mapped() + opened.mapped() > MAPPED_SHARDS {
-                    // One that is larger than that is mapped alone.
+                    // A larger shard is mapped alone.
                     if self.open.is_empty() {
                         break;
                     }
@@ -62,7 +60,7 @@ impl<T: ShardHandle> OpenShards<T> {
                 self.open.push((number, opened));
             }
         }
-        // One was pushed, or found.
+        // It was found or pushed above.
         let last = self.open.len() - 1;
         Ok(&mut self.open[last].1)
     }
@@ -83,11 +81,11 @@ impl ShardHandle for File {
 pub(crate) struct MappedShard {
     map: Mmap,
     pattern: AccessPattern,
-    /// Where storage was told already what is needed: a bit for [`PIECE`] bytes.
+    /// Where the kernel was already advised: one bit per [`PIECE`] bytes.
     advised: Vec<u64>,
 }
 
-/// Bytes of a bit of [`MappedShard::told`].
+/// Bytes per bit of [`MappedShard::advised`].
 const PIECE: usize = 64 << 10;
 
 impl ShardHandle for MappedShard {
@@ -97,13 +95,13 @@ impl ShardHandle for MappedShard {
 }
 
 impl MappedShard {
-    /// Tells storage in which order it will be read. Advice that is not taken
-    /// changes nothing but speed on a cold cache.
+    /// Advises the kernel about the order of reads. If it ignores that, only the speed on a cold
+    /// cache changes.
     pub(crate) fn new(map: Mmap, pattern: AccessPattern) -> Self {
         let _ = match pattern {
-            // Twice the read-ahead.
+            // Doubles the read-ahead.
             AccessPattern::InOrder => map.advise(Advice::Sequential),
-            // None: it would be of other samples.
+            // No read-ahead: it would read other samples.
             AccessPattern::Shuffled => map.advise(Advice::Random),
         };
         let pieces = match pattern {
@@ -121,9 +119,9 @@ impl MappedShard {
         &self.map
     }
 
-    /// These bytes, which are some of the map's, will be read now. Without
-    /// read-ahead all of them are asked for at once; the first time alone, for it
-    /// costs a microsecond or two where they are in memory.
+    /// Advises the kernel that this range will be read now. Without read-ahead this reads all of it
+    /// at once. Only the first time, since the call costs 1 or 2 microseconds even if the bytes are
+    /// in memory.
     pub(crate) fn will_need(&mut self, range: &Range<usize>) {
         if self.pattern == AccessPattern::InOrder {
             return;
@@ -143,13 +141,12 @@ impl MappedShard {
     }
 }
 
-/// In which order the parts of a shard are asked for, which is what storage is
-/// told of it.
+/// The order in which the parts of a shard are read, for advice to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessPattern {
-    /// From its beginning to its end, or within a window that moves so.
+    /// From beginning to end, or within a moving window.
     InOrder,
-    /// Here and there.
+    /// At random.
     Shuffled,
 }
 
@@ -162,12 +159,11 @@ impl AccessPattern {
     }
 }
 
-/// The shard of the sample that was worked on last, for a job whose order goes
-/// through shards: of several rows one that lies there is taken first.
+/// The shard of the current sample. A job whose order goes through shards prefers rows from this
+/// shard.
 #[derive(Debug)]
 pub(crate) struct HomeShard {
-    /// Whether neighbours in the order are neighbours in shards, of which there are
-    /// several.
+    /// Whether there are several shards and neighbours in the order are in the same shard.
     choosy: bool,
     shard: Option<u64>,
 }
@@ -184,15 +180,15 @@ impl HomeShard {
         self.choosy
     }
 
-    /// Sample `id` is worked on now.
+    /// Sets the shard of sample `id`.
     pub(crate) fn set_current(&mut self, index: &Index, id: u64) {
         if self.choosy {
             self.shard = index.part(id).map(|part| part.shard);
         }
     }
 
-    /// Whether a row is as good as any: its sample lies there, or nothing was worked
-    /// on yet. A row without a sample is not.
+    /// Whether a row's sample is in the current shard, or there is none yet. False for a row
+    /// without a sample.
     pub(crate) fn prefers(&self, index: &Index, sample: impl FnOnce() -> Option<u64>) -> bool {
         let Some(home) = self.shard else {
             return true;
@@ -237,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A shard of so many bytes.
+    /// A shard with this number of bytes.
     struct Fake(u64);
 
     impl ShardHandle for Fake {
@@ -246,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Which of the shards that are asked for had to be opened.
+    /// The requested shards that had to be opened.
     fn opened(numbers: &[u64], bytes: impl Fn(u64) -> u64) -> Vec<bool> {
         let mut shards = OpenShards::new();
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Which files workers open: those of an index.
+//! The files of an index that workers open.
 //!
 //! In the consumer, when a run begins.
 

@@ -1,11 +1,11 @@
 //! One sample: from a file's bytes to the bytes of a finished row.
 //!
-//! Runs in workers, and in the consumer with zero workers or for what a device flags. Knows no
-//! path, no index and no ring. The steps are those of [`SampleDecoder::fill`]; on the
-//! JPEG path no heap allocation once warm, but for operations that hold others and for coded rows.
+//! Runs in workers, and in the consumer with zero workers or for images that a device flags. Knows
+//! no path, no index and no ring. The steps are those of [`SampleDecoder::fill`]. After warm-up the
+//! JPEG path allocates nothing, except for coded rows and operations with other buffers.
 //!
-//! - `crop`: the row, where a device makes the batch's rows;
-//! - `raw`: pixels that lie in the file as they are.
+//! - `crop`: the row, if a device finishes the batch's rows;
+//! - `raw`: files whose pixels are not compressed.
 
 mod crop;
 mod raw;
@@ -37,22 +37,21 @@ use crate::sys::panics::catch_panic;
 /// Bytes of a decoded pixel.
 const PIXEL: usize = 3;
 
-/// Buffers are given back after a sample, good or bad, when they are larger
-/// than this together: one huge picture must not cost its memory for the rest
-/// of the run, nor the next picture its own.
+/// After a sample, buffers above this size together are freed. One huge image must not occupy
+/// memory for the rest of the run, or reduce the room for the next image.
 pub(crate) const KEEP: usize = MAX_KEPT_BYTES as usize;
 
-/// In front of a sample that takes more, all that is free is given back.
+/// Before a sample with more memory than this, all free memory is returned to the system.
 const LARGE: u64 = 16 << 20;
 
-/// What a worker takes beside the scratch of a decode: its resampler, a row of
-/// the output, the decoders' working memory.
+/// A worker's memory in addition to the scratch of a decode: its resampler, an output row, the
+/// decoders' working memory.
 pub(crate) const BESIDE_SCRATCH: u64 = 64 << 20;
 
-/// Whether a picture of this upright height and width fits its row.
+/// Checks that an image of this upright height and width fits its row.
 pub(crate) type SizeCheck<'a> = &'a dyn Fn((u32, u32)) -> Result<(), SampleFault>;
 
-/// Everything that is kept from sample to sample.
+/// The state that is kept from sample to sample.
 #[derive(Debug)]
 pub(crate) struct SampleDecoder {
     program: SampleProgram,
@@ -64,24 +63,24 @@ pub(crate) struct SampleDecoder {
     canvas: PictureCanvas,
     emitter: RowEmitter,
     steps: Vec<OpStep>,
-    /// Where a device makes the rows.
+    /// If a device finishes the rows.
     crops: Option<CropWriter>,
 }
 
-/// What a row needs beside the bytes of its file.
+/// What a row needs in addition to the bytes of its file.
 pub(crate) struct RowRequest<'a, R> {
-    /// The numbers of its position.
+    /// The random numbers of its position.
     pub(crate) random: &'a R,
-    /// Height and width, where the batch sets them.
+    /// Height and width, if the batch sets them.
     pub(crate) size: Option<(u32, u32)>,
-    /// The sample's box, if it has one: to all else here it is the picture.
+    /// The sample's box, if it has one. Everything else treats the box as the image.
     pub(crate) part: Option<PixelBox>,
-    /// Asked with the upright height and width before a pixel is decoded: its
-    /// fault is the sample's.
+    /// Called with the upright height and width before a pixel is decoded. Its fault fails the
+    /// sample.
     pub(crate) check_size: SizeCheck<'a>,
 }
 
-/// A row, and what a device decodes of it; none = pixels are wanted.
+/// A row, and the limits of images that a device decodes. None: the row must hold pixels.
 type FillRequest<'a, 'b, R> = (&'a RowRequest<'b, R>, Option<&'a PartLimits>);
 
 impl SampleDecoder {
@@ -100,12 +99,12 @@ impl SampleDecoder {
         })
     }
 
-    /// Fills the row `out` from the bytes of a file. A failed row may leave
-    /// anything in `out`, which may be longer than the row.
+    /// Fills the row `out` from the bytes of a file. `out` may be longer than the row. After a
+    /// failure its content is undefined.
     ///
-    /// A panic is a failed sample: the decoders in Rust have had some on hostile
-    /// files, and with zero workers this is the caller's process. Nothing that is
-    /// half-way done is looked at again: all buffers and the decoder start anew.
+    /// A panic fails the sample: Rust decoders have panicked on hostile files, and with zero
+    /// workers this is the caller's process. All buffers and the decoder are then replaced, so no
+    /// half-finished state is used.
     pub(crate) fn fill(
         &mut self,
         bytes: &[u8],
@@ -116,9 +115,9 @@ impl SampleDecoder {
         self.fill_caught(bytes, (request, None), out, meter)
     }
 
-    /// As [`SampleDecoder::fill`], for a device whose parts are within `limits`: the row of a file
-    /// that it takes holds the coded crop. Nothing of that is decoded, but everything is checked
-    /// that a decode checks before.
+    /// Like [`SampleDecoder::fill`], for a device whose parts have these limits. If the device
+    /// supports the file, the row holds the coded crop. It is not decoded, but it passes all checks
+    /// that come before a decode.
     pub(crate) fn fill_or_copy_coded(
         &mut self,
         bytes: &[u8],
@@ -157,8 +156,8 @@ impl SampleDecoder {
         }
     }
 
-    /// Writes the coded crop into the row, if the device takes the file, and says whether it has.
-    /// Else the row holds anything.
+    /// Writes the coded crop into the row if the device supports the file. False if not: the
+    /// content of the row is then undefined.
     fn copy_coded(
         &mut self,
         (bytes, header): (&[u8], &JpegHeader),
@@ -171,7 +170,7 @@ impl SampleDecoder {
             return Ok(false);
         };
         let (jpeg, scratch, steps) = (&self.jpeg, &self.jpeg_scratch, &self.steps);
-        // Before weights are made in vain.
+        // Checks first, before weights are computed in vain.
         if !jpeg.may_write_coded(bytes.len(), header, out.len()) {
             return Ok(false);
         }
@@ -179,7 +178,7 @@ impl SampleDecoder {
             |to: &mut [u8]| jpeg.write_coded((bytes, header), cut.scale, cut.window, scratch, to);
         let handed_over = catch_panic(|| crops.copy_coded(cut, steps, size, limits, out, write));
         handed_over.unwrap_or_else(|| {
-            // The decode that follows says what there is to say of the file.
+            // The decode that follows reports the file's error.
             self.crops = self.program.crops.map(CropWriter::new);
             Ok(false)
         })
@@ -233,7 +232,7 @@ impl SampleDecoder {
         if !is_kept {
             return Err(fault);
         }
-        // A file without a header that can be read stays what it was.
+        // A file without a readable header keeps its first fault.
         self.fill_as(format, TruncationPolicy::Keep, bytes, request, out, meter)
             .map_err(|_| fault)?;
         meter.truncated += 1;
@@ -264,7 +263,7 @@ impl SampleDecoder {
         }
     }
 
-    /// Of a JPEG only the part that the first steps need is decoded.
+    /// Decodes only the part of a JPEG that the first steps need.
     fn fill_from_jpeg(
         &mut self,
         bytes: &[u8],
@@ -287,8 +286,8 @@ impl SampleDecoder {
             .jpeg
             .decode_region(bytes, &header, cut.scale, want, scratch)?;
         meter.lap(stages::DECODE);
-        // Exactly the wanted part of what was decoded: the decoder's alignment
-        // must not change what the filter sees.
+        // Cuts out exactly the requested part: the decoder's alignment must not change the filter's
+        // input.
         let stride = decoded.stride / PIXEL;
         let first = (want.y - decoded.y) as usize * stride + (want.x - decoded.x) as usize;
         if let Some(crops) = &mut self.crops
@@ -314,7 +313,7 @@ impl SampleDecoder {
             meter.lap(stages::RESAMPLE);
             self.finish(&cut, request.size, out, meter)
         } else {
-            // Wanted as they are: no copy.
+            // No resize and no copy.
             self.canvas.adopt_buffer(
                 &mut self.jpeg_scratch.rgb,
                 (first, stride),
@@ -327,8 +326,8 @@ impl SampleDecoder {
         }
     }
 
-    /// Everything else comes row by row: decoding and resampling take turns,
-    /// and both count as decoding.
+    /// Other formats are read row by row. Decoding and resampling alternate, and both count as
+    /// decoding.
     fn fill_from_raster(
         &mut self,
         (format, mut picture): (FileFormat, RasterReader<'_>),
@@ -385,8 +384,7 @@ impl SampleDecoder {
         self.finish(&cut, request.size, out, meter)
     }
 
-    /// Draws the steps of the sample, and turns the first of them into what is
-    /// decoded.
+    /// Draws the steps of the sample, and chooses which of them are part of the decoding.
     fn plan_decode(
         &mut self,
         stored: StoredPicture,
@@ -400,8 +398,7 @@ impl SampleDecoder {
         check_reduction(scratch.steep)?;
         self.limits.check_scratch("the picture", scratch.bytes())?;
         if scratch.bytes() > LARGE {
-            // What the allocator kept of smaller samples, and of buffers that grow,
-            // was not forecast beside it.
+            // The memory plan does not count memory that the allocator kept from smaller samples.
             if scratch.bytes() > self.held_bytes() as u64 {
                 self.free_buffers();
             }
@@ -410,7 +407,8 @@ impl SampleDecoder {
         Ok(cut)
     }
 
-    /// The steps that are left, and the row: of pixels that are as large as the row.
+    /// Runs the remaining steps and writes the row. If a device finishes rows: writes pixels of the
+    /// row's size.
     fn finish(
         &mut self,
         cut: &DecodePlan,
@@ -419,7 +417,7 @@ impl SampleDecoder {
         meter: &mut StageMeter,
     ) -> Result<(), SampleFault> {
         if let Some(crops) = &mut self.crops {
-            // What had room is in the row already.
+            // A crop that fits was already written.
             let mut cut = *cut;
             if let Some(step) = crop::border(&cut, &self.steps) {
                 let step = std::iter::once(&step);
@@ -468,9 +466,9 @@ impl SampleDecoder {
     }
 }
 
-/// Writes the row of levels where nothing is left to do on them, or nothing but to
-/// normalise them: that is done with the emission. (What erases with noise stands
-/// behind it, and most samples are not erased.) Whether it has.
+/// Writes the row if no step is left, or only a normalization, which is part of the emission. False
+/// if other steps are left. (Erasing with noise comes after a normalization, but most samples are
+/// not erased.)
 fn emit_levels(
     emitter: &mut RowEmitter,
     (rest, fuses): (&[OpStep], bool),
@@ -496,7 +494,7 @@ fn emit_levels(
     true
 }
 
-/// The part of a picture that is read, as a picture of its own.
+/// A window of an image, as an image of its own.
 struct WindowRows<'a, 'b> {
     picture: RasterReader<'a>,
     want: PixelRegion,
@@ -505,7 +503,7 @@ struct WindowRows<'a, 'b> {
 }
 
 impl WindowRows<'_, '_> {
-    /// The pixels as they are, tight.
+    /// Copies the pixels without gaps.
     fn copy_all(&mut self, to: &mut [u8]) -> Result<(), SampleFault> {
         let line = PIXEL * self.want.w as usize;
         for (y, to) in to.chunks_exact_mut(line).enumerate() {

@@ -1,13 +1,13 @@
-//! The bytes of one sample, for as long as it needs them: a file, a part of a shard, or a
-//! part of a packed page of a Parquet file.
+//! The bytes of one sample: a file, a part of a shard, or a part of a packed page of a Parquet
+//! file.
 //!
-//! Runs in workers (mapped: of files at most one, of shards the last few) and in
-//! the consumer with zero workers or for what a device flags (read into a reused buffer: the
-//! library installs no SIGBUS handler there). Opened without blocking and only when it
-//! is a regular file, so a FIFO or a device in a data set cannot hang a worker.
+//! Workers map at most one file and the last few shards. The consumer, with zero workers or for
+//! images that a device flags, reads into a reused buffer, since the library installs no SIGBUS
+//! handler there. Files are opened without blocking, and only regular files, so a FIFO or a device
+//! file in a data set cannot block a worker.
 //!
-//! A packed page is unpacked when a sample of it is asked for, and stays until one of another
-//! page is. One page is held, and never more.
+//! A packed page is unpacked for its first sample, and kept until a sample of another page is
+//! opened. At most one page is kept.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -26,7 +26,7 @@ use crate::pool::job::JobProcess;
 use crate::pool::worker::sigbus;
 use crate::sys::regular_file::open_regular;
 
-/// How files are brought into memory.
+/// How files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputMode {
     Map,
@@ -34,7 +34,7 @@ pub(crate) enum InputMode {
 }
 
 impl InputMode {
-    /// Workers map: one of them may end by a file that shrinks.
+    /// Workers map: a file that shrinks may end one of them.
     pub(crate) fn of(runs_in: JobProcess) -> Self {
         match runs_in {
             JobProcess::Worker => Self::Map,
@@ -47,7 +47,7 @@ impl InputMode {
 #[derive(Debug)]
 pub(crate) struct SampleInput {
     mode: InputMode,
-    /// Most bytes of a sample that is taken.
+    /// Most bytes of a sample.
     max_bytes: u64,
     buffer: Vec<u8>,
     path: Vec<u8>,
@@ -56,21 +56,21 @@ pub(crate) struct SampleInput {
     keeps_shards_open: bool,
     mapped: OpenShards<MappedShard>,
     read: OpenShards<File>,
-    /// The packed page that was used last: its number, and its bytes.
+    /// The last packed page: its number, and its bytes.
     page: Option<u64>,
     unpacked: Vec<u8>,
 }
 
-/// The bytes of the sample that is open now.
+/// The bytes of the open sample.
 pub(crate) enum InputBytes<'a> {
-    /// Of a file, which is unmapped when this is dropped.
+    /// Of a file. Dropping this unmaps it.
     File(LiveMap<Mmap>),
     /// Of a shard, which stays mapped.
     Part(LiveMap<&'a [u8]>),
     Read(&'a [u8]),
 }
 
-/// A map, or a part of one, that is announced to the SIGBUS handler until this is dropped.
+/// A mapping, or a part of one, that the SIGBUS handler knows until this is dropped.
 pub(crate) struct LiveMap<T>(T);
 
 impl<T> Drop for LiveMap<T> {
@@ -92,7 +92,7 @@ impl std::ops::Deref for InputBytes<'_> {
 }
 
 impl SampleInput {
-    /// `pattern` says in which order parts of shards will be asked for.
+    /// `pattern`: the order in which parts of shards will be read.
     pub(crate) fn new(mode: InputMode, max_bytes: u64, pattern: AccessPattern) -> Self {
         Self {
             keeps_shards_open: true,
@@ -108,8 +108,8 @@ impl SampleInput {
         }
     }
 
-    /// The same, with no shard that stays open when a sample of it is done: one that is
-    /// removed takes its room until nobody has it open.
+    /// The same, but closes each shard after its sample: a deleted shard occupies space while a
+    /// process has it open.
     pub(crate) fn without_open_shards(self) -> Self {
         Self {
             keeps_shards_open: false,
@@ -217,11 +217,11 @@ fn open_file<'a>(
         InputMode::Map => live_map(&file, &(0..len as u64)).map(InputBytes::File),
         InputMode::Read => {
             let buffer = emptied(buffer);
-            // By itself reading would double the buffer.
+            // `read_to_end` alone would double the buffer.
             buffer
                 .try_reserve_exact(len)
                 .map_err(|_| unreadable(ErrorKind::OutOfMemory.into()))?;
-            // As long as it was when it was opened: it may be growing.
+            // Only the length at opening, since the file may be growing.
             file.take(len as u64)
                 .read_to_end(buffer)
                 .map_err(unreadable)?;
@@ -230,7 +230,7 @@ fn open_file<'a>(
     }
 }
 
-/// A buffer of nothing, which is given back when it is large.
+/// Empties a buffer, and frees it if it is large.
 fn emptied(buffer: &mut Vec<u8>) -> &mut Vec<u8> {
     if buffer.capacity() > KEEP {
         *buffer = Vec::new();
@@ -249,11 +249,10 @@ fn map(file: &File, range: &Range<u64>) -> Result<Mmap, SampleFault> {
     let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let mut options = MmapOptions::new();
     options.offset(range.start).len(len);
-    // SAFETY: the file may be changed by others while it is mapped. Changed
-    // bytes reach only the decoders, which take untrusted bytes; a shrunken file
-    // raises SIGBUS, which `sigbus` turns into a failed sample: `SampleInput::open`
-    // announces each map before it hands out bytes of it. No reference outlives
-    // the sample.
+    // SAFETY: other processes may change the file while it is mapped. Changed bytes reach only the
+    // decoders, which accept untrusted bytes. A truncated file raises SIGBUS, which `sigbus` turns
+    // into a failed sample: `SampleInput::open` announces each mapping before it returns bytes of
+    // it. No reference outlives the sample.
     unsafe { options.map(file) }.map_err(unreadable)
 }
 

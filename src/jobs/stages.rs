@@ -1,4 +1,4 @@
-//! What the pool's counters mean where samples are decoded: the stages of a sample.
+//! The stages of a sample, as names for the pool's counters.
 //!
 //! Used in workers, which count, and in the consumer, which reports.
 
@@ -20,7 +20,7 @@ pub(crate) const EMIT: JobStage = JobStage::of_job(3);
 /// Every other operation: colour, blur, rotation, policies.
 pub(crate) const AUGMENT: JobStage = JobStage::of_job(4);
 
-/// The stage of a step that is done by itself, behind the decoding.
+/// The stage of a step that runs by itself, after the decoding.
 pub(crate) fn of_step(step: &Step) -> JobStage {
     match step.part() {
         OperationPart::Crop | OperationPart::Resize | OperationPart::Turn => RESAMPLE,
@@ -64,7 +64,7 @@ impl StageTimes {
         }
     }
 
-    /// Time spent on samples.
+    /// Seconds spent on samples.
     pub fn busy_s(&self) -> f64 {
         self.open_s + self.decode_s + self.resample_s + self.augment_s + self.emit_s
     }

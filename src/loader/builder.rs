@@ -1,6 +1,6 @@
-//! What the user asks for, as options.
+//! The options of a [`Loader`](crate::Loader).
 //!
-//! In the consumer. Never in here: what is done with them (`start`, `forecast`).
+//! In the consumer. Never in here: what the options do (`start`, `memory_plan`).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,13 +40,13 @@ pub struct LoaderBuilder {
     pub(super) device: Device,
     upload: Option<UploadMode>,
     pub(super) gpu_memory_limit: Option<u64>,
-    /// Which decoders make the pixels of JPEGs.
+    /// Which decoders decode JPEGs.
     pub(super) decode_on: DecodeOn,
     pub(super) limits: PictureLimits,
 }
 
 impl LoaderBuilder {
-    /// Slots of the ring, where nobody says another number.
+    /// Default number of ring slots.
     pub const DEFAULT_DEPTH: u32 = forecast_memory::DEFAULT_DEPTH;
 
     pub(super) fn new(source: Source) -> Self {
@@ -70,34 +70,34 @@ impl LoaderBuilder {
         }
     }
 
-    /// What is done to each sample. Default: [`Recipe::train224`].
+    /// The operations for each sample. Default: [`Recipe::train224`].
     pub fn recipe(mut self, recipe: Recipe) -> Self {
         self.recipe = recipe;
         self
     }
 
-    /// Rows of a batch. Default 64.
+    /// Rows per batch. Default 64.
     pub fn batch_size(mut self, rows: u32) -> Self {
         self.plan.batch = rows;
         self
     }
 
-    /// Worker processes. 0 decodes in this process, without ring or
-    /// coordinator: the same bytes, for debugging. Default: the CPUs that this
-    /// process may use, by affinity and cgroup quota.
+    /// Number of worker processes. 0 decodes in this process, without ring or coordinator: the same
+    /// bytes, for debugging. Default: the CPUs that this process may use, by affinity and cgroup
+    /// quota.
     pub fn num_workers(mut self, workers: usize) -> Self {
         self.crew.workers = Some(workers);
         self
     }
 
-    /// Seed of order and random parameters. Default 0.
+    /// Seed of the order and of all random parameters. Default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.plan.seed = seed;
         self
     }
 
-    /// [`Sampler::Shuffle`], another order in each epoch, or
-    /// [`Sampler::SequentialDecoder`]. Default true.
+    /// True: [`Sampler::Shuffle`], another order in each epoch. False: [`Sampler::Sequential`].
+    /// Default true.
     pub fn shuffle(self, shuffle: bool) -> Self {
         self.sampler(if shuffle {
             Sampler::Shuffle
@@ -106,174 +106,175 @@ impl LoaderBuilder {
         })
     }
 
-    /// The order of each epoch. Default [`Sampler::Shuffle`]. Takes the place of
-    /// an earlier [`LoaderBuilder::shuffle`].
+    /// The order of each epoch. Default [`Sampler::Shuffle`]. Replaces an earlier
+    /// [`LoaderBuilder::shuffle`].
     pub fn sampler(mut self, sampler: Sampler) -> Self {
         self.plan.sampler = sampler;
         self
     }
 
-    /// Output sizes that take turns from batch to batch, with as many rows as
-    /// keep the pixels of a batch about equal. Default: the recipe's one size.
+    /// Output sizes that alternate from batch to batch. The number of rows changes with the size,
+    /// so that each batch has about as many pixels. Default: the recipe's one size.
     pub fn multi_scale(mut self, scales: MultiScale) -> Self {
         self.plan.multi_scale = Some(scales);
         self
     }
 
-    /// How likely each sample is, in the order of the index, for
-    /// [`Weights::OriginalStderr`](crate::plan::Weights::Given).
+    /// The weight of each sample, in the order of the index. Used by
+    /// [`Weights::Given`](crate::order::Weights::Given).
     pub fn sample_weights(mut self, weights: Vec<f64>) -> Self {
         self.sample_weights = Some(weights);
         self
     }
 
-    /// Identities that come more often, for [`Sampler::Identity`].
+    /// Identities that are drawn more often. Used by [`Sampler::Identity`].
     pub fn identity_ratios(mut self, ratios: Vec<IdentityRatio>) -> Self {
         self.plan.identity_ratios = ratios;
         self
     }
 
-    /// How long an epoch is. Default: as the sampler says.
+    /// Length of an epoch. Default: the sampler decides.
     pub fn epoch_length(mut self, length: EpochLength) -> Self {
         self.plan.length = length;
         self
     }
 
-    /// What happens to samples that do not fill a batch. Default: a short batch.
+    /// What happens to the last samples of an epoch when they do not fill a batch. Default: a short
+    /// batch.
     pub fn tail(mut self, tail: EpochTail) -> Self {
         self.plan.tail = tail;
         self
     }
 
-    /// This process's place among those that train together. Every rank gets
-    /// the same number of batches. Default 0 of 1.
+    /// The rank of this process among the processes that train together. Every rank gets the same
+    /// number of batches. Default: rank 0 of 1.
     pub fn rank(mut self, rank: Rank) -> Self {
         self.plan.rank = rank.rank;
         self.plan.world = rank.world;
         self
     }
 
-    /// Slots of the ring: batches that are held, ready or being filled at a
-    /// time. Default 3, or as many as a memory limit leaves.
+    /// Number of ring slots: batches that are held, ready or being filled at one time. Default 3,
+    /// or as many as a memory limit leaves.
     pub fn depth(mut self, slots: u32) -> Self {
         self.depth = RingDepth::Exactly(slots);
         self
     }
 
-    /// Most bytes that all processes of the run may take together. `build` reads
-    /// the header of every sample, gives the ring fewer slots if it must, and
-    /// refuses what cannot fit. Without it the ring alone is compared with what
-    /// is available.
+    /// Most bytes that all processes of the run may use together. `build` reads the header of every
+    /// sample. It reduces the number of slots if it must, and rejects a run that does not fit.
+    /// Without this limit, only the ring is compared with the available memory.
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// Where batches end. Default [`Device::Cpu`]. On a device workers hand over crops
-    /// where it can make the rows: those are resized and coloured in `f32` and not
-    /// rounded on the way, whatever the recipe's `reorder`, so their values are not the
-    /// CPU's; a crop that has no room in its row is resized in `u8`, as on the CPU. Else
-    /// workers hand over finished rows. [`NumericProfile`](crate::NumericProfile) says which. All memory of the
-    /// device is taken by `build`, which makes the device's primary context; batches
-    /// are [`Batch::on_device`](crate::Batch::on_device), as many at a time as `depth`,
-    /// and at least 2.
+    /// Where batches are delivered. Default [`Device::Cpu`].
+    ///
+    /// On a GPU, workers hand over crops if the recipe lets the device finish the rows. Those rows
+    /// are resized and coloured in `f32` without rounding in between, whatever the recipe's
+    /// `reorder` is. So their values differ from the CPU's. A crop that does not fit its row is
+    /// resized in `u8`, as on the CPU. Otherwise workers hand over finished rows.
+    /// [`NumericProfile`](crate::NumericProfile) reports which.
+    ///
+    /// `build` creates the primary context of the device and allocates all device memory of the
+    /// run. Batches are [`Batch::on_device`](crate::Batch::on_device). As many as `depth`, and at
+    /// least 2, exist at one time.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
         self
     }
 
-    /// How a device gets at crops. Without it the recipe and the limit say so:
-    /// [`Upload::CopyShape`] where the kernel reads pixels twice, or where copies fit the
-    /// [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) that was given; else
-    /// [`Upload::InPlace`]. Finished rows have one way. [`MemoryPlan`](crate::loader::Forecast)
-    /// has the choice and its reason. The values are the same.
+    /// How the device reads crops. The values are the same either way. Default:
+    /// [`UploadMode::Copied`] if the kernel reads pixels twice, or if copies fit a given
+    /// [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit). Otherwise [`UploadMode::InPlace`].
+    /// Finished rows are always copied. [`MemoryPlan`](crate::loader::MemoryPlan) contains the
+    /// choice and its reason.
     pub fn upload(mut self, upload: UploadMode) -> Self {
         self.upload = Some(upload);
         self
     }
 
-    /// Most bytes of the device that the run may take for itself, the device's context
-    /// apart. Gives the ring fewer slots if it must; `build` and
-    /// [`forecast`](LoaderBuilder::forecast) refuse what cannot fit, `build` before it
-    /// starts a process where rows have one size. Needs [`Device::Cuda`].
+    /// Most bytes of device memory that the run may use, without the device's context. Needs
+    /// [`Device::Cuda`]. The run gets fewer slots if it must. `build` and
+    /// [`memory_plan`](LoaderBuilder::memory_plan) reject a run that does not fit. If all rows have
+    /// one size, `build` does so before it starts a process.
     pub fn gpu_memory_limit(mut self, bytes: u64) -> Self {
         self.gpu_memory_limit = Some(bytes);
         self
     }
 
-    /// Which decoders make the pixels of JPEGs. Default [`DecodeOn::Auto`]: on a
-    /// [`Device::Cuda`] kernels decode every JPEG that they take, where the device can make the
-    /// rows and [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit) leaves room. Workers decode
-    /// all other files. With [`DecodeOn::Gpu`] a run that cannot decode on the device is refused.
+    /// Which decoders decode JPEGs. Default [`DecodeOn::Auto`]: on a [`Device::Cuda`], kernels
+    /// decode every JPEG that they support. This needs a recipe that lets the device finish the
+    /// rows, and room within the [`gpu_memory_limit`](LoaderBuilder::gpu_memory_limit). Workers
+    /// decode all other files. With [`DecodeOn::Gpu`], a run that cannot decode on the device is
+    /// rejected.
     ///
-    /// Kernels take baseline JPEGs of one scan, grey or of three colours. A file must fit the
-    /// room of its row, and its crop that of the device's decoder. It may have 16 MiB of coded
-    /// data, 2^26 pixels and 16,384 restart segments. A picture that the kernels flag as damaged
-    /// is decoded again by the CPU decoder, in this process: its verdict and its pixels count. So
-    /// the stream is the same for each choice. All memory that kernels take of the device is taken
-    /// by `build`.
+    /// Kernels support baseline JPEGs with one scan, grey or with three components. The file must
+    /// fit its row, and its crop must fit the device's decoder. Limits: 16 MiB of coded data, 2^26
+    /// pixels, 16,384 restart segments. If the kernels flag an image as damaged, the CPU decoder in
+    /// this process decodes it again, and its result counts. So the stream is the same for each
+    /// choice. `build` allocates all device memory of the kernels.
     pub fn decode_on(mut self, on: DecodeOn) -> Self {
         self.decode_on = on;
         self
     }
 
-    /// How worker processes are started. Default [`Launch::Exec`].
+    /// How worker processes are started. Default [`LaunchMethod::Exec`](crate::LaunchMethod::Exec).
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.crew.launch = launch;
         self
     }
 
-    /// The executable that [`Launch::Exec`] starts: `featherload`, or a program whose
-    /// `main` begins with [`init`](crate::init()). Without it [`Launch::Exec`] says what
-    /// is looked for.
+    /// The executable that [`LaunchMethod::Exec`] starts: `featherload`, or a program whose `main`
+    /// begins with [`init`](crate::init()). [`LaunchMethod::Exec`] documents the default.
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
         self.crew.helper = Some(path.into());
         self
     }
 
-    /// What happens when a sample gives no pixels. Default [`OnError::SessionEnd`].
+    /// What happens when a sample cannot be used. Default [`OnError::Stop`].
     pub fn on_error(mut self, policy: OnError) -> Self {
         self.on_error = policy;
         self
     }
 
-    /// Epochs that the run will have, when that is known: lets workers go on
-    /// to the next epoch without a gap. At least 1.
+    /// Number of epochs of the run, if known. Workers then continue with the next epoch without a
+    /// gap. At least 1.
     pub fn epochs(mut self, epochs: u64) -> Self {
         self.epochs = Some(epochs);
         self
     }
 
-    /// Starts elsewhere than at the first batch of the first epoch.
+    /// Starts at this position. Default: the first batch of the first epoch.
     pub fn start(mut self, at: Position) -> Self {
         self.start = at;
         self
     }
 
-    /// Goes on where `state` stands, with any ranks and batch size
-    /// ([`Loader::resume`](crate::Loader::resume) has the rules).
+    /// Continues at the position of `state`, with any ranks and batch size.
+    /// [`Loader::resume`](crate::Loader::resume) has the rules.
     pub fn resume(mut self, state: State) -> Self {
         self.resume = Some(state);
         self
     }
 
-    /// How long [`Epoch::next`](crate::loader::Epoch) waits for a batch to be dropped
-    /// when every slot is held. 0 = an error at once. Default 2 s.
+    /// How long [`Epoch::next`](crate::loader::Epoch) waits for the caller to drop a batch when
+    /// every slot is held. 0 means an error at once. Default 2 s.
     pub fn hold_timeout(mut self, limit: Duration) -> Self {
         self.crew.hold_timeout = limit;
         self
     }
 
-    /// What workers are kept from, beside their work. Default [`Sandbox::Auto`].
+    /// The kernel's limits on what workers may open and call. Default [`Sandbox::Auto`].
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.crew.sandbox = sandbox;
         self
     }
 
-    /// Most time that one sample may take; its worker is killed and the sample
-    /// fails. Each substitute has that time as well. Time in which the worker, or
-    /// the coordinator, was stopped (SIGSTOP) does not count. Default 60 s. With zero workers
-    /// there is no limit.
+    /// Time limit for one sample, and for each substitute. After it the worker is killed and the
+    /// sample fails. Time during which the worker or the coordinator was stopped (SIGSTOP) does not
+    /// count. Default 60 s. Without workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.crew.row_limit = limit;
         self
@@ -291,10 +292,10 @@ impl LoaderBuilder {
         self
     }
 
-    /// What runs for each sample: for a device, crops where it can make the rows.
+    /// The program for each sample. For a device it makes crops, if the recipe allows that.
     ///
     /// # Errors
-    /// A recipe that cannot run; a run of no epochs.
+    /// A recipe that cannot run; 0 epochs.
     pub(super) fn program(&self) -> Result<SampleProgram> {
         if self.epochs == Some(0) {
             return Err(Error::option("epochs", "`epochs` is 0: use at least 1"));
@@ -309,10 +310,10 @@ impl LoaderBuilder {
         })
     }
 
-    /// How a device may get at what workers hand over; none without a device.
+    /// The ways in which the device can read what workers hand over. None without a device.
     ///
     /// # Errors
-    /// Options of a device for a run on the CPU; [`DecodeOn::Gpu`] for a run that cannot.
+    /// GPU options on a CPU run; [`DecodeOn::Gpu`] on a run that cannot decode on a device.
     pub(super) fn uploads<'a>(
         &self,
         program: &'a SampleProgram,

@@ -1,8 +1,8 @@
-//! The room of a row for a coded crop, where a device decodes, and that of a part for its pixels: as
-//! the files of the data set need it.
+//! Sizes rows for coded crops, and parts for their decoded pixels, from the files of the data set.
 //!
-//! In the consumer. From the lengths and sizes of some files, the same ones in each run. The stream
-//! does not depend on it: workers decode what has no room.
+//! In the consumer, when a device decodes JPEGs. Uses the lengths and sizes of a sample of files,
+//! the same files in each run. The stream does not depend on the sizes: workers decode what does
+//! not fit.
 
 use crate::data::index::Index;
 use crate::data::survey;
@@ -15,20 +15,20 @@ use crate::picture::PictureLimits;
 use crate::picture::jpeg::gpu_rows::{MAX_CODED, MAX_PIXELS};
 use crate::recipe::{DecodeMode, SampleProgram};
 
-/// Files that are looked at: of a hundred, one may be longer than the room.
+/// Files that are read. One of a hundred may be longer than the room for it.
 const FILES: u64 = 200;
-/// Side of a block of luma at full size.
+/// Side of a luma block at full size.
 const BLOCK: usize = 8;
-/// Bytes of tables, and of ends of segments, beside the coded data.
+/// Bytes for tables and segment ends, in addition to the coded data.
 const TABLES: u64 = 64 << 10;
-/// Most bytes of a ring that has more room for the sake of coded crops.
+/// Most bytes of a ring that is enlarged for coded crops.
 const MOST_RING: u64 = 4 << 30;
-/// Of the memory that there is, what such a ring may take: one part of so many.
+/// Such a ring takes at most this fraction (1/4) of the available memory.
 const SHARE: u64 = 4;
-/// What rooms are a multiple of.
+/// Row sizes are rounded up to multiples of this.
 const STEP: u64 = 64 << 10;
 
-/// The rows of a ring, and the memory that a run may take.
+/// The number of slots of the ring, and the memory limit of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CodedRoom {
     /// Slots.
@@ -36,7 +36,7 @@ pub(super) struct CodedRoom {
     pub(super) memory_limit: Option<u64>,
 }
 
-/// What is wanted of a run; none where no device decodes.
+/// The request for coded rows. None unless a device decodes.
 pub(super) fn coded_room(
     uploads: Option<&UploadPlanner<'_>>,
     depth: RingDepth,
@@ -51,10 +51,10 @@ pub(super) fn coded_room(
 }
 
 impl CodedRoom {
-    /// The program, whose rows have room for most JPEGs of the data set, as far as a ring of rows
-    /// may take it. And the pixels that a part needs room for: where pictures are decoded at full
-    /// size to be resized, those of most of them; else 0, what rows have room for is enough. None
-    /// where all files that were looked at are of other formats.
+    /// Returns the program with rows sized for most JPEGs of the data set, as far as the ring may
+    /// grow. Also returns the window pixels that a part must have room for. These are the pixels of
+    /// most images if images are decoded at full size before a resize, otherwise 0 (the rows' own
+    /// room is enough). None if none of the files that were read is a JPEG.
     pub(super) fn of(
         self,
         program: &SampleProgram,
@@ -81,7 +81,7 @@ impl CodedRoom {
     }
 }
 
-/// What 99 of 100 are not above.
+/// The 99th percentile.
 fn most_of(mut numbers: Vec<u64>) -> Option<u64> {
     numbers.sort_unstable();
     numbers
@@ -89,7 +89,7 @@ fn most_of(mut numbers: Vec<u64>) -> Option<u64> {
         .copied()
 }
 
-/// Bytes that 99 of 100 of these files need beside their tables, as far as a row may have them.
+/// Row bytes that are enough for 99 of 100 of these files, tables included, but at most `of_row`.
 fn room(lengths: Vec<u64>, of_row: u64) -> u64 {
     let most = most_of(lengths);
     let wanted = most.map_or(0, |bytes| bytes.saturating_add(TABLES));

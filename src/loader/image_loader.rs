@@ -1,4 +1,4 @@
-//! [`Loader`]: what a trainer holds; [`Epoch`]: the iterator over its batches.
+//! [`Loader`], and [`Epoch`], the iterator over its batches.
 //!
 //! In the consumer.
 
@@ -21,50 +21,50 @@ use crate::order::{EpochMark, EpochPlan, Position, State};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 
-/// Streams batches of images out of worker processes.
+/// Streams batches of images that worker processes fill.
 ///
-/// Dropping it ends coordinator and workers, without waiting for a decode;
-/// batches that are still alive stay readable.
+/// Dropping it ends coordinator and workers without waiting for a running decode. Batches that are
+/// still alive stay readable.
 #[derive(Debug)]
 pub struct Loader {
     pub(super) maker: BatchMaker,
     pub(super) run: ImageRun,
-    /// What gets the shards, where they lie elsewhere.
+    /// Downloads shards of a remote data set.
     pub(super) fetcher: Option<Fetcher>,
     pub(super) jpegs: DecodeChoice,
-    /// The epoch at which the state stands was broken off.
+    /// The epoch of the current state was abandoned before its end.
     pub(super) epoch_abandoned: bool,
-    /// When the last batch was handed over.
+    /// When the last batch was returned.
     pub(super) handed_over: Option<Instant>,
-    /// Time between handing a batch over and being asked for the next.
+    /// Time between returning a batch and the call for the next.
     pub(super) consumer: Duration,
 }
 
-/// Makes the batches.
+/// The producer of batches.
 #[derive(Debug)]
 pub(super) enum BatchMaker {
     Host(RowFiller),
     Device(Box<DevicePool>),
 }
 
-/// The batches of one epoch, from where the loader stands to the epoch's end.
+/// The batches of one epoch, from the loader's position to the end of the epoch.
 ///
-/// Dropped early, it cancels what workers have not begun. [`Loader::state`] then
-/// stands behind the last batch that was handed over, for a resume; the next
+/// If it is dropped early, work that no worker has started is cancelled. [`Loader::state`] then
+/// points after the last batch that was returned, so a resume continues there. The next
 /// [`Loader::epoch`] is the next epoch.
 #[derive(Debug)]
 #[must_use = "an epoch gives no batch before it is iterated"]
 pub struct Epoch<'a> {
     loader: &'a mut Loader,
     epoch: u64,
-    /// No further batch: the end, or an error.
+    /// The end of the epoch, or an error: no further batch follows.
     over: bool,
-    /// A batch was handed over.
+    /// At least one batch was returned.
     begun: bool,
 }
 
 impl Loader {
-    /// The batches of the epoch at which the loader stands.
+    /// The batches of the current epoch, from the loader's position on.
     pub fn epoch(&mut self) -> Epoch<'_> {
         let epoch = self.begin_epoch();
         Epoch {
@@ -75,10 +75,10 @@ impl Loader {
         }
     }
 
-    /// Begins an epoch for who cannot hold an [`Epoch`], and asks for each batch by
-    /// [`Loader::next_batch_within`]: the one at which the loader stands, or the next
-    /// where that was [broken off](Loader::break_off). Gives its number; the epoch is over
-    /// when [`Loader::state`] has another.
+    /// Begins an epoch without borrowing the loader. For a caller that cannot keep an [`Epoch`] and
+    /// calls [`Loader::next_batch_within`] for each batch. Returns the epoch's number: the current
+    /// one, or the next if the current one was [abandoned](Loader::abandon_epoch). The epoch has
+    /// ended when [`Loader::state`] has another number.
     pub fn begin_epoch(&mut self) -> u64 {
         if std::mem::take(&mut self.epoch_abandoned) {
             let next = self.run.state.epoch.saturating_add(1);
@@ -87,21 +87,21 @@ impl Loader {
         self.run.state.epoch
     }
 
-    /// Goes to the first batch of `epoch`. One above 2^62 gives no batch: the next call for
-    /// one is an error.
+    /// Moves to the first batch of `epoch`. With a number above 2^62 the next call for a batch is
+    /// an error.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.seek(EpochMark::new(epoch, 0));
     }
 
-    /// Goes on where `state` stands, as a loader does that was built with it
-    /// ([`LoaderBuilder::resume`](crate::LoaderBuilder::resume)). Ranks and batch size may be
-    /// others than the state's: the samples behind it come once each. Where they fill no batch
-    /// of this loader and short ones are dropped, it goes on with the next epoch.
+    /// Continues at the position of `state`, like a loader built with it
+    /// ([`LoaderBuilder::resume`](crate::LoaderBuilder::resume)). Ranks and batch size may differ
+    /// from the state's: each sample after the position comes once. If those samples fill no batch
+    /// and short batches are dropped, the loader continues with the next epoch.
     ///
     /// # Errors
-    /// A state of another data set, recipe, order or numeric profile: the stream would
-    /// be another. Another batch size under a sampler that draws whole batches. One behind the
-    /// last sample of its epoch, which no loader gives.
+    /// A state of another data set, recipe, order or numeric profile, since the stream would
+    /// differ. Another batch size under a sampler that draws whole batches. A position after the
+    /// last sample of its epoch, which no loader returns.
     pub fn resume(&mut self, state: &State) -> Result<()> {
         state.check_resumable(&self.run.state)?;
         self.seek(resume_mark(state, &self.run.plan)?);
@@ -116,7 +116,7 @@ impl Loader {
         }
     }
 
-    /// Nothing that is under way will be asked for.
+    /// Cancels all work under way.
     fn cancel(&mut self) {
         match &mut self.maker {
             BatchMaker::Host(engine) => engine.cancel(),
@@ -124,21 +124,20 @@ impl Loader {
         }
     }
 
-    /// Where the run stands: after the last batch that was handed over.
+    /// The position of the run: after the last batch that was returned.
     pub fn state(&self) -> State {
         self.run.state.clone()
     }
 
-    /// Epoch and batch that come next, where [`Loader::state`] stands. The batch's number is
+    /// Epoch and batch number of the next batch: the position of [`Loader::state`]. The number is
     /// that of [`Batch::number`].
     pub fn position(&self) -> Position {
         let at = self.run.state.mark();
         Position::new(at.epoch, self.run.plan.number_at(at))
     }
 
-    /// Batches that are left of the epoch at which the loader stands, on this rank. With
-    /// `multi_scale`, and where the epoch began with other ranks or another batch size, at most
-    /// so many.
+    /// Batches that remain in the current epoch, on this rank. An upper bound with `multi_scale`,
+    /// and if the epoch began with other ranks or another batch size.
     pub fn batches_left(&self) -> u64 {
         self.run.plan.batches_left(self.run.state.mark())
     }
@@ -152,17 +151,17 @@ impl Loader {
         self.run.index.clone()
     }
 
-    /// What the scan of the data set left out, and why. None for a saved index.
+    /// Which files the scan of the data set left out, and why. None for a saved index.
     pub fn scan_report(&self) -> Option<&ScanReport> {
         self.run.scan.as_ref()
     }
 
-    /// Order and batches of every epoch.
+    /// The order and the batches of every epoch.
     pub fn plan(&self) -> &EpochPlan {
         &self.run.plan
     }
 
-    /// Batches of an epoch, on this rank.
+    /// Batches per epoch, on this rank.
     pub fn batches_per_epoch(&self) -> u64 {
         self.run.plan.batches()
     }
@@ -172,10 +171,10 @@ impl Loader {
         self.run.startup
     }
 
-    /// What happened so far.
+    /// Counters and times so far.
     ///
     /// # Errors
-    /// When the coordinator does not answer.
+    /// The coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
         let (pool, device) = match &self.maker {
             BatchMaker::Host(engine) => (engine.report()?, None),
@@ -195,10 +194,10 @@ impl Loader {
         })
     }
 
-    /// What the run has of its device's memory; none without a device.
+    /// Device memory of the run. None without a device.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// The device does not answer.
     pub fn device_memory(&self) -> Result<Option<DeviceMemory>> {
         match &self.maker {
             BatchMaker::Host(_) => Ok(None),
@@ -206,22 +205,20 @@ impl Loader {
         }
     }
 
-    /// Who decodes JPEGs, and why.
+    /// Which decoder decodes JPEGs, and why.
     pub fn jpegs(&self) -> &DecodeChoice {
         &self.jpegs
     }
 
-    /// Measures the device stage alone: fills as many slots as the ring has, once,
-    /// and puts them on the device `rounds` times each. Their batches are not handed
-    /// over; the run stands where it stood.
+    /// Measures the device stage alone. Fills each slot of the ring once, and delivers each to the
+    /// device `rounds` times. The batches are not returned, and the position does not change.
     ///
     /// # Errors
-    /// Without a device, or with fewer batches left than one; what [`Epoch::next`] may
-    /// meet.
+    /// No device; less than one batch left; all errors of [`Epoch::next`].
     pub fn replay(&mut self, rounds: u32) -> Result<DeviceReplay> {
         if self.fetcher.is_some() {
             return Err(Error::config(
-                "a replay needs batches that are there: use a copy of the data set on this machine",
+                "a replay needs a local data set: use a copy on this machine",
             ));
         }
         match &mut self.maker {
@@ -232,8 +229,8 @@ impl Loader {
         }
     }
 
-    /// Batches that a caller may hold while the next one still comes, and one: slots of
-    /// the ring, or batches on the device. None where each batch has memory of its own.
+    /// Number of batches that may exist at one time: ring slots, or batches on the device. A caller
+    /// that holds one fewer still receives the next. None if each batch has memory of its own.
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
             BatchMaker::Host(engine) => engine.depth(),
@@ -241,16 +238,15 @@ impl Loader {
         }
     }
 
-    /// Cancels what workers have not begun of this epoch; the next one to
-    /// [begin](Loader::begin_epoch) is the next. [`Loader::state`] stays behind the last
-    /// batch that was handed over.
+    /// Cancels the rest of this epoch. The next call of [`Loader::begin_epoch`] begins the next
+    /// epoch. [`Loader::state`] stays after the last batch that was returned.
     pub fn abandon_epoch(&mut self) {
         self.cancel();
         self.epoch_abandoned = true;
     }
 
-    /// The next batch in order, whichever epoch it is of; none when workers have not
-    /// finished it within `limit`. In this process a batch takes the time that it takes.
+    /// The next batch in order, of whichever epoch. None if workers have not finished it within
+    /// `limit`. Without workers the limit has no effect.
     ///
     /// # Errors
     /// As [`Epoch::next`].
@@ -277,20 +273,21 @@ impl Loader {
                 run.advance();
                 self.handed_over = Some(Instant::now());
             }
-            // The state stays before the batch: mend the file and go on.
+            // The state stays before this batch, so that the caller can repair the file and
+            // continue.
             Err(why) if why.is_sample() => self.cancel(),
             Err(_) => {}
         }
         next
     }
 
-    /// Whether the shards of the next batch are on this machine, within `limit`. They stay until
-    /// the batch is handed over, and so do those of batches behind it that are there.
+    /// Waits up to `limit` for the shards of the next batch to be on this machine. They stay until
+    /// the batch is returned. So do the shards of later batches that are already here.
     fn shards_are_there(&mut self, limit: Duration) -> Result<bool> {
         let Some(fetcher) = &mut self.fetcher else {
             return Ok(true);
         };
-        // Batches that may be under way at a time, the one that is asked for among them.
+        // Batches that may be under way at one time, including the next.
         let most = match &self.maker {
             BatchMaker::Host(engine) => engine.depth().unwrap_or(1),
             BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
@@ -303,21 +300,21 @@ impl Loader {
     }
 }
 
-/// Epochs that a run may have. So nothing that counts on from one meets the last number.
+/// The largest epoch number. It leaves room for counting on without overflow.
 const LAST_EPOCH: u64 = 1 << 62;
 
-/// Refuses an epoch that no run meets.
+/// Rejects an epoch above [`LAST_EPOCH`].
 fn check_epoch(option: &'static str, epoch: u64) -> Result<()> {
     if epoch <= LAST_EPOCH {
         return Ok(());
     }
     Err(Error::option(
         option,
-        format!("epoch {epoch} of `{option}` is too far: use at most {LAST_EPOCH}"),
+        format!("epoch {epoch} of `{option}` is too large: use at most {LAST_EPOCH}"),
     ))
 }
 
-/// Refuses a start behind the last batch, or in an epoch that no run meets.
+/// Rejects a start after the last batch, or in an epoch above [`LAST_EPOCH`].
 pub(super) fn check_start(at: Position, plan: &EpochPlan) -> Result<()> {
     check_epoch("start", at.epoch)?;
     if at.batch < plan.batches() || at.batch == 0 {
@@ -334,17 +331,17 @@ pub(super) fn check_start(at: Position, plan: &EpochPlan) -> Result<()> {
     ))
 }
 
-/// Where a run goes on from a state whose run it may go on with.
+/// The position where a run continues from a compatible state.
 ///
 /// # Errors
-/// A state behind the last sample, or in an epoch that no run meets.
+/// A state after the last sample, or in an epoch above [`LAST_EPOCH`].
 pub(super) fn resume_mark(state: &State, plan: &EpochPlan) -> Result<EpochMark> {
     check_epoch("resume", state.epoch)?;
     if !plan.is_within(state.samples) {
         return Err(Error::option(
             "resume",
             format!(
-                "`resume` stands behind {} samples of epoch {}, and an epoch has {}: use a state \
+                "`resume` is after {} samples of epoch {}, and an epoch has {}: use a state \
                  that a loader gave",
                 state.samples,
                 state.epoch,
@@ -362,7 +359,7 @@ impl Epoch<'_> {
     }
 }
 
-/// What a loader tells while its epoch runs.
+/// The loader's own methods, while its epoch is borrowed.
 impl Deref for Epoch<'_> {
     type Target = Loader;
 
@@ -374,10 +371,9 @@ impl Deref for Epoch<'_> {
 impl Iterator for Epoch<'_> {
     type Item = Result<Batch>;
 
-    /// The next batch in order. After an error there is no further one (the
-    /// next [`Loader::epoch`] goes on where this one stands, or gives the error
-    /// of a lost pool again), but for [`SlotsHeld`](crate::Error::SlotsHeld): drop batches and go
-    /// on.
+    /// The next batch in order. After an error the epoch ends, except after
+    /// [`SlotsHeld`](crate::Error::SlotsHeld): drop batches and call again. The next
+    /// [`Loader::epoch`] continues at the same position, or returns the error of a lost pool again.
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {
             return None;
@@ -402,7 +398,7 @@ impl Iterator for Epoch<'_> {
         if self.over {
             return (0, Some(0));
         }
-        // An error may end it earlier.
+        // An error may end the epoch earlier.
         (0, usize::try_from(self.loader.batches_left()).ok())
     }
 }
@@ -411,8 +407,8 @@ impl FusedIterator for Epoch<'_> {}
 
 impl Drop for Epoch<'_> {
     fn drop(&mut self) {
-        // After an error that ended it, and before its first batch, there is
-        // nothing to break off: the next epoch begins where this one stands.
+        // Nothing to abandon after an error, or before the first batch: the next epoch begins at
+        // the same position.
         if !self.over && self.begun {
             self.loader.abandon_epoch();
         }

@@ -1,6 +1,6 @@
-//! Who decodes JPEGs: what was asked for, and what becomes of it.
+//! Which decoder decodes JPEGs, from the options and the data set.
 //!
-//! In the consumer. Settled before a worker starts. The stream does not depend on it.
+//! In the consumer, before a worker starts. The stream does not depend on the choice.
 
 use serde::Serialize;
 
@@ -8,21 +8,21 @@ use crate::device::{DecodeOn, Device};
 use crate::error::{Error, Result};
 use crate::recipe::SampleProgram;
 
-/// Who decodes JPEGs in a run, and why.
+/// Which decoder decodes the JPEGs of a run, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DecodeChoice {
-    /// [`DecodeOn::Gpu`] where the device decodes all files that its kernels take, else
+    /// [`DecodeOn::Gpu`] if the device decodes all files that its kernels support, otherwise
     /// [`DecodeOn::Cpu`].
     pub on: DecodeOn,
-    /// One sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 
-/// Whether the device of a run is to decode.
+/// Whether the device should decode JPEGs.
 ///
 /// # Errors
-/// `gpu` was asked for, and the run cannot.
+/// `decode_on` is `gpu`, and the run cannot decode on a device.
 pub(super) fn device_decodes(
     on: DecodeOn,
     device: Device,
@@ -35,8 +35,8 @@ pub(super) fn device_decodes(
     }
 }
 
-/// What becomes of it. `has_jpegs`: whether the data set has some, as far as is known. `decodes`:
-/// whether the device does.
+/// The final choice. `has_jpegs`: whether the files that were read contain JPEGs. `decodes`:
+/// whether the device decodes.
 pub(super) fn decode_choice(
     on: DecodeOn,
     device: Device,
@@ -48,11 +48,11 @@ pub(super) fn decode_choice(
         Some(why) => (DecodeOn::Cpu, why),
         None if decodes => (
             DecodeOn::Gpu,
-            "the device decodes files that its kernels take, workers the others".into(),
+            "the device decodes the files that its kernels support, and workers the others".into(),
         ),
         None if !has_jpegs => (
             DecodeOn::Cpu,
-            "none of the files that were looked at is a JPEG".into(),
+            "none of the files that were checked is a JPEG".into(),
         ),
         None => (
             DecodeOn::Cpu,
@@ -62,17 +62,17 @@ pub(super) fn decode_choice(
     DecodeChoice { on, why }
 }
 
-/// Why no device decodes.
+/// Why the device does not decode JPEGs. None if it can.
 fn obstacle(on: DecodeOn, device: Device, program: &SampleProgram) -> Option<String> {
     if on == DecodeOn::Cpu {
-        return Some("decode_on cpu was asked for".into());
+        return Some("decode_on is cpu".into());
     }
     if device == Device::Cpu {
-        return Some("batches end on the CPU: use device cuda to decode on a GPU".into());
+        return Some("batches are delivered on the CPU: use device cuda to decode on a GPU".into());
     }
     if cfg!(not(feature = "codecs")) {
         return Some(
-            "this build has no decoders, which a device needs for files that it flags: build with \
+            "this build has no decoders, which are needed for images that the device flags: build with \
              the feature `codecs`"
                 .into(),
         );

@@ -1,4 +1,4 @@
-//! What a loader would do and take, without starting it.
+//! The memory plan of a loader: what it would do and use, computed without starting it.
 //!
 //! In the consumer.
 
@@ -22,58 +22,57 @@ use crate::picture::PictureLimits;
 use crate::pool::worker_options::check_worker_count;
 use crate::recipe::{NumericProfile, SampleProgram};
 
-/// What a run will do to a sample, and the memory that it will take.
+/// What a run does to a sample, and the memory that it uses.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct MemoryPlan {
     pub outline: RecipeOutline,
     pub memory: RunMemory,
-    /// The lowest limit that there is; the run is refused, or given fewer slots,
-    /// when it does not keep to it.
+    /// The lowest limit. A run above it gets fewer slots, or is rejected.
     pub limit: Option<MemoryLimit>,
-    /// What made the slots fewer than asked for, in one line.
+    /// The limit that reduced the number of slots, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowered: Option<String>,
-    /// How the device gets at what workers hand over, where batches end on one.
+    /// How the device reads what workers hand over. None without a device.
     pub upload: Option<UploadChoice>,
-    /// The sample that takes the most.
+    /// The sample that needs the most memory.
     pub largest: Option<LargestSample>,
     pub samples: u64,
-    /// What reading the names left out; none for a saved index, a cache and an index.
+    /// Files that the scan left out. None for a saved index, a cache or an index in memory.
     pub scan: Option<ScanReport>,
     pub batches: u64,
     pub profile: NumericProfile,
-    /// Who decodes JPEGs.
+    /// Which decoder decodes JPEGs.
     pub jpegs: DecodeChoice,
-    /// The rows that were asked for, by their position in the epoch.
+    /// The random values of the requested rows, in the order of the epoch.
     pub drawn: Vec<DrawnRow>,
 }
 
-/// What is drawn for one row.
+/// The random values of one row.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct DrawnRow {
-    /// Place in the first epoch, on this rank; of [`Loader::drawn`] in its batch.
+    /// Number of the row in the first epoch, on this rank. For [`Loader::drawn`], in its batch.
     pub row: u64,
     pub id: u64,
     pub path: std::path::PathBuf,
-    /// Where an operation draws it: the label.
+    /// The label, if an operation draws it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<i64>,
     #[serde(flatten)]
     pub steps: Option<DrawnSteps>,
-    /// Why nothing is drawn: no header, or a picture too small for a crop.
+    /// Why nothing was drawn: the header cannot be read, or the image is too small for a crop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<SampleFault>,
 }
 
 impl LoaderBuilder {
-    /// What [`LoaderBuilder::build`] would start. Reads the header of every sample,
-    /// and starts nothing. With `rows`, what is drawn for the first that many rows.
+    /// The plan of what [`LoaderBuilder::build`] would start. Reads the header of every sample, and
+    /// starts no process. `rows`: number of rows whose random values are included.
     ///
     /// # Errors
-    /// What `build` would refuse, and a run that does not fit the memory limit, what
-    /// the cgroup leaves, or what the machine has available.
+    /// All errors of `build`. A run that does not fit the memory limit, the cgroup's limit, or the
+    /// available memory.
     pub fn memory_plan(self, rows: u64) -> Result<MemoryPlan> {
         match self.memory_plan_with_refusal(rows)? {
             (_, Some(refusal)) => Err(refusal),
@@ -81,11 +80,11 @@ impl LoaderBuilder {
         }
     }
 
-    /// The same, also of a run that does not fit a limit: with the error that
-    /// [`LoaderBuilder::forecast`] gives, and the least that was tried.
+    /// Like [`LoaderBuilder::memory_plan`], but also returns the plan of a run that does not fit a
+    /// limit: the smallest plan that was tried, with the error.
     ///
     /// # Errors
-    /// The others of [`LoaderBuilder::forecast`].
+    /// All other errors of [`LoaderBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(self, rows: u64) -> Result<(MemoryPlan, Option<Error>)> {
         let program = self.program()?;
         let workers = self.crew.count()?;
@@ -123,7 +122,7 @@ impl LoaderBuilder {
         let host = match (limit, self.memory_limit) {
             (None, _) => HostLimit::None,
             (Some(limit), Some(_)) => HostLimit::LowersDepth(limit),
-            // `build` then takes the depth as it is.
+            // `build` does not change the depth either.
             (Some(limit), None) => HostLimit::Refuses(limit),
         };
         let MemoryDecision {
@@ -134,7 +133,7 @@ impl LoaderBuilder {
         } = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.scratch.as_ref().and_then(|w| w.sample(index));
-        // Without a readable header something has to be said still.
+        // Without a readable header the outline uses this size.
         let picture = largest
             .as_ref()
             .map_or((1080, 1920), |l| (l.height, l.width));
@@ -156,12 +155,12 @@ impl LoaderBuilder {
         Ok((forecast, refusal))
     }
 
-    /// The memory of the run with each of these numbers of workers, as
-    /// [`LoaderBuilder::forecast`] has it. Headers are read once for all of them. Only
-    /// [`LoaderBuilder::memory_limit`] makes slots fewer, and nothing is refused for its size.
+    /// The memory of the run for each of these numbers of workers. Reads headers once. Only
+    /// [`LoaderBuilder::memory_limit`] reduces the number of slots, and no run is rejected for its
+    /// size.
     ///
     /// # Errors
-    /// What `build` would refuse otherwise.
+    /// All other errors of `build`.
     pub fn memory_with_workers(self, numbers: &[usize]) -> Result<Vec<RunMemory>> {
         let program = self.program()?;
         let uploads = self.uploads(&program)?;
@@ -197,9 +196,8 @@ impl LoaderBuilder {
 }
 
 impl Loader {
-    /// What is drawn for the rows of a batch, as [`LoaderBuilder::forecast`] says it of the
-    /// first epoch: the steps of each sample with their numbers. Reads headers, and starts
-    /// nothing; the run stands where it stood. Padding is left out.
+    /// The random values for the rows of a batch: the steps of each sample with their numbers.
+    /// Padding is left out. Reads headers and starts nothing. The position does not change.
     pub fn drawn(&self, at: Position) -> Vec<DrawnRow> {
         let run = &self.run;
         let limits = PictureLimits {
@@ -219,7 +217,7 @@ impl Loader {
     }
 }
 
-/// What is drawn for the first `rows` rows of the first epoch.
+/// The random values for the first `rows` rows of the first epoch.
 fn draw(
     prepared: &PreparedRun,
     program: &SampleProgram,
@@ -244,7 +242,7 @@ fn draw(
         .collect()
 }
 
-/// What a draw goes by.
+/// The inputs of a draw.
 struct RowDrawing<'a> {
     plan: &'a EpochPlan,
     index: &'a Index,
@@ -253,7 +251,7 @@ struct RowDrawing<'a> {
 }
 
 impl RowDrawing<'_> {
-    /// What is drawn for a row of a batch, which is said to be row `number`.
+    /// The random values for a row of a batch, reported as row `number`.
     fn row(&self, at: EpochMark, row: u32, number: u64) -> DrawnRow {
         let planned = self.plan.row_at(at, row);
         let random = self.plan.random(at.epoch, planned.position);

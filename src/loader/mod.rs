@@ -1,15 +1,15 @@
-//! What a trainer holds: from a data set and a recipe to epochs of batches.
+//! Loaders: from a data set and a recipe to epochs of batches.
 //!
-//! - `builder`: what the user asks for; `source`: where samples come from;
-//! - `start`: the order of the start: coordinator, index, ring, workers;
-//! - `prepared`: what follows from options and data before anything is allocated;
-//! - `order`: what a sampler knows of the data;
-//! - `upload`: how a device gets at pixels, and what fits its memory; `jpeg_decoding`: who
-//!   decodes JPEGs; `coded_room`: how long the rows of those are that a device decodes;
-//! - `forecast`: what a run would do and take;
-//! - `epoch`: the loader, and the iterator over an epoch; `report`: what happened in it.
+//! - `builder`: the options; `source`: where samples come from;
+//! - `start`: starts a run: coordinator, index, ring, workers;
+//! - `prepared_run`: data, order and sizes of a run, before anything is allocated;
+//! - `sampler_table`: the table of a sampler, from index, weights and sizes;
+//! - `upload`: how a device reads pixels, and what fits its memory; `jpeg_decoding`: which decoder
+//!   decodes JPEGs; `coded_room`: the size of rows for JPEGs that a device decodes;
+//! - `memory_plan`: the plan of a run without starting it;
+//! - `image_loader`: the loader, and the iterator over an epoch; `report`: its counters and times.
 //!
-//! All in the consumer. Never in here: how rows are made.
+//! All in the consumer. Never in here: how rows are filled.
 
 mod builder;
 mod coded_room;

@@ -1,5 +1,5 @@
-//! What follows from options and data before a byte of the run is allocated:
-//! shared by the start of a run and by its forecast.
+//! Everything that follows from options and data before memory is allocated. Used by the start of a
+//! run and by its memory plan.
 //!
 //! In the consumer.
 
@@ -24,81 +24,81 @@ use crate::picture::PictureLimits;
 use crate::recipe::{RowExtent, SampleProgram};
 use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 
-/// Names, order and room of a run.
+/// Index, order and sizes of a run.
 #[derive(Debug)]
 pub(super) struct PreparedRun {
     pub(super) index: Index,
     pub(super) scan: Option<ScanReport>,
-    /// What gets the shards, where they lie elsewhere.
+    /// Downloads shards of a remote data set.
     pub(super) fetcher: Option<Fetcher>,
     pub(super) plan: EpochPlan,
     pub(super) packing: SlotPacking,
-    /// What runs for each sample: that which was wanted, with rows as the data set needs them.
+    /// The program for each sample, with rows sized for the data set.
     pub(super) program: SampleProgram,
-    /// Pixels that a part of coded JPEGs needs room for, whatever its rows have room for.
+    /// Window pixels that a part of coded JPEGs must have room for. 0: its rows' room is enough.
     windows: usize,
-    /// False where a device was to decode, and all files that were looked at are of other formats.
+    /// False if a device should decode and none of the files that were read is a JPEG.
     pub(super) has_jpegs: bool,
-    /// Those of the packing, for the job.
+    /// The sizes that `packing` uses, for the job.
     pub(super) sizes: Option<SampleSizes>,
-    /// Samples that are tried in the place of one that gives no pixels.
+    /// Substitutes to try for a sample that cannot be used.
     pub(super) tries: u32,
-    /// What the headers say, where they were asked for memory.
+    /// Memory needs from all headers, if they were read for it.
     pub(super) scratch: Option<ScratchSurvey>,
-    /// What mixing takes.
+    /// Memory for mixing.
     mixing: MixingBytes,
 }
 
-/// What a [`PreparedRun`] is made from.
+/// The inputs of a [`PreparedRun`].
 pub(super) struct RunRequest<'a> {
-    /// The executable that helpers are started from, where it is named.
+    /// The helper executable, if the user named one.
     pub(super) helper: Option<&'a Path>,
     pub(super) program: &'a SampleProgram,
     pub(super) plan: &'a OrderOptions,
     pub(super) sample_weights: Option<&'a [f64]>,
     pub(super) limits: PictureLimits,
     pub(super) on_error: OnError,
-    /// Whether all headers are read for the memory that they need.
+    /// Whether to read all headers for their memory needs.
     pub(super) plans_memory: bool,
-    /// Where a device decodes JPEGs.
+    /// The rows for coded JPEGs. None unless a device decodes.
     pub(super) coded_room: Option<CodedRoom>,
 }
 
-/// What the host's memory decides.
+/// The effect of the host's memory limit.
 pub(super) enum HostLimit {
     None,
-    /// Whether the run fits.
+    /// Rejects a run that does not fit.
     Refuses(MemoryLimit),
-    /// The slots too, where nobody fixed their number.
+    /// Reduces the number of slots, unless the user fixed it.
     LowersDepth(MemoryLimit),
 }
 
-/// What a run takes, within its limits.
+/// The memory of a run within its limits.
 pub(super) struct MemoryDecision {
     pub(super) memory: RunMemory,
-    /// How a device gets at what workers hand over, where there is one.
+    /// How the device reads what workers hand over. None without a device.
     pub(super) upload: Option<UploadChoice>,
-    /// What made the slots fewer than asked for, in one line.
+    /// The limit that reduced the number of slots, in one line.
     pub(super) lowered: Option<String>,
-    /// Why it does not begin: no limit holds the least that was tried.
+    /// Why the run cannot start: even the smallest plan exceeds a limit.
     pub(super) refusal: Option<Error>,
 }
 
 impl PreparedRun {
-    /// Reads names, and headers where something goes by them.
+    /// Opens the data set. Reads headers if the order, the rows or the memory plan needs them.
     ///
     /// # Errors
-    /// A data set that cannot be read, options that do not fit it.
+    /// A data set that cannot be read; options that do not fit it.
     pub(super) fn new(source: Source, wanted: &RunRequest<'_>) -> Result<Self> {
         let (index, scan, fetcher) =
             source.open_with_fetcher(wanted.helper, TarIndexPolicy::OfWholeSets)?;
         if fetcher.is_none() {
-            index.check_local("this index alone does not get them")?;
+            index.check_local("this index alone cannot download them")?;
         }
         if fetcher.as_ref().is_some_and(Fetcher::evicts) && wanted.on_error == OnError::Substitute {
             return Err(Error::option(
                 "on_error",
-                "substitutes may lie in any shard, and `fetch_limit` keeps only some of \
+                "substitutes may be in any shard, and `fetch_limit` keeps only some of \
                  them: use `on_error` skip, or a `fetch_limit` with room for all",
             ));
         }
@@ -106,7 +106,7 @@ impl PreparedRun {
         let options = &wanted.plan.with_shard_samples(index.samples_per_shard());
         options.check(index.len())?;
         match (&program.recipe().mixing, program.labelling_op()) {
-            // Labels that an operation draws fit: the recipe was checked.
+            // Labels that an operation draws always fit: the recipe was checked.
             (Some(mixing), None) => batch_mixing::check_labels(mixing, &index)?,
             (_, Some(op)) => sampler_table::check_labelled_by(op, &options.sampler)?,
             (None, None) => {}
@@ -122,7 +122,7 @@ impl PreparedRun {
             && let Some(op) = program.size_dependent_op()
         {
             return Err(Error::config(format!(
-                "{op} has `sizes`, and without multi_scale all batches have one size: remove \
+                "{op} has `sizes`, but without multi_scale all batches have one size: remove \
                  sizes and magnitudes, or set multi_scale"
             )));
         }
@@ -173,11 +173,11 @@ impl PreparedRun {
         })
     }
 
-    /// What a device takes for the rows of this data set: nothing to decode JPEGs, where it has
-    /// none and that is not `needed`.
+    /// What the device needs for the rows of this data set. Without JPEGs it has no JPEG decoder,
+    /// unless `needed`.
     ///
     /// # Errors
-    /// As [`UploadPlanner::with_rows_of`].
+    /// As [`UploadPlanner::with_program`].
     pub(super) fn uploads<'b>(
         &'b self,
         uploads: Option<UploadPlanner<'_>>,
@@ -191,12 +191,12 @@ impl PreparedRun {
         uploads.map(of_data).transpose()
     }
 
-    /// Slots, and how a device gets at what workers hand over, within the device's
-    /// limit and the host's. Without headers as if no sample took any memory. What does
-    /// not fit comes with its refusal, which says what would.
+    /// Chooses the number of slots and how the device reads pixels, within the limits of device and
+    /// host. Without headers the memory of samples counts as 0. A run that does not fit is returned
+    /// with its error, which names settings that would fit.
     ///
     /// # Errors
-    /// Numbers of which no ring can be made.
+    /// Numbers for which no ring can be made.
     pub(super) fn plan_memory(
         &self,
         wanted: &RunRequest<'_>,
@@ -228,7 +228,7 @@ impl PreparedRun {
                 .map(|bytes| is_lowered(asked, depth.most_slots(), "gpu_memory_limit", bytes))
                 .unwrap_or_default();
         }
-        // With a device `reorder: fast` may change what workers hand over.
+        // With a device, `reorder: fast` may change which rows workers hand over.
         let faster = || match uploads {
             Some(_) => None,
             None => self.scratch_if_faster(wanted),
@@ -248,7 +248,7 @@ impl PreparedRun {
         };
         let mut upload = None;
         if let Some(uploads) = uploads {
-            // With fewer slots there may be room for another way.
+            // Fewer slots may leave room for another upload mode.
             let chosen = uploads.choose(slot_bytes, RingDepth::Exactly(memory.depth))?;
             ingredients.device = Some(chosen.bytes);
             memory = ingredients.with_depth(memory.depth)?;
@@ -262,8 +262,8 @@ impl PreparedRun {
         })
     }
 
-    /// What a worker needs under `reorder: fast`, where that is another order. Reads all headers
-    /// once more: for a run that is refused.
+    /// The scratch of a worker under `reorder: fast`. None if the order is the same. Reads all
+    /// headers again, but only for a run that is rejected.
     fn scratch_if_faster(&self, wanted: &RunRequest<'_>) -> Option<u64> {
         self.scratch.as_ref()?;
         let program = wanted.program.with_fast_order()?;
@@ -276,12 +276,13 @@ impl PreparedRun {
     fn ingredients(&self, workers: u32) -> MemoryInputs {
         let sizes = self.sizes.as_ref().map_or(0, |s| s.len() * 8);
         let table = self.plan.table().map_or(0, SamplerTable::bytes);
-        // Beside the index, which has them too.
+        // A second copy: the index has the names too.
         let classes = self.index.classes().bytes().saturating_sub(FEW_CLASSES);
         let worst = self.scratch.as_ref();
         let shards = self.index.shard_bytes();
         let of_shards = workers > 0 && shards.is_some();
-        // A packed page stays unpacked while its samples are used. Workers map what it was.
+        // A packed page stays unpacked while its samples are used. Workers map the packed bytes, so
+        // without workers they count as well.
         let pages = match workers {
             0 => self.index.largest_page() + self.index.largest_packed(),
             _ => self.index.largest_page(),
@@ -310,15 +311,15 @@ impl PreparedRun {
     }
 }
 
-/// Bytes of class names that the consumer's fixed share has room for.
+/// Bytes of class names that fit the consumer's fixed share.
 const FEW_CLASSES: u64 = 1 << 20;
 
-/// Sizes of rows that batches set; none = the recipe's alone.
+/// Row sizes that batches set. Empty if only the recipe sets the size.
 fn sizes_of_batches(options: &OrderOptions) -> &[(u32, u32)] {
     options.multi_scale.as_ref().map_or(&[], |m| &m.sizes)
 }
 
-/// The line for slots that a limit made fewer.
+/// The message about a reduced number of slots.
 fn is_lowered(asked: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
     (depth < asked.most_slots()).then(|| {
         format!(

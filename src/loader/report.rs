@@ -1,7 +1,7 @@
-//! What a loader can tell about itself.
+//! Counters and times of a loader.
 //!
-//! In the consumer. The pool's numbers under the names of the job's stages, and what
-//! the consumer itself did.
+//! In the consumer. The pool's numbers under the names of the job's stages, and the consumer's own
+//! times.
 
 use std::ops::Deref;
 
@@ -12,34 +12,34 @@ use crate::jobs::stages::StageTimes;
 use crate::pool::pool_report::ProcessReport;
 use crate::remote::fetch::FetchReport;
 
-/// What a loader can tell about itself.
+/// Counters and times of a loader.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct LoaderReport {
-    /// The processes of the pool. Its fields are read as this report's own.
+    /// The processes of the pool. These fields are also readable as fields of this report.
     #[serde(flatten)]
     pub processes: ProcessReport,
-    /// Of the rows for a device, those whose crop had no room in its row: resized by
-    /// workers, in `u8` ([`LoaderBuilder::device`](crate::loader::LoaderBuilder::device)).
+    /// Rows whose crop did not fit, so that a worker resized it in `u8`
+    /// ([`LoaderBuilder::device`](crate::loader::LoaderBuilder::device)). Only with a device.
     pub resized_by_workers: u64,
-    /// Rows of JPEG and PNG files that end too early, where such are kept
-    /// ([`Recipe::with_truncated`](crate::Recipe::with_truncated)). Rows of batches that were
-    /// made and not taken count too.
+    /// Rows of truncated JPEG and PNG files, if the recipe keeps them
+    /// ([`Recipe::with_truncated`](crate::Recipe::with_truncated)). Rows of batches that the
+    /// consumer never received count too.
     pub truncated_rows: u64,
-    /// Rows committed, and where the workers' time went.
+    /// Rows committed, and the workers' time by stage.
     pub times: StageTimes,
-    /// First row committed, milliseconds after the loader began to start processes;
-    /// none yet, or zero workers: none.
+    /// When the first row was committed, in milliseconds after the loader began to start processes.
+    /// None before that, or without workers.
     pub first_row_ms: Option<f64>,
-    /// Time that the consumer waited for batches, seconds.
+    /// Seconds for which the consumer waited for batches.
     pub consumer_wait_s: f64,
-    /// Time that the consumer took to mix batches, seconds.
+    /// Seconds for which the consumer mixed batches.
     pub mix_s: f64,
-    /// Time that the consumer took between a batch and its call for the next, seconds.
+    /// Seconds between returning a batch and the call for the next.
     pub consumer_s: f64,
-    /// Where the device's time went; none without a device.
+    /// The device's time by kind of work. None without a device.
     pub device: Option<DeviceTimes>,
-    /// What was fetched from an object store; none where the data set lies here.
+    /// Downloads from an object store. None for a local data set.
     pub fetch: Option<FetchReport>,
 }
 

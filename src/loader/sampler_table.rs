@@ -1,7 +1,6 @@
-//! What a sampler knows of the data: from index, weights and sizes to its table.
+//! The table of a sampler, from index, weights and sizes.
 //!
-//! In the consumer, once, before other processes get it. 8 bytes a sample more
-//! while it is made.
+//! In the consumer, once, before other processes start. Making it takes 8 more bytes per sample.
 
 use crate::data::index::{Index, Label};
 use crate::data::sample_sizes::SampleSizes;
@@ -14,12 +13,12 @@ use crate::order::{
 use crate::picture::PictureLimits;
 use crate::recipe::OrientationMode;
 
-/// The sampler's table, if it needs one, and the sizes of all pictures, read this
-/// way up, if they were read for it.
+/// Returns the sampler's table, if the sampler needs one. Also returns the sizes of all images in
+/// this orientation, if they were read for it.
 ///
 /// # Errors
-/// When the index does not have what the sampler goes by, or weights are given
-/// and not asked for, or the other way round.
+/// The index lacks what the sampler needs; weights that are given and not used, or needed and not
+/// given.
 pub(super) fn prepare(
     index: &Index,
     options: &OrderOptions,
@@ -35,24 +34,23 @@ pub(super) fn prepare(
     Ok((table, sizes))
 }
 
-/// The plan of a loader with default limits and without given weights.
+/// The order of a loader with default limits and without given weights.
 ///
 /// # Errors
-/// As a loader's.
+/// As those of a loader.
 pub(crate) fn plan(index: &Index, options: &OrderOptions) -> Result<EpochPlan> {
     let options = &options.with_shard_samples(index.samples_per_shard());
     options.check(index.len())?;
-    // Areas alone: a turn changes none.
+    // Only areas are used, and a rotation does not change them.
     let upright = OrientationMode::default();
     let (table, _) = prepare(index, options, None, &PictureLimits::default(), upright)?;
     EpochPlan::with_table(index.len(), options.clone(), table)
 }
 
-/// Whether an order can be had where an operation gives each sample another label
-/// each time.
+/// Checks that a sampler works with labels that an operation draws for each sample.
 ///
 /// # Errors
-/// When the sampler goes by labels.
+/// The sampler depends on labels.
 pub(super) fn check_labelled_by(op: &str, sampler: &Sampler) -> Result<()> {
     if !sampler.reads_classes() {
         return Ok(());
@@ -101,7 +99,7 @@ fn table(
                 };
                 let areas: Vec<u64> = match sizes {
                     Some(sizes) => sizes.iter().map(area).collect(),
-                    None => return Err(Error::protocol("the sizes of the pictures were not read")),
+                    None => return Err(Error::protocol("the sizes of the images were not read")),
                 };
                 size_table(&areas, classes).map(Some)
             }

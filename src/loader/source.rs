@@ -1,4 +1,4 @@
-//! Where samples come from.
+//! The source of samples.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,52 +12,59 @@ use crate::remote::fetch::fetcher::{Fetcher, TarIndexPolicy};
 use crate::remote::fetch::{FetchOptions, StoreAddress};
 use crate::remote::upload::uploader;
 
-/// A data set, not read yet.
+/// A data set that has not been read yet.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Source {
-    /// A folder, flat or with class sub-folders.
+    /// A folder, flat or with one sub-folder per class.
     Folder(PathBuf, FolderOptions),
     /// A text file with a path and a label on each line.
     List(PathBuf, ListOptions),
-    /// A list whose columns have names: CSV with a header line, or lines of JSON.
+    /// A list with named columns: CSV with a header line, or JSON lines.
     Table(PathBuf, TableOptions),
     /// A file that [`Index::save`] wrote.
     Saved(PathBuf),
-    /// The folder of a cache that was built by [`crate::cache`].
+    /// The folder of a cache that [`crate::cache`] built.
     Cache(PathBuf),
-    /// Uncompressed tar shards, as WebDataset writes them;
-    /// [`Index::expand_shards`] makes paths of patterns.
+    /// Uncompressed tar shards in WebDataset's layout. [`Index::expand_shards`] expands patterns to
+    /// paths.
     Shards(Vec<PathBuf>, ShardOptions),
-    /// Parquet files, as Hugging Face writes them; [`Index::expand_parquet`] makes paths of a
-    /// folder or a pattern. Read with the feature `parquet`.
+    /// Parquet files in Hugging Face's layout. [`Index::expand_parquet`] expands a folder or a
+    /// pattern to paths. Needs the feature `parquet`.
     Parquet(Vec<PathBuf>, ParquetOptions),
-    /// A folder of CIFAR's batches, as its archive for Python holds them: what a PaddleClas
-    /// config names. [`Source::detect`] does not look for it.
+    /// A folder with CIFAR's batches, as in its Python archive. PaddleClas configs name such
+    /// folders. [`Source::detect`] does not recognise them.
     Cifar(PathBuf, CifarOptions),
-    /// A cache or tar shards that lie in an object store. Of tar shards an index is kept in their
-    /// folder: [`Source::index`] makes it, and so does a loader whose folder has room for all.
+    /// A cache or tar shards in an object store. The index of tar shards is kept in the fetch
+    /// folder. [`Source::index`] makes it, and so does a loader whose folder has room for all
+    /// shards.
     Store(StoreAddress, FetchOptions),
-    /// An index that is in memory already.
+    /// An index in memory.
     Index(Box<Index>),
 }
 
 impl Source {
-    /// What a data set may be, in words: for help and for messages.
+    /// All kinds of data sets in words, for help and error texts.
     pub const KINDS: &str = "a folder, tar shards, Parquet files, a list file, a table, a cache, a \
                               saved index, or the address of a cache or of tar shards \
                               (s3://BUCKET/PREFIX)";
 
-    /// A folder is a cache when it has a cache's manifest, and a folder of images
-    /// otherwise; a file is a saved index when it begins like one, a table when
-    /// [`Index::names_table`] says so, and a list file otherwise. A path that ends in `.tar`, or as
-    /// a compressed one does (`.tar.gz`, `.tgz` and the like, which opening refuses with what to
-    /// do), or that is not there and has the signs of a brace or a glob, is of tar shards; what
-    /// [`Index::names_parquet`] says, of Parquet files. An
-    /// address of an object store is that of a cache or of tar shards. All with default options.
+    /// Recognises the kind of data set at a path. Default options.
+    ///
+    /// | path | kind |
+    /// |---|---|
+    /// | an address of an object store | cache or tar shards in the store |
+    /// | a folder with a cache's manifest | cache |
+    /// | Parquet by [`Index::names_parquet`] | Parquet files |
+    /// | ends in `.tar`, or is missing and has the signs of a brace or glob | tar shards |
+    /// | ends like a compressed tar (`.tar.gz`, `.tgz`) | tar shards; opening rejects it |
+    /// | any other folder | folder of images |
+    /// | a file that begins like a saved index | saved index |
+    /// | a file, table by [`Index::names_table`] | table |
+    /// | any other file | list |
     ///
     /// # Errors
-    /// When nothing is at `path`.
+    /// There is nothing at `path`.
     pub fn detect(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         if StoreAddress::is_address(&path) {
@@ -94,32 +101,32 @@ impl Source {
         }
     }
 
-    /// Reads names, labels and nothing else.
+    /// Reads names and labels. Reads no image.
     ///
     /// # Errors
-    /// When the data set cannot be read, or is empty.
+    /// A data set that cannot be read, or is empty.
     pub fn open(self) -> Result<(Index, Option<ScanReport>)> {
         let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Never)?;
         Ok((index, report))
     }
 
-    /// As [`Source::open`]; of tar shards in an object store that have no index each is fetched
-    /// once to make it, within the limit of their folder, where it is kept. `progress` is told how
-    /// many were read, of how many.
+    /// Like [`Source::open`], but also makes the index of tar shards in an object store that lack
+    /// one. It downloads each shard once, within the limit of the fetch folder, and keeps the index
+    /// there. `progress` receives the number of shards read, and of all.
     ///
     /// # Errors
-    /// When the data set cannot be read, or is empty.
+    /// A data set that cannot be read, or is empty.
     pub fn index(self, progress: &dyn Fn(u64, u64)) -> Result<(Index, Option<ScanReport>)> {
         let (index, report, _) = self.open_with_fetcher(None, TarIndexPolicy::Always(progress))?;
         Ok((index, report))
     }
 
-    /// As [`Source::index`]; puts the index of tar shards into their store, beside them, where
-    /// other machines find it: they need not make one.
+    /// Like [`Source::index`], and uploads the index of tar shards to their store. Other machines
+    /// find it there and need not make one.
     ///
     /// # Errors
-    /// As those of [`Source::index`]; a source that is no tar shards in an object store, a store
-    /// that takes nothing.
+    /// As those of [`Source::index`]; a source other than tar shards in an object store; a store
+    /// that cannot be written.
     pub fn index_and_share(
         self,
         progress: &dyn Fn(u64, u64),
@@ -129,7 +136,7 @@ impl Source {
         {
             return Err(Error::dataset(
                 address.as_str(),
-                "is of a web server, which takes no index: leave out sharing it",
+                "is on a web server, which cannot store an index: do not share the index",
             ));
         }
         let (index, report, fetcher) =
@@ -146,8 +153,8 @@ impl Source {
         Ok((index, report))
     }
 
-    /// The same, with what gets the shards, where they lie elsewhere. `helper`: the executable
-    /// that it is started from, where it is named.
+    /// Like [`Source::open`], and returns the fetcher of a remote data set. `helper`: the helper
+    /// executable, if the user named one.
     pub(crate) fn open_with_fetcher(
         self,
         helper: Option<&Path>,
@@ -161,7 +168,7 @@ impl Source {
                     return Err(Error::option(
                         "fetch_dir",
                         format!(
-                            "{} lies inside the source {address}, which it would change: name a \
+                            "{} is inside the source {address} and would change it: name a \
                              folder elsewhere",
                             dir.display()
                         ),
@@ -201,7 +208,7 @@ impl Source {
             Self::Index(index) => Ok((*index, None)),
             Self::Store(address, _) => Err(Error::dataset(
                 address.as_str(),
-                "lies in an object store, and this needs a data set on this machine",
+                "is in an object store, and this needs a data set on this machine",
             )),
         }
     }

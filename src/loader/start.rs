@@ -1,8 +1,7 @@
-//! The start of a run, in its order.
+//! Starts a run.
 //!
-//! In the consumer. First the coordinator (before a thread or a byte of data
-//! exists), then the names of the samples (and their sizes, where rows have their
-//! own), then the ring, then the workers.
+//! In the consumer. The order matters: first the coordinator, before any thread or data exists.
+//! Then the index (and the sizes of images, if rows have their own sizes), the ring, the workers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,22 +33,22 @@ use crate::remote::fetch::fetcher::Fetcher;
 use crate::sys::cpu::CpuLevel;
 
 impl Loader {
-    /// Starts the description of a loader over `source`.
+    /// Begins the options of a loader over `source`.
     pub fn builder(source: impl Into<Source>) -> LoaderBuilder {
         LoaderBuilder::new(source.into())
     }
 }
 
 impl LoaderBuilder {
-    /// Starts coordinator and workers, reads the names of the samples, and gives a loader.
+    /// Starts coordinator and workers, reads the names of the samples, and returns the loader.
     ///
     /// # Errors
-    /// Options that cannot work, a data set that cannot be read, a helper that
-    /// is missing or of another version, a system that refuses.
+    /// Options that cannot work; a data set that cannot be read; a helper that is missing or has
+    /// another version; a system call that fails.
     pub fn build(self) -> Result<Loader> {
         let began = Instant::now();
         let program = self.program()?;
-        // Asked again by the workers; here for an error that the caller sees.
+        // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;
         let workers = self.crew.count()?;
         device_batches::check_workers(self.device, workers)?;
@@ -160,8 +159,8 @@ impl LoaderBuilder {
             jpegs: None,
             ..spec.clone()
         };
-        // Beside the start of workers, which takes about as long. Behind what refuses a run, since a
-        // device that is being opened is waited for.
+        // The device opens while the workers start, which takes about as long. After all checks
+        // that reject a run, because an opening device cannot be interrupted.
         let jpegs = match (self.device, parts) {
             (Device::Cpu, _) | (_, None) => None,
             (Device::Cuda(ordinal), Some(_)) => {
@@ -184,7 +183,7 @@ impl LoaderBuilder {
         let engine = crew.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
-            // Shards that come from elsewhere are not there yet.
+            // The shards of a remote data set are not here yet.
             fetcher.is_none().then(|| batch_place(&plan, state.mark())),
             |needed, free| {
                 format!(
@@ -230,19 +229,19 @@ impl LoaderBuilder {
     }
 }
 
-/// Of memory that a few pictures cost: less is not worth a word.
+/// The warning needs at least this many extra bytes.
 const MUCH: u64 = 16 << 20;
 
-/// The largest pictures that are named.
+/// Number of images that a message names.
 const NAMED: usize = 3;
 
-/// Where rows have sizes of their own: which pictures make a slot so large.
+/// Names the largest images, if rows have their own sizes.
 fn what_is_large(shape: RingShape, packing: &SlotPacking, index: &Index) -> String {
     let Some(named) = largest(packing, index) else {
         return String::new();
     };
     format!(
-        ", or leave the largest pictures out, or add a resize to the recipe. Each of {} slots \
+        ", or leave out the largest images, or add a resize to the recipe. Each of {} slots \
          takes {}, so that any {} rows fit. Largest: {named}",
         shape.slots,
         error::size(shape.slot_bytes),
@@ -250,7 +249,7 @@ fn what_is_large(shape: RingShape, packing: &SlotPacking, index: &Index) -> Stri
     )
 }
 
-/// What there is to say when a few pictures make most of every slot.
+/// A warning, if a few images determine most of every slot's size.
 fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Option<String> {
     let without = packing.slot_bytes_without(NAMED)?;
     let more = shape.slot_bytes.saturating_sub(without);
@@ -258,7 +257,7 @@ fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Opt
         return None;
     }
     Some(format!(
-        "a few pictures make the ring large: each of {} slots takes {}, and {} without the \
+        "a few images make the ring large: each of {} slots takes {}, and {} without the \
          {NAMED} largest. Leave them out, lower max_pixels, or add a resize to the recipe: {}",
         shape.slots,
         error::size(shape.slot_bytes),
@@ -267,7 +266,7 @@ fn what_is_uneven(shape: RingShape, packing: &SlotPacking, index: &Index) -> Opt
     ))
 }
 
-/// Paths and sizes of the largest pictures; none when rows are equal.
+/// Paths and sizes of the largest images. None if all rows are equal.
 fn largest(packing: &SlotPacking, index: &Index) -> Option<String> {
     let named: Vec<String> = packing
         .largest(NAMED)

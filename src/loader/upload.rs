@@ -1,8 +1,8 @@
-//! How a device gets at what workers hand over, and what that takes of its memory:
-//! chosen before a process is started.
+//! How a device reads what workers hand over, and the device memory that this needs. Chosen before
+//! a process starts.
 //!
-//! In the consumer. From recipe, options and limit alone, never from timing or from
-//! the device that is there: a forecast without one says the same.
+//! In the consumer. The choice depends only on recipe, options and limit, never on timing or on the
+//! device. So a memory plan on a machine without a GPU is the same.
 
 use serde::Serialize;
 
@@ -17,42 +17,42 @@ use crate::order::{EpochPlan, OrderOptions};
 use crate::picture::PictureLimits;
 use crate::recipe::{RowExtent, SampleProgram};
 
-/// How a device gets at what workers hand over, and why so.
+/// How a device reads what workers hand over, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UploadChoice {
     pub upload: UploadMode,
     pub why: String,
-    /// Most bytes of the device, where somebody said so.
+    /// Most bytes of device memory, if the user set a limit.
     pub limit_bytes: Option<u64>,
 }
 
-/// What a choice follows from.
+/// The inputs of the choice.
 #[derive(Debug, Clone)]
 pub(super) struct UploadPlanner<'a> {
     pub(super) program: &'a SampleProgram,
     pub(super) plan: OrderOptions,
     pub(super) limits: PictureLimits,
-    /// Leaves no choice.
+    /// The user's choice, if any.
     pub(super) requested: Option<UploadMode>,
-    /// Most bytes of the device, its context apart.
+    /// Most bytes of device memory, without the context.
     pub(super) limit: Option<u64>,
-    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    /// The parts in which the device decodes JPEGs. None: workers decode all.
     pub(super) jpegs: Option<JpegParts>,
 }
 
-/// A choice, and what it takes.
+/// A choice, and the memory that it needs.
 #[derive(Debug)]
 pub(super) struct PlannedUpload {
     pub(super) choice: UploadChoice,
-    /// The most slots that fit with it.
+    /// The most slots that fit.
     pub(super) depth: u32,
     pub(super) bytes: DeviceNeeds,
 }
 
-/// The ways to the pixels of crops, in the order in which they are tried. In place
-/// takes the least memory, and the bus for as long as the kernel runs; so who gives
-/// it a limit to use, or reads pixels twice, has them copied.
+/// The upload modes to try, in order. In-place needs the least memory, but keeps the bus busy while
+/// the kernel runs. So pixels are copied when the kernel reads them twice, or when a given limit
+/// has room for copies.
 fn ways(twice: bool, limited: bool) -> &'static [UploadMode] {
     match (twice, limited) {
         (false, false) => &[UploadMode::InPlace],
@@ -62,8 +62,9 @@ fn ways(twice: bool, limited: bool) -> &'static [UploadMode] {
 }
 
 impl UploadPlanner<'_> {
-    /// Refuses more rows than a launch has, and what does not fit the limit, as far as that can be said without data:
-    /// rows of their own sizes follow from headers.
+    /// Rejects batches with more rows than one launch can have, and a run that exceeds the limit.
+    /// Only checks what is known without data: the size of rows with their own sizes depends on
+    /// headers.
     ///
     /// # Errors
     /// As [`UploadPlanner::choose`].
@@ -76,13 +77,13 @@ impl UploadPlanner<'_> {
         self.choose(slot_bytes, depth).map(drop)
     }
 
-    /// The same run, whose device decodes JPEGs in parts as large as the limit has room for: with
-    /// the most slots if there is any, else with fewer. Without, where there is no room and it is
-    /// not `needed`. `windows`: pixels that a part is to have room for in any case; where there is
-    /// not enough, workers decode the largest pictures.
+    /// The same run with a JPEG decoder on the device. Its parts are as large as the limit allows:
+    /// with the most slots if that fits, otherwise with fewer slots. Without the decoder if nothing
+    /// fits and it is not `needed`. `windows`: window pixels that a part should have room for. If
+    /// there is less room, workers decode the largest images.
     ///
     /// # Errors
-    /// As [`UploadPlanner::choose`], where it is needed.
+    /// As [`UploadPlanner::choose`], if the decoder is needed.
     pub(super) fn with_jpeg_parts(
         mut self,
         windows: usize,
@@ -107,11 +108,11 @@ impl UploadPlanner<'_> {
         Ok(self)
     }
 
-    /// The same for rows of this program, which differ in the room for coded crops, and parts that
-    /// are to have room for `windows`: the parts that there is room for are chosen anew.
+    /// The same for the rows of this program, which may have other room for coded crops, and for
+    /// parts with room for `windows` pixels. Chooses the parts again.
     ///
     /// # Errors
-    /// As [`UploadPlanner::decoding`].
+    /// As [`UploadPlanner::with_jpeg_parts`].
     pub(super) fn with_program<'b>(
         self,
         program: &'b SampleProgram,
@@ -126,10 +127,10 @@ impl UploadPlanner<'_> {
         }
     }
 
-    /// The batches, when a launch has room for their rows.
+    /// The batches, if one launch can have all their rows.
     ///
     /// # Errors
-    /// It has none.
+    /// Too many rows.
     pub(super) fn check_rows(&self) -> Result<EpochPlan> {
         let plan = self.batches(self.plan.batch)?;
         if self.program.crops.is_some() && plan.most_rows() > MOST_ROWS {
@@ -142,11 +143,11 @@ impl UploadPlanner<'_> {
         Ok(plan)
     }
 
-    /// The way, and the most slots that fit with it: first the slots that were asked
-    /// for, one way after the other, then fewer. `slot_bytes` are those of the ring.
+    /// The upload mode, and the most slots that fit with it. Tries each mode with the requested
+    /// slots first, then fewer slots. `slot_bytes`: bytes of a ring slot.
     ///
     /// # Errors
-    /// When nothing fits the limit; the text says what would.
+    /// Nothing fits the limit. The text names what would.
     pub(super) fn choose(&self, slot_bytes: u64, depth: RingDepth) -> Result<PlannedUpload> {
         let plan = self.batches(self.plan.batch)?;
         let (ways, only) = self.ways();
@@ -188,14 +189,14 @@ impl UploadPlanner<'_> {
         ))
     }
 
-    /// The ways to try, and why, where there is but one.
+    /// The modes to try. With a reason if there is only one.
     fn ways(&self) -> (&'static [UploadMode], Option<String>) {
         let Some(rule) = &self.program.crops else {
             let why = match self.program.with_crops() {
                 Err(why) => format!(": {why}"),
                 Ok(_) => String::new(),
             };
-            let only = "finished rows are always copied, one copy a batch";
+            let only = "finished rows are always copied, with one copy per batch";
             return (&[UploadMode::Copied], Some(format!("{only}{why}")));
         };
         let one: &'static [UploadMode] = match self.requested {
@@ -203,7 +204,7 @@ impl UploadPlanner<'_> {
             Some(UploadMode::InPlace) => &[UploadMode::InPlace],
             Some(UploadMode::Copied) => &[UploadMode::Copied],
         };
-        (one, Some("as asked".into()))
+        (one, Some("as requested".into()))
     }
 
     fn why(&self, upload: UploadMode, copied: impl Fn() -> u64) -> String {
@@ -227,7 +228,7 @@ impl UploadPlanner<'_> {
         }
     }
 
-    /// The batches of so many rows, whatever the samples.
+    /// Batches of `batch` rows, for any samples.
     fn batches(&self, batch: u32) -> Result<EpochPlan> {
         EpochPlan::new(
             1,
@@ -239,7 +240,7 @@ impl UploadPlanner<'_> {
         )
     }
 
-    /// Of a slot, where rows have one size.
+    /// Bytes of a slot, if all rows have one size.
     fn slot_bytes(&self, plan: &EpochPlan) -> Result<u64> {
         let packing = SlotPacking::new(self.program, plan.clone(), 0, self.limits, None)?;
         Ok(packing.slot_bytes())
@@ -295,7 +296,7 @@ impl UploadPlanner<'_> {
             false => "finished rows".into(),
         };
         Error::config(format!(
-            "the run needs {} of the device with depth {depth} and {what} (the context apart) and \
+            "the run needs {} of the device with depth {depth} and {what} (without its context) and \
              gpu_memory_limit allows {}: {}",
             size_rounded_up(bytes),
             size_rounded_down(limit),
@@ -331,7 +332,7 @@ mod tests {
         uploads.slot_bytes(&plan).unwrap()
     }
 
-    /// What `upload` takes with so many slots.
+    /// Bytes that `upload` needs with `depth` slots.
     fn taken(uploads: &UploadPlanner<'_>, upload: UploadMode, depth: u32) -> u64 {
         let plan = uploads.batches(uploads.plan.batch).unwrap();
         let bytes = uploads.bytes(&plan, upload, slot_bytes(uploads));
@@ -356,7 +357,7 @@ mod tests {
         let depth = RingDepth::AtMost(4);
         let free = uploads.choose(slot, depth).unwrap();
         assert_eq!((free.choice.upload, free.depth), (in_place, 4));
-        // Slots that were asked for before the way, the way before fewer slots.
+        // The requested slots come before the upload mode, and that before fewer slots.
         let mut wanted = Vec::new();
         for depth in [4, 3, 2] {
             for upload in [copied, in_place] {
@@ -459,7 +460,7 @@ mod tests {
         assert_eq!(half, parts(32, 6 << 20));
     }
 
-    /// The number behind a word of a refusal.
+    /// The number after a word of an error text.
     fn named(said: &str, word: &str) -> u32 {
         let (_, rest) = said.split_once(": use ").unwrap_or_default();
         let (_, rest) = rest.split_once(word).unwrap_or_else(|| panic!("{said}"));
@@ -518,7 +519,7 @@ mod tests {
             assert_eq!(chosen.choice.upload, UploadMode::Copied);
             let why = &chosen.choice.why;
             assert!(why.contains("always copied") && why.contains("reorder: off"));
-            // Nothing but batches, and what the driver takes: `device::shape`.
+            // Nothing but batches, and what the driver takes: `device::stage_shapes`.
             let three = chosen.bytes.bytes_with(3);
             assert_eq!(three, rows_bytes(3, slot as usize));
             uploads.limit = Some(three - 1);

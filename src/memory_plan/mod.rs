@@ -1,10 +1,11 @@
-//! What a run will do and take, said before it begins.
+//! The memory plan: what a run will do and use, computed before it starts.
 //!
-//! In the consumer. Nothing here decodes a pixel, or allocates what it speaks of.
+//! In the consumer. Nothing here decodes a pixel, or allocates the memory that it counts.
 //!
-//! - `most`: the most that any draw of a sample takes, `shrink` of its resizes;
-//! - `outline`: a recipe's orders, moves and fusions, with bytes at every stage;
-//! - `memory`: the memory of a run, and what to choose under a limit.
+//! - `scratch_bound`: upper bound of the memory of a sample over all random values; `resize_bound`:
+//!   its resizes;
+//! - `recipe_outline`: a recipe's orders, moves and fusions, with bytes at every stage;
+//! - `run_memory`: the memory of a run, and what to change to fit a limit.
 
 mod recipe_outline;
 mod resize_bound;

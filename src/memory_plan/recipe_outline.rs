@@ -1,7 +1,7 @@
-//! A recipe in its written and in its planned order, stage by stage, with the
-//! bytes that each takes on a picture of a given size.
+//! A recipe in its written and in its planned order, stage by stage, with the bytes that each stage
+//! takes for an image of a given size.
 //!
-//! Pure. What runs is `SampleProgram`; this says it in words.
+//! Pure. Describes `SampleProgram`, which is what runs.
 
 use serde::Serialize;
 
@@ -17,37 +17,37 @@ use crate::recipe::{
     DecodeMode, Mixing, OperationMove, Recipe, ReorderMode, RowExtent, SampleProgram,
 };
 
-/// What becomes of a recipe.
+/// A recipe as it will run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RecipeOutline {
     pub recipe: String,
     /// `off`, `exact` or `fast`.
     pub reorder: &'static str,
-    /// Height and width of the picture that the bytes are those of.
+    /// Height and width of the image for which bytes are counted.
     pub picture: (u32, u32),
-    /// Every operation by itself, in the written order, on the whole picture.
+    /// The written order: each operation by itself, on the whole image.
     pub written: RecipeStages,
-    /// What runs.
+    /// The order that runs.
     pub planned: RecipeStages,
-    /// What was moved, and why it may be.
+    /// Operations that were moved, and why that is allowed.
     pub moves: Vec<OperationMove>,
-    /// What was not moved, though fewer pixels would be left, and why.
+    /// Moves that would save pixels but are not allowed, and why.
     pub refused: Vec<OperationMove>,
-    /// Operations that became one.
+    /// Operations that were fused.
     pub fused: Vec<FusedOperations>,
-    /// Choices of how it runs that show in the values.
+    /// Choices that change pixel values.
     pub choices: Vec<NumericChoice>,
-    /// What is done to batches, in the consumer.
+    /// Mixing of batches, in the consumer.
     pub mixing: Option<Mixing>,
 }
 
-/// Stages in their order.
+/// The stages of a recipe in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RecipeStages {
     pub stages: Vec<StageLine>,
-    /// The most that one sample takes in a worker, bytes.
+    /// Most bytes that one sample takes in a worker.
     pub scratch_bytes: u64,
 }
 
@@ -56,18 +56,18 @@ pub struct RecipeStages {
 #[non_exhaustive]
 pub struct StageLine {
     pub name: String,
-    /// Height and width behind it.
+    /// Height and width after the stage.
     pub height: u32,
     pub width: u32,
-    /// What an element is behind it.
+    /// Type of an element after the stage.
     pub element: &'static str,
-    /// Bytes of the picture behind it.
+    /// Bytes of the image after the stage.
     pub picture_bytes: u64,
-    /// Bytes of all buffers that the sample holds by then.
+    /// Bytes of all buffers of the sample up to here.
     pub held_bytes: u64,
 }
 
-/// Operations that are one loop over the pixels.
+/// Operations that share one loop over the pixels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FusedOperations {
@@ -75,7 +75,7 @@ pub struct FusedOperations {
     pub ops: Vec<String>,
 }
 
-/// A choice that changes values.
+/// A choice that changes pixel values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NumericChoice {
@@ -84,11 +84,10 @@ pub struct NumericChoice {
 }
 
 impl RecipeOutline {
-    /// The outline of a recipe for baseline JPEG pictures of this upright height and
-    /// width.
+    /// The outline of a recipe for baseline JPEG images of this upright height and width.
     ///
     /// # Errors
-    /// What is wrong with the recipe.
+    /// A recipe that cannot run.
     pub fn of(recipe: &Recipe, picture: (u32, u32)) -> Result<Self> {
         let program = SampleProgram::compile(recipe)?;
         let off = SampleProgram::compile(&recipe.clone().with_reorder(ReorderMode::Off))?;
@@ -113,7 +112,7 @@ impl RecipeOutline {
     }
 }
 
-/// The steps that take the most, each with the largest draw.
+/// The steps with their largest random values.
 fn largest(program: &SampleProgram, picture: (u32, u32)) -> Vec<OpStep> {
     let mut steps = Vec::new();
     program.largest_steps(picture, None, true, &mut steps);
@@ -166,7 +165,7 @@ fn order_of(program: &SampleProgram, picture: (u32, u32)) -> RecipeStages {
         held_bytes: scratch.bytes(),
     });
     let scratch_bytes = stored.scratch_bound(program, None, &mut Vec::new()).bytes();
-    // Each step has its largest draw here, which no sample has of all of them.
+    // Here each step has its largest random value. No sample has all of them at once.
     for stage in &mut stages {
         stage.held_bytes = stage.held_bytes.min(scratch_bytes);
     }
@@ -191,7 +190,7 @@ fn fusions(
         let mut names = vec!["decode".to_owned()];
         names.extend(folded.iter().map(|s| planner::unit_name(ops, s.unit())));
         fused.push(FusedOperations {
-            stage: "only what the crops leave is decoded, and resized on the way",
+            stage: "decodes and resizes only the pixels of the crops",
             ops: names,
         });
     }
@@ -214,16 +213,16 @@ fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
     let mut choices = Vec::new();
     if program.decode == DecodeMode::Scaled && program.extent != RowExtent::Own {
         let here = match denominator {
-            1 => "not for this picture".to_owned(),
-            d => format!("for this picture at 1/{d}"),
+            1 => "not for this image".to_owned(),
+            d => format!("for this image at 1/{d}"),
         };
         choices.push(NumericChoice {
             what: format!(
-                "decode mode scaled: JPEG data at 1/2, 1/4 or 1/8 in front of an antialiased \
+                "decode mode scaled: JPEG data at 1/2, 1/4 or 1/8 before an antialiased \
                  resize by at least that much on both axes ({here})"
             ),
-            effect: "of pictures that are decoded smaller mean 1.3 levels, 99.9% within 21, the \
-                     largest 76 (4:1:1: 112); the other pictures are not touched; mode: full \
+            effect: "for images that are decoded smaller: mean 1.3 levels, 99.9% within 21, the \
+                     largest 76 (4:1:1: 112); other images do not change; mode: full \
                      decodes them whole"
                 .into(),
         });
@@ -232,13 +231,13 @@ fn choices(program: &SampleProgram, denominator: u32) -> Vec<NumericChoice> {
     if moves.iter().any(|m| !m.exact) {
         choices.push(NumericChoice {
             what: "reorder fast".into(),
-            effect: "the moves that change values are made".into(),
+            effect: "moves that change values are allowed".into(),
         });
     }
     choices
 }
 
-/// What is drawn for one sample.
+/// The random values of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DrawnSteps {

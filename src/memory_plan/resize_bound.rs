@@ -1,14 +1,14 @@
-//! A resize of a part of a picture that may have many sizes: the most that is
-//! decoded for it, and what it holds itself.
+//! A resize of a region that may have many sizes: an upper bound of the pixels decoded for it, and
+//! of its buffers.
 //!
-//! Pure. A part of `most`: the largest draw is not the one of which most pixels
-//! are decoded, since a smaller one may be decoded at a larger scale.
+//! Pure. Used by `scratch_bound`. The largest crop does not always decode the most pixels, since a
+//! smaller one may be decoded at a larger scale.
 
 use crate::decode_plan::canvas_memory::CanvasBufferBytes;
 use crate::recipe::size_bounds::{AspectBounds, HeightWidth, area};
 use crate::recipe::weights::{AxisGeometry, ResizeFilter};
 
-/// Whether what is seen lies as it is stored.
+/// Whether the axes of the upright image are swapped against the stored one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AxisSwap {
     No,
@@ -25,14 +25,14 @@ impl AxisSwap {
         };
     }
 
-    /// It may have been made to lie as it is seen.
+    /// The image may have been made upright.
     pub(super) fn or_not(&mut self) {
         if *self == Self::Yes {
             *self = Self::Maybe;
         }
     }
 
-    /// Sides of what is seen as they may be stored.
+    /// The sides of an upright image as they may be stored.
     pub(super) fn stored(self, sides: HeightWidth) -> impl Iterator<Item = HeightWidth> {
         let swapped = (sides.1, sides.0);
         let as_is = (self != Self::Yes).then_some(sides);
@@ -42,34 +42,34 @@ impl AxisSwap {
     }
 }
 
-/// A resize of a part that may have many sizes.
+/// A resize of a region that may have many sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ResizeBound {
     pub(super) from: (HeightWidth, HeightWidth),
     pub(super) area: u64,
-    /// Of the part.
+    /// Aspect ratios of the region.
     pub(super) shape: Option<AspectBounds>,
     pub(super) full: (HeightWidth, HeightWidth),
-    /// What is wanted of it.
+    /// The sides that are needed of the result.
     pub(super) window: HeightWidth,
     pub(super) filter: (ResizeFilter, bool),
     pub(super) averages: bool,
-    /// In front of it.
+    /// Axes before the resize.
     pub(super) turned: AxisSwap,
 }
 
-/// One way in which a part may be decoded.
+/// One scale at which the region may be decoded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScaledDecode {
     d: u32,
-    /// The most along each side, at full scale.
+    /// The most pixels along each side, at full scale.
     sides: HeightWidth,
     area: u64,
 }
 
 impl ResizeBound {
-    /// The ways in which the part may be decoded: at each scale the largest that
-    /// is not decoded smaller still.
+    /// The scales at which the region may be decoded: for each scale the largest region that is not
+    /// decoded at a smaller one.
     pub(super) fn decode_scales(&self, scaled: bool) -> Vec<ScaledDecode> {
         let (low, high) = self.from;
         let whole = |d| ScaledDecode {
@@ -94,11 +94,11 @@ impl ResizeBound {
                 ways.push(whole(d));
                 continue;
             }
-            // All of them are decoded smaller.
+            // Every such region is decoded at a smaller scale.
             if reaches(low, full_high, 2 * d) {
                 continue;
             }
-            // One side is below twice what would do.
+            // One side is too short for the next smaller scale.
             let below = |side: u32, full: u32| {
                 let end = u64::from(full) * 2 * u64::from(d);
                 u64::from(side).min(end.saturating_sub(1)).max(1) as u32
@@ -122,7 +122,7 @@ impl ResizeBound {
         ways
     }
 
-    /// The most of one side that is read, at the decoded scale.
+    /// Upper bound of the pixels read along one side, at the decoded scale.
     fn reads(&self, side: u32, d: u32, full: u32, window: u32) -> u32 {
         let all = match d {
             1 => side,
@@ -167,7 +167,7 @@ impl ResizeBound {
         }
     }
 
-    /// So many pixels to so many; never a copy, since other draws are none.
+    /// The resize of one axis. Never a copy, since other random values resize.
     fn axis(&self, from: u32, full: u32, window: u32) -> AxisGeometry {
         AxisGeometry {
             in_size: from,

@@ -1,9 +1,7 @@
-//! The memory of a run, before anything of it is allocated, and what to choose
-//! when there is a limit.
+//! The memory of a run, before any of it is allocated, and what to change to fit a limit.
 //!
-//! In the consumer. Reads the header of every sample; reads no pixel. What a run
-//! takes is the ring, what each worker needs for the largest sample, and the
-//! processes themselves.
+//! In the consumer. Reads the header of every sample, but no pixel. A run takes the ring, the
+//! scratch of each worker for the largest sample, and the processes themselves.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -24,9 +22,9 @@ use crate::recipe::steps::LargestStep;
 use crate::recipe::{Recipe, RowExtent, SampleProgram};
 use crate::sys::{cgroup, memory};
 
-/// PSS of a process beside what a run allocates in it, bytes: code and data of
-/// the executable, the C library's heap, the decoder's tables. Measured with
-/// `featherload rss` (`bench_data/runs`), rounded up.
+/// PSS of a process without what the run allocates in it, in bytes: code and data of the
+/// executable, the C library's heap, the decoder's tables. Measured with `featherload rss`
+/// (`bench_data/runs`), rounded up.
 pub(crate) const CONSUMER: u64 = 8 << 20;
 pub(crate) const COORDINATOR: u64 = 2 << 20;
 const WORKER: u64 = 3 << 20;
@@ -36,32 +34,32 @@ const WORKER: u64 = 3 << 20;
 #[non_exhaustive]
 pub struct LargestSample {
     pub id: u64,
-    /// As JSON with a replacement for bytes that are no UTF-8.
+    /// JSON replaces bytes that are not UTF-8.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub format: FileFormat,
     pub height: u32,
     pub width: u32,
-    /// Bytes that it takes: pixels, rows, and what its decoder holds.
+    /// Bytes of its pixels, rows and decoder.
     pub scratch_bytes: u64,
 }
 
-/// What the headers of a data set say about a recipe's memory.
+/// The memory needs of a recipe for the images of a data set, from their headers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ScratchSurvey {
-    /// None when no header could be read.
+    /// None if no header could be read.
     largest: Option<(u64, u64, PictureHeader)>,
-    /// Each buffer as large as any sample makes it.
+    /// The largest size of each buffer over all samples.
     kept: SampleMemory,
-    /// The same, of the samples that leave anything behind.
+    /// The same, over the samples whose buffers are kept.
     left: SampleMemory,
-    /// Of the longest file.
+    /// Bytes of the longest file.
     pub(crate) input_bytes: u64,
 }
 
 impl ScratchSurvey {
-    /// The most that a worker holds: buffers grow to what different samples make of
-    /// them, but what is kept from one to the next is at most [`KEPT`].
+    /// Upper bound of a worker's memory. Different samples enlarge different buffers, but at most
+    /// [`KEPT`] bytes are kept from one sample to the next.
     pub(crate) fn scratch_bytes(&self) -> u64 {
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
         bound(&self.kept, largest, &self.left)
@@ -80,8 +78,8 @@ impl ScratchSurvey {
         })
     }
 
-    /// Adds a sample: its id, its header and the length of its file. `size`: the one that
-    /// its batch sets.
+    /// Adds a sample: its id, its header and the length of its file. `size`: the size that its
+    /// batch sets.
     pub(crate) fn add(
         &mut self,
         (id, header, file_bytes): (u64, &PictureHeader, u64),
@@ -93,8 +91,8 @@ impl ScratchSurvey {
         let draws = program.draws();
         let stored = StoredPicture::from(header);
         let [all, some] = stored.scratch_bounds(program, size, steps);
-        // What is over the limit fails before it takes anything; but another draw of the
-        // same picture may be just below it.
+        // A sample above the limit fails before it allocates. But other random values for the same
+        // image may need just less than the limit.
         let bytes = match all.bytes().max(some.bytes()) {
             bytes if bytes <= limits.max_scratch => bytes,
             _ if draws => limits.max_scratch,
@@ -116,8 +114,8 @@ impl ScratchSurvey {
         }
     }
 
-    /// Reads the headers of all samples. `rows`: the sizes that batches set; none =
-    /// the recipe's alone.
+    /// Reads the headers of all samples. `rows`: the sizes that batches set. Empty: only the recipe
+    /// sets the size.
     pub(crate) fn read_headers(
         index: &Index,
         program: &SampleProgram,
@@ -147,15 +145,15 @@ impl ScratchSurvey {
     }
 }
 
-/// The most that samples take, one after the other. Each buffer keeps its largest
-/// size; but of a sample that took more than [`KEPT`] nothing stays, and never more
-/// than that lies beside the next one's own.
+/// Upper bound over samples that follow each other. Each buffer keeps its largest size. But a
+/// sample above [`KEPT`] leaves no buffers, and the next sample's memory comes in addition to at
+/// most [`KEPT`].
 fn bound(kept: &SampleMemory, largest: u64, left: &SampleMemory) -> u64 {
     let beside = left.bytes().min(MAX_KEPT_BYTES);
     kept.bytes().min(largest.saturating_add(beside))
 }
 
-/// The memory of a run, bytes.
+/// The memory of a run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunMemory {
@@ -165,46 +163,43 @@ pub struct RunMemory {
     /// Rows of a batch.
     pub batch: u32,
     pub slot_bytes: u64,
-    /// Shared by all processes; pinned when there is a GPU. Without workers the
-    /// batches themselves, of which two live at a time.
+    /// Shared by all processes, pinned for a GPU. Without workers: the batches themselves, two at
+    /// one time.
     pub ring_bytes: u64,
-    /// The most that samples take in a worker, one after the other.
+    /// Upper bound of a worker's memory for samples.
     pub scratch_bytes: u64,
-    /// The longest file, mapped while it is decoded; with workers 0 for samples of
-    /// shards.
+    /// The longest file, mapped while it is decoded. 0 for shards, if there are workers.
     pub input_bytes: u64,
-    /// Most bytes of shards that workers have mapped: page cache, which stands in
-    /// their PSS and not in `total_bytes`; the kernel takes it back for others.
+    /// Most bytes of shards that workers have mapped. This is page cache: it is in their PSS but
+    /// not in `total_bytes`, and the kernel can reclaim it.
     pub page_cache_bytes: u64,
-    /// Each worker: scratch, input, and the process.
+    /// Per worker: scratch, input, and the process.
     pub worker_bytes: u64,
-    /// Consumer, coordinator, names of the samples and their tables, labels that
-    /// mixing makes.
+    /// Consumer, coordinator, names of the samples, tables, and the labels that mixing makes.
     pub fixed_bytes: u64,
-    /// Of a device, its context apart: with [`Device::Cuda`](crate::Device::Cuda).
+    /// Device memory without the context. 0 without [`Device::Cuda`](crate::Device::Cuda).
     pub device_bytes: u64,
     pub total_bytes: u64,
 }
 
-/// A run without its data.
+/// The settings of a run, without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunShape {
     pub workers: u32,
     /// Rows of a batch.
     pub batch: u32,
-    /// Slots of the ring; none = as many as fit, 3 at most.
+    /// Slots of the ring. None: as many as fit, at most 3.
     pub depth: Option<u32>,
-    /// Bytes.
+    /// Bytes that all processes may use together.
     pub memory_limit: Option<u64>,
 }
 
 impl RunMemory {
-    /// The memory of a run over pictures of this upright height and width, baseline
-    /// JPEG all of them. Their files, and the names of the samples, are not in it.
+    /// The memory of a run over baseline JPEG images of this upright height and width. Files and
+    /// names of the samples are not included.
     ///
     /// # Errors
-    /// A recipe that cannot run; a number out of its range; what does not fit the
-    /// limit.
+    /// A recipe that cannot run; a number out of range; a run that does not fit the limit.
     pub fn of(recipe: &Recipe, picture: (u32, u32), shape: RunShape) -> Result<Self> {
         match Self::with_refusal(recipe, picture, shape)? {
             (_, Some(refusal)) => Err(refusal),
@@ -212,11 +207,11 @@ impl RunMemory {
         }
     }
 
-    /// The same, also of a run that does not fit the limit: with the error that
-    /// [`RunMemory::of`] gives, and the least that was tried.
+    /// Like [`RunMemory::of`], but also returns the memory of a run that does not fit: the smallest
+    /// that was tried, with the error.
     ///
     /// # Errors
-    /// The others of [`RunMemory::of`].
+    /// All other errors of [`RunMemory::of`].
     pub fn with_refusal(
         recipe: &Recipe,
         picture: (u32, u32),
@@ -251,7 +246,7 @@ impl RunMemory {
     }
 }
 
-/// The most that samples of one size take in a worker, one after the other.
+/// Upper bound of a worker's memory for samples of one size.
 fn scratch_of(program: &SampleProgram, picture: (u32, u32)) -> u64 {
     let stored = StoredPicture::baseline_jpeg(picture);
     let [all, some] = stored.scratch_bounds(program, None, &mut Vec::new());
@@ -264,17 +259,16 @@ fn scratch_of(program: &SampleProgram, picture: (u32, u32)) -> u64 {
     }
 }
 
-/// Slots of the ring, where nobody says another number.
+/// Default number of ring slots.
 pub(crate) const DEFAULT_DEPTH: u32 = 3;
 
-/// What a forecast is made from.
+/// The inputs of [`RunMemory`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MemoryInputs {
     pub(crate) workers: u32,
     pub(crate) batch: u32,
     pub(crate) slot_bytes: u64,
-    /// Of every row; none where they differ: then nothing can be said of another
-    /// batch size.
+    /// Bytes of each row. None if rows differ: then no other batch size can be suggested.
     pub(crate) row_bytes: Option<u64>,
     pub(crate) scratch_bytes: u64,
     pub(crate) input_bytes: u64,
@@ -282,27 +276,27 @@ pub(crate) struct MemoryInputs {
     /// The index, sizes, a sampler's table.
     pub(crate) table_bytes: u64,
     pub(crate) mixing: MixingBytes,
-    /// Where batches end on a device.
+    /// None unless batches are delivered on a device.
     pub(crate) device: Option<DeviceNeeds>,
 }
 
-/// What a run takes of a device, its context apart.
+/// Memory that a run needs for a device, without the device's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DeviceNeeds {
-    /// Whatever the depth.
+    /// Device bytes for any depth.
     pub(crate) fixed: u64,
-    /// For each slot of the ring, and for so many at least and at most.
+    /// Device bytes per ring slot, and the least and most slots that count.
     pub(crate) per_slot: u64,
     pub(crate) least_slots: u64,
     pub(crate) most_slots: u64,
-    /// Of the host, pinned beside the ring.
+    /// Pinned host bytes in addition to the ring.
     pub(crate) pinned: u64,
-    /// Whether it decodes: what it flags is decoded again in the consumer.
+    /// Whether the device decodes. The consumer then decodes flagged images again.
     pub(crate) decodes: bool,
 }
 
 impl DeviceNeeds {
-    /// All of it, with so many slots.
+    /// Device bytes for this many slots.
     pub(crate) fn bytes_with(self, depth: u32) -> u64 {
         self.per_slot
             .saturating_mul(u64::from(depth).min(self.most_slots).max(self.least_slots))
@@ -310,27 +304,27 @@ impl DeviceNeeds {
     }
 }
 
-/// What a device's driver takes of the consumer's memory.
+/// Host memory that a device's driver takes in the consumer.
 pub(crate) const DRIVER: u64 = 192 << 20;
 
-/// What the consumer takes to mix batches, bytes.
+/// Memory for mixing in the consumer, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MixingBytes {
-    /// A row, a label and a mask while they are mixed.
+    /// A row, a label and a mask while a batch is mixed.
     pub(crate) once: u64,
-    /// The label of each row of each batch that is alive.
+    /// The label of each row of each live batch.
     pub(crate) label: u64,
 }
 
 impl MixingBytes {
-    /// For the program's rows, and those of the sizes that batches set.
+    /// For the program's rows and the sizes that batches set.
     pub(crate) fn of(program: &SampleProgram, sizes: impl Iterator<Item = (u32, u32)>) -> Self {
         let Some(mixing) = &program.recipe().mixing else {
             return Self::default();
         };
         let own = match program.extent {
             RowExtent::Fixed { height, width } => Some((height, width)),
-            // Only labels are made.
+            // Only labels are mixed.
             RowExtent::Own => None,
         };
         let pixels = |(h, w): (u32, u32)| u64::from(h) * u64::from(w);
@@ -343,7 +337,7 @@ impl MixingBytes {
         Self { once, label }
     }
 
-    /// With so many batches of so many rows alive.
+    /// Bytes for this number of live batches with this number of rows.
     fn total(self, batches: u32, rows: u32) -> u64 {
         let labels = u64::from(batches) * u64::from(rows);
         self.once.saturating_add(self.label.saturating_mul(labels))
@@ -354,7 +348,7 @@ impl MemoryInputs {
     /// The memory with `depth` slots.
     ///
     /// # Errors
-    /// Numbers of which no ring can be made.
+    /// Numbers for which no ring can be made.
     pub(crate) fn with_depth(&self, depth: u32) -> Result<RunMemory> {
         let shape = RingShape {
             slots: depth,
@@ -371,7 +365,7 @@ impl MemoryInputs {
             .scratch_bytes
             .saturating_add(self.input_bytes)
             .saturating_add(base);
-        // As much as in a worker.
+        // The consumer decodes flagged images again, with the memory of a worker.
         let again = (self.device.filter(|device| device.decodes))
             .map_or(0, |_| self.scratch_bytes.saturating_add(self.input_bytes));
         let fixed_bytes = self
@@ -398,12 +392,12 @@ impl MemoryInputs {
         })
     }
 
-    /// As many slots as were asked for, or as fit. Where not even one fits, the least that
-    /// was tried, and the refusal: it says what would fit. `faster`: the scratch of a worker
-    /// under `reorder: fast`; none where that changes nothing.
+    /// The memory with the requested slots, or with as many as fit. If not even one slot fits: the
+    /// smallest that was tried, and an error that names what would fit. `faster`: the scratch of a
+    /// worker under `reorder: fast`, none if that changes nothing.
     ///
     /// # Errors
-    /// Numbers of which no ring can be made.
+    /// Numbers for which no ring can be made.
     pub(crate) fn fit_limit(
         &self,
         limit: MemoryLimit,
@@ -468,7 +462,7 @@ impl MemoryInputs {
         ))
     }
 
-    /// Whether rows of no bytes would fit, in one worker without scratch.
+    /// Whether a run with empty rows, one worker and no scratch would fit.
     fn has_room_for_rows(&self, limit: MemoryLimit) -> bool {
         let least = Self {
             workers: self.workers.min(1),
@@ -480,7 +474,7 @@ impl MemoryInputs {
         least.fits(limit, 1)
     }
 
-    /// The largest smaller batch that fits; none where rows differ.
+    /// The largest smaller batch that fits. None if rows differ.
     fn largest_batch(&self, limit: MemoryLimit, depth: u32) -> Option<u32> {
         let row = self.row_bytes?;
         let of_batch = |batch: u32| Self {
@@ -491,7 +485,7 @@ impl MemoryInputs {
         largest_that_fits(self.batch, |n| of_batch(n).fits(limit, depth))
     }
 
-    /// One worker, one slot and a smaller batch, where nothing less fits.
+    /// One worker, one slot and a smaller batch, all together.
     fn together(&self, limit: MemoryLimit, depth: u32) -> Option<Vec<String>> {
         let least = Self {
             workers: self.workers.min(1),
@@ -515,10 +509,10 @@ impl MemoryInputs {
     }
 }
 
-/// In a refusal: the order of operations that takes less.
+/// For error texts: the order of operations that needs less memory.
 const FASTER: &str = "`reorder: fast` (it changes values)";
 
-/// In a refusal: `a, b and c`.
+/// For error texts: `a, b and c`.
 fn all_of(parts: &[String]) -> String {
     match parts {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
@@ -526,7 +520,7 @@ fn all_of(parts: &[String]) -> String {
     }
 }
 
-/// In a refusal: so many workers.
+/// For error texts: the number of workers.
 pub(crate) fn workers_text(workers: u32) -> String {
     match workers {
         1 => "1 worker".to_owned(),
@@ -534,7 +528,7 @@ pub(crate) fn workers_text(workers: u32) -> String {
     }
 }
 
-/// In a refusal: what is smaller and fits.
+/// For error texts: the settings that would fit.
 pub(crate) fn advice_text(smaller: &[String]) -> String {
     match smaller {
         [] => "use a recipe with smaller rows, or a higher limit".to_owned(),
@@ -542,7 +536,7 @@ pub(crate) fn advice_text(smaller: &[String]) -> String {
     }
 }
 
-/// The largest number below `most` that fits; none when 1 does not.
+/// The largest number below `most` that fits. None if 1 does not fit.
 pub(crate) fn largest_that_fits(most: u32, fits: impl Fn(u32) -> bool) -> Option<u32> {
     if most <= 1 || !fits(1) {
         return None;
@@ -558,7 +552,7 @@ pub(crate) fn largest_that_fits(most: u32, fits: impl Fn(u32) -> bool) -> Option
     Some(low)
 }
 
-/// Slots of the ring: a wish, or a demand.
+/// Slots of the ring: a fixed number, or a maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RingDepth {
     Exactly(u32),
@@ -566,14 +560,14 @@ pub(crate) enum RingDepth {
 }
 
 impl RingDepth {
-    /// Without a limit.
+    /// The number of slots without a limit.
     pub(crate) fn most_slots(self) -> u32 {
         match self {
             Self::Exactly(n) | Self::AtMost(n) => n,
         }
     }
 
-    /// That will do.
+    /// The least number of slots that is accepted.
     pub(crate) fn least_slots(self) -> u32 {
         match self {
             Self::Exactly(n) => n,
@@ -581,7 +575,7 @@ impl RingDepth {
         }
     }
 
-    /// Where something else leaves room for so many alone.
+    /// The depth if another limit leaves room for only `to` slots.
     pub(crate) fn capped_at(self, to: u32) -> Self {
         match self {
             Self::Exactly(n) => Self::Exactly(n),
@@ -590,7 +584,7 @@ impl RingDepth {
     }
 }
 
-/// What a run may take, and who says so.
+/// A memory limit, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MemoryLimit {
@@ -599,8 +593,7 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// The lowest of what was asked for, of what the cgroup leaves and of what the
-    /// machine has.
+    /// The lowest of the user's limit, the cgroup's free memory and the machine's available memory.
     pub(crate) fn lowest_of(asked: Option<u64>) -> Option<Self> {
         let limits = [
             (asked, "memory_limit"),

@@ -1,10 +1,9 @@
-//! The most memory that a sample may take, whatever is drawn for it.
+//! An upper bound of the memory of a sample, over all random values.
 //!
-//! Pure. No single draw takes the most: of a picture that is decoded smaller the
-//! largest crop is not the one of which most pixels are decoded. So the steps are
-//! followed with bounds of their sizes, which operations give with their largest
-//! case. Never less than `cut::StoredPicture::scratch` of any drawn steps, buffer by buffer;
-//! a test holds the two together.
+//! Pure. No single draw needs the most memory: the largest crop may be decoded at a smaller scale
+//! than a smaller crop. So bounds of the image's size are followed through the steps. Each
+//! operation reports its largest case. The result is never less than
+//! `decode_plan::StoredPicture::scratch` for any drawn steps, buffer by buffer. A test checks that.
 
 use crate::decode_plan::canvas_memory::{
     CanvasBuffer, CanvasBufferBytes, RGB8, RGB32, RGB64, extra_floats,
@@ -19,8 +18,8 @@ use crate::recipe::weights::ResizeFilter;
 use crate::recipe::{DecodeMode, SampleProgram, Step};
 
 impl StoredPicture {
-    /// The most that a sample takes. `steps` is room to work in; `size`: that of
-    /// the row, where the batch sets it.
+    /// The upper bound for a sample. `steps`: working memory. `size`: the row's size, if the batch
+    /// sets it.
     pub(crate) fn scratch_bound(
         self,
         program: &SampleProgram,
@@ -34,8 +33,8 @@ impl StoredPicture {
         }
     }
 
-    /// The most with every step that may be drawn, and without those that need not
-    /// be: fewer steps on pixels let more of them be part of the decoding.
+    /// The bounds with all optional steps, and without them. Fewer steps on pixels let more of them
+    /// be part of the decoding.
     pub(crate) fn scratch_bounds(
         self,
         program: &SampleProgram,
@@ -94,9 +93,9 @@ struct ScratchBounds {
     turned: AxisSwap,
     floats: bool,
     first: [bool; 2],
-    /// Which of two buffers is in use is not known, for each type.
+    /// For each type: it is not known which of the two buffers holds the image.
     lost: [bool; 2],
-    /// The sides of what the decoder's buffer holds, where the first is that.
+    /// The sides of the image in the decoder's buffer, if the first buffer is that one.
     adopted: Option<HeightWidth>,
     buffers: CanvasBufferBytes,
 }
@@ -117,7 +116,7 @@ impl ScratchBounds {
         }
     }
 
-    /// Crops, flips, turns and one resize. How many steps, and the resize.
+    /// Crops, flips, rotations and one resize. Returns how many steps, and the resize.
     fn fold(&mut self, steps: &[LargestStep]) -> (usize, Option<ResizeBound>) {
         let mut shrink: Option<ResizeBound> = None;
         let mut since = AxisSwap::No;
@@ -134,7 +133,7 @@ impl ScratchBounds {
                 Step::Crop(_) => {
                     if let Some(padded) = over.padded_before {
                         if done > 0 {
-                            // The pad that may stand in front of it.
+                            // A pad may come before this crop.
                             return (done, shrink);
                         }
                         self.at = padded;
@@ -195,8 +194,7 @@ impl ScratchBounds {
         (done, shrink)
     }
 
-    /// The decoding of the picture, up to a resize that is part of it: what the
-    /// decoder takes.
+    /// The decoding, up to a resize that is part of it. Returns the decoder's bytes.
     fn decode(
         &mut self,
         stored: StoredPicture,
@@ -263,7 +261,7 @@ impl ScratchBounds {
         }
     }
 
-    /// Floats beside the picture, whichever way it lies.
+    /// Float buffers in addition to the image, for either axis order.
     fn beside(&mut self, beside: FloatScratch, turned: AxisSwap) {
         let (h, w) = self.at.high;
         let lies = [(AxisSwap::Yes, (w, h)), (AxisSwap::No, (h, w))];
@@ -275,7 +273,7 @@ impl ScratchBounds {
         }
     }
 
-    /// It lies as it is seen, or may.
+    /// The image becomes upright, or may.
     fn upright(&mut self, maybe: bool) {
         match maybe {
             true => self.turned.or_not(),
@@ -283,7 +281,7 @@ impl ScratchBounds {
         }
     }
 
-    /// The other buffer holds it, or may.
+    /// The other buffer holds the image, or may.
     fn copy(&mut self, maybe: bool, upright: bool) {
         if upright {
             self.upright(maybe);
@@ -294,13 +292,13 @@ impl ScratchBounds {
         }
     }
 
-    /// From here on the picture may lie in either buffer.
+    /// From here on the image may be in either buffer.
     fn lose(&mut self) {
         self.lost[usize::from(self.floats)] = true;
         self.hold();
     }
 
-    /// The decoder's buffer has room for the picture, whatever was drawn.
+    /// The decoder's buffer has room for the image, for all random values.
     fn fits_adopted(&self) -> bool {
         self.adopted.is_some_and(|sides| {
             let as_it_was = self.at.is_fixed() && self.at.high == sides;
@@ -325,7 +323,7 @@ impl ScratchBounds {
                     let bytes = self.at.area.saturating_mul(RGB32);
                     self.buffers.raise(CanvasBuffer::Floats(which), bytes);
                 }
-                // What was adopted is the decoder's, until it must grow.
+                // An adopted buffer is the decoder's until it must grow.
                 false if !which && self.fits_adopted() => {}
                 false => {
                     let bytes = self.at.area.saturating_mul(RGB8);

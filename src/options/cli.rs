@@ -1,4 +1,5 @@
-//! What the command line needs beside the options: groups, values with names, SRC's help.
+//! What the command line needs in addition to the options: help groups, values with names, SRC's
+//! help.
 //!
 //! In the consumer.
 
@@ -16,7 +17,7 @@ pub const DEVICE: &str = "Device";
 pub const MEASURE: &str = "Measuring";
 pub const OUTPUT: &str = "Output";
 
-/// One of the names of `T`, which are those of its JSON.
+/// Parses one of the names of `T`, the same names as in its JSON.
 pub fn one_of<T>(names: &[&'static str]) -> impl TypedValueParser<Value = T> + use<T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
@@ -25,19 +26,19 @@ where
         .try_map(|name| T::deserialize(StrDeserializer::<Error>::new(&name)))
 }
 
-/// What SRC may be, in a line.
+/// The kinds of SRC, in one line.
 pub fn source_help() -> String {
-    format!("Where samples come from: {}", Source::KINDS)
+    format!("The data set: {}", Source::KINDS)
 }
 
-/// What SRC may be.
+/// The kinds of SRC.
 pub fn source_long_help() -> String {
     format!(
-        "{}. A folder has class sub-folders or is flat; of shards give \
-         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, in a store \
-         's3://BUCKET/train-{{000..123}}.tar' or the prefix; of Parquet files a folder or \
-         'DIR/train-*.parquet'; a list has `path label` lines; a \
-         table is a .csv or .tsv with a header line, or a .jsonl; an index is kept by `featherload index --save`",
+        "{}. A folder has class sub-folders or is flat. For shards, give \
+         'train-{{000..123}}.tar' or 'DIR/*.tar', in quotes, or in a store \
+         's3://BUCKET/train-{{000..123}}.tar' or the prefix. For Parquet files, a folder or \
+         'DIR/train-*.parquet'. A list has `path label` lines. A \
+         table is a .csv or .tsv with a header line, or a .jsonl. `featherload index --save` writes an index",
         source_help()
     )
 }

@@ -1,9 +1,9 @@
-//! How samples are made into batches, and by which processes: the options of a run.
+//! The options of a run: how samples become batches, and in which processes.
 //!
-//! This struct is the definition of each option: its name, type, group, default and help. The
-//! command line's flags, Python's keywords and docs/options.md follow from it.
+//! This struct defines each option: its name, type, group, default and help. The command line's
+//! flags, Python's keywords and docs/options.md are made from it.
 //!
-//! In the consumer. Never in here: what an option does; that is the builder's.
+//! In the consumer. Never in here: what an option does; the builder does that.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,33 +26,33 @@ use crate::recipe::{
     ReorderMode, TruncationPolicy,
 };
 
-/// Options of a run. What is left out is the PaddleClas config's, where the recipe is
-/// one, or has [`LoaderBuilder`](crate::LoaderBuilder)'s default.
+/// Options of a run. An option that is not set has the value of the PaddleClas config, if the
+/// recipe is one, otherwise [`LoaderBuilder`](crate::LoaderBuilder)'s default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct LoaderOptions {
     /// train224, eval224, full, or a recipe file: .yaml, .toml, .json (default: train224).
     ///
-    /// `full` gives whole pictures, each row of its own size. A PaddleClas config (.yaml
-    /// with `DataLoader`) is taken too: its values hold where no flag says otherwise, and
-    /// its data set where there is no SRC.
+    /// `full` returns whole images, each row with its own size. A PaddleClas config (.yaml with
+    /// `DataLoader`) works too: its values hold unless a flag sets another, and its data set is
+    /// used if there is no SRC.
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::RECIPE))]
     pub recipe: Option<String>,
 
-    /// A recipe as JSON text, in the place of `recipe`.
+    /// A recipe as JSON text, instead of `recipe`.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub recipe_text: Option<String>,
 
-    /// Of a PaddleClas config: train, eval, eval.query, ... (default: train).
+    /// Part of a PaddleClas config: train, eval, eval.query, ... (default: train).
     #[cfg_attr(feature = "cli", arg(long, value_name = "TREE", help_heading = cli::RECIPE))]
     pub mode: Option<String>,
 
-    /// Of a PaddleClas config: leave out operations that are not served.
+    /// Leave out operations of a PaddleClas config that featherload does not support.
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::RECIPE))]
     pub skip_unknown_ops: bool,
 
-    /// Rows of a batch (default: 64; 256 in Python).
+    /// Rows per batch (default: 64; 256 in Python).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::ORDER))]
     pub batch_size: Option<u32>,
 
@@ -60,19 +60,19 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(skip))]
     pub num_workers: Option<usize>,
 
-    /// Slots of the ring: batches that are held, ready or being filled (default: 3, or
-    /// as many as --memory-limit leaves; 4 in Python).
+    /// Slots of the ring: batches that are held, ready or being filled (default: 3, or as many as
+    /// --memory-limit leaves; 4 in Python).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::LIMITS))]
     pub depth: Option<u32>,
 
     /// Most memory of all processes together: 2G or 1500M.
     ///
-    /// Headers are read first; the run gets fewer slots, or is refused.
+    /// Reads all headers first. The run gets fewer slots, or is rejected.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS))]
     pub memory_limit: Option<u64>,
 
-    /// Which operations may change places: none and each by itself, where no bit
-    /// changes, or also where values do (default: the recipe's). See `plan`.
+    /// Which operations may be reordered: none, each runs by itself (off); moves that change no bit
+    /// (exact); also moves that change values (fast) (default: the recipe's). See `plan`.
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<ReorderMode>(&["off", "exact", "fast"]), help_heading = cli::RECIPE))]
     pub reorder: Option<ReorderMode>,
 
@@ -84,55 +84,59 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<MemoryLayout>(&["nchw", "nhwc"]), help_heading = cli::RECIPE))]
     pub layout: Option<MemoryLayout>,
 
-    /// Decode JPEG data at full size only, or at 1/2, 1/4, 1/8 where the target
-    /// is that much smaller (default: the recipe's).
+    /// Decode JPEGs at full size only, or at 1/2, 1/4 or 1/8 if the output is that much smaller
+    /// (default: the recipe's).
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<DecodeMode>(&["full", "scaled"]), help_heading = cli::RECIPE))]
     pub decode: Option<DecodeMode>,
 
-    /// Colour behind transparent pictures: white, black or RRGGBB (default: the recipe's, white).
+    /// Colour behind transparent images: white, black or RRGGBB (default: the recipe's, white).
     #[cfg_attr(feature = "cli", arg(long, value_name = "COLOUR", help_heading = cli::RECIPE))]
     pub background: Option<BackgroundColor>,
 
-    /// Turn pictures as EXIF says, or leave them as Pillow's `open`, torchvision's
-    /// ImageFolder and camera intrinsics (COLMAP, transforms.json) have them: as stored,
-    /// but for TIFF, which Pillow turns (default: the recipe's, exif).
+    /// Turn images upright by EXIF (exif), or leave them as stored (default: the recipe's, exif).
+    ///
+    /// Pillow's `open`, torchvision's ImageFolder and camera intrinsics (COLMAP, transforms.json)
+    /// use images as stored, except TIFF, which Pillow turns.
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<OrientationMode>(&["exif", "stored"]), help_heading = cli::RECIPE))]
     pub orientation: Option<OrientationMode>,
 
-    /// Refuse JPEG and PNG that end too early, or keep what is there of them, as Pillow's
-    /// LOAD_TRUNCATED_IMAGES: the rest is grey or black, and such samples are counted
-    /// (default: the recipe's, refuse).
+    /// Reject JPEG and PNG files that end too early, or keep what they contain (default: the
+    /// recipe's, refuse).
+    ///
+    /// `keep` works like Pillow's LOAD_TRUNCATED_IMAGES: the rest is grey or black. Such samples
+    /// are counted.
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<TruncationPolicy>(&["refuse", "keep"]), help_heading = cli::RECIPE))]
     pub truncated: Option<TruncationPolicy>,
 
-    /// Where batches end: cpu, cuda, or cuda:N.
+    /// Where batches are delivered: cpu, cuda, or cuda:N.
     #[cfg_attr(feature = "cli", arg(long, default_value_t, help_heading = cli::DEVICE))]
     pub device: Device,
 
-    /// How a device gets at pixels: over the bus while its kernel runs, or copied
-    /// first into memory of its own. auto: copied where the kernel reads them twice or
-    /// copies fit --gpu-memory-limit, else in-place.
+    /// How a device reads pixels: over the bus while its kernel runs (in-place), or from a copy in
+    /// its own memory (copied). auto: copied if the kernel reads pixels twice or copies fit
+    /// --gpu-memory-limit, otherwise in-place.
     #[cfg_attr(feature = "cli", arg(long, default_value = "auto", value_parser = one_of::<UploadOption>(&["auto", "in-place", "copied"]), help_heading = cli::DEVICE))]
     pub upload: UploadOption,
 
-    /// Most memory of the device that the run may take, its context apart, such as
-    /// 256M. The run gets fewer slots, or is refused.
+    /// Most device memory that the run may use, without the device's context, such as 256M. The run
+    /// gets fewer slots, or is rejected.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::DEVICE))]
     pub gpu_memory_limit: Option<u64>,
 
-    /// Which decoders make the pixels of JPEGs (default: auto).
+    /// Which decoders decode JPEGs (default: auto).
     ///
-    /// On a device `auto` and `gpu` let the GPU decode every JPEG that its kernels take, and
-    /// workers all other files. Where the recipe leaves rows to workers, or --gpu-memory-limit
-    /// leaves no room, `auto` lets workers decode all, and `gpu` is an error. Pixels are the same.
+    /// On a device, `auto` and `gpu` let the GPU decode every JPEG that its kernels support, and
+    /// workers decode all other files. If workers finish the rows of the recipe, or
+    /// --gpu-memory-limit leaves no room, `auto` lets workers decode all, and `gpu` is an error.
+    /// Pixels are the same.
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<DecodeOn>(&["auto", "gpu", "cpu"]), help_heading = cli::DEVICE))]
     pub decode_on: Option<DecodeOn>,
 
-    /// Of order and random parameters (default: 0).
+    /// Seed of the order and of random parameters (default: 0).
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::ORDER))]
     pub seed: Option<u64>,
 
-    /// The order of an epoch; flags of its own on the command line.
+    /// The order of an epoch. The command line has flags of its own for it.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub sampler: Option<Sampler>,
 
@@ -142,42 +146,41 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(skip))]
     pub multi_scale: Option<MultiScale>,
 
-    /// Leave out a last batch that is not full.
+    /// Drop the last batch if it is not full.
     #[cfg_attr(feature = "cli", arg(long, conflicts_with = "pad_last", help_heading = cli::ORDER))]
     pub drop_last: bool,
 
-    /// Fill a last batch with masked rows.
+    /// Fill the last batch with masked rows.
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::ORDER))]
     pub pad_last: bool,
 
-    /// This process's number among those that train together, from 0; with --world-size
+    /// Rank of this process among the processes that train together, from 0; with --world-size
     /// (default: 0).
     #[cfg_attr(feature = "cli", arg(long, value_name = "R", requires = "world_size", help_heading = cli::ORDER))]
     pub rank: Option<u32>,
 
-    /// How many processes train together; with --rank (default: 1).
+    /// Number of processes that train together; with --rank (default: 1).
     #[cfg_attr(feature = "cli", arg(long, value_name = "W", requires = "rank", help_heading = cli::ORDER))]
     pub world_size: Option<u32>,
 
-    /// What a failed sample does (default: stop).
+    /// What happens when a sample fails (default: stop).
     ///
-    /// It ends the run (stop), masks its row (skip), or gives its row to the next sample
-    /// that gives pixels, of at most 8 (substitute; the default with a PaddleClas config).
+    /// The run ends (stop), the row is masked (skip), or the row gets the next usable sample of at
+    /// most 8 (substitute; the default with a PaddleClas config).
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<OnError>(&["stop", "skip", "substitute"]), help_heading = cli::LIMITS))]
     pub on_error: Option<OnError>,
 
-    /// What workers are kept from, beside their work: all system calls and files but those
-    /// that they need (auto, as far as the system allows it; require), or nothing (off)
-    /// (default: auto).
+    /// Block system calls and files that workers do not need: as far as the system allows (auto),
+    /// always (require), never (off) (default: auto).
     #[cfg_attr(feature = "cli", arg(long, value_parser = one_of::<Sandbox>(&["auto", "require", "off"]), help_heading = cli::LIMITS))]
     pub sandbox: Option<Sandbox>,
 
-    /// Most time that one sample may take (default: 60).
+    /// Time limit for one sample, in seconds (default: 60).
     #[cfg_attr(feature = "cli", arg(long, value_name = "SECONDS", value_parser = units::seconds, help_heading = cli::LIMITS))]
     #[serde(deserialize_with = "read_seconds")]
     pub row_limit: Option<Duration>,
 
-    /// Most time that `next` waits for a batch to be dropped, in seconds. Commands hold none.
+    /// How long `next` waits for a batch to be dropped, in seconds. Commands hold no batches.
     #[cfg_attr(feature = "cli", arg(skip))]
     #[serde(deserialize_with = "read_seconds")]
     pub hold_timeout: Option<Duration>,
@@ -186,12 +189,12 @@ pub struct LoaderOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", help_heading = cli::LIMITS))]
     pub max_pixels: Option<u64>,
 
-    /// Most memory that decoding one image may take, such as 256M (default: 512M). A worker may
-    /// have 128 MiB beside it.
+    /// Most memory for decoding one image, such as 256M (default: 512M). A worker may use 128 MiB
+    /// in addition.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::LIMITS))]
     pub max_scratch: Option<u64>,
 
-    /// Epochs of the run; a flag of the commands that run some.
+    /// Number of epochs. Only commands that run several have this flag.
     #[cfg_attr(feature = "cli", arg(skip))]
     pub epochs: Option<u64>,
 
@@ -205,7 +208,7 @@ pub struct LoaderOptions {
     pub helper: Option<PathBuf>,
 }
 
-/// How a device gets at pixels, or that the library chooses.
+/// How a device reads pixels, or that the library chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UploadOption {
@@ -216,7 +219,7 @@ pub enum UploadOption {
 }
 
 impl UploadOption {
-    /// None leaves it to the library.
+    /// None if the library chooses.
     pub fn upload(self) -> Option<UploadMode> {
         match self {
             Self::Auto => None,
@@ -227,7 +230,7 @@ impl UploadOption {
 }
 
 impl LoaderOptions {
-    /// What people call the recipe.
+    /// Name of the recipe for people.
     pub fn recipe_name(&self) -> &str {
         match (&self.recipe_text, &self.recipe) {
             (Some(_), _) => "the recipe",
@@ -236,18 +239,18 @@ impl LoaderOptions {
         }
     }
 
-    /// The rank of this process, where it is named.
+    /// The rank of this process, if it is set.
     ///
     /// # Errors
-    /// One of `rank` and `world_size` alone.
+    /// Only one of `rank` and `world_size` is set.
     pub fn given_rank(&self) -> Result<Option<Rank>> {
         read_rank(self.rank, self.world_size)
     }
 
-    /// What becomes of a last batch that is not full, where an option says it.
+    /// What happens to a last batch that is not full, if an option says so.
     ///
     /// # Errors
-    /// Both options.
+    /// Both options are set.
     pub(super) fn tail(&self) -> Result<Option<EpochTail>> {
         match (self.drop_last, self.pad_last) {
             (true, true) => Err(Error::option(
@@ -260,7 +263,7 @@ impl LoaderOptions {
         }
     }
 
-    /// The recipe, where it is no config.
+    /// The recipe, if it is not a config.
     pub(super) fn recipe(&self) -> Result<Recipe> {
         match &self.recipe_text {
             Some(text) => Recipe::from_text(text, RecipeFormat::Json, self.recipe_name()),
@@ -268,7 +271,7 @@ impl LoaderOptions {
         }
     }
 
-    /// A recipe with what is said here in the place of its own.
+    /// The recipe with the values of the options instead of its own.
     pub(super) fn overridden(&self, mut recipe: Recipe) -> Recipe {
         if let Some(dtype) = self.dtype {
             recipe = recipe.with_dtype(dtype);

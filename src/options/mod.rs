@@ -1,14 +1,14 @@
 //! The options of a run, as data: one definition for the command line's flags and the Python
-//! package's keywords. Everything may be left out.
+//! package's keywords. All of them are optional.
 //!
-//! - `source`: where samples come from, and how that is read;
-//! - `loader`: what is done with them, and by how many;
-//! - `rank`: a process among those that train together; `units`: sizes and times;
-//! - `cli`: what the command line needs beside the options;
-//! - `setup`: both together with the PaddleClas config that may be named as the recipe,
-//!   whose values hold where the caller says nothing.
+//! - `source`: the data set, and how it is read;
+//! - `loader`: recipe, order, processes and device;
+//! - `rank`: the rank of a process; `units`: sizes and times;
+//! - `cli`: what the command line needs in addition;
+//! - `setup`: both together with a PaddleClas config, which may be named as the recipe. Its values
+//!   hold for options that are not set.
 //!
-//! In the consumer. Never in here: what an option does; that is the builder's.
+//! In the consumer. Never in here: what an option does; the builder does that.
 
 #[cfg(feature = "cli")]
 pub mod cli;

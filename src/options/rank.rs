@@ -1,12 +1,12 @@
-//! The rank of a process among those that train together, as two options.
+//! The rank of a process, as two options.
 
 use crate::error::{Error, Result};
 use crate::order::Rank;
 
-/// The rank that options name; none where they name none.
+/// The rank that the options set. None if they set none.
 ///
 /// # Errors
-/// One of the two options alone.
+/// Only one of the two options is set.
 pub(crate) fn read_rank(rank: Option<u32>, world_size: Option<u32>) -> Result<Option<Rank>> {
     let missing = match (rank, world_size) {
         (Some(rank), Some(world)) => return Ok(Some(Rank::new(rank, world))),

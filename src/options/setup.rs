@@ -1,5 +1,5 @@
-//! Options together with the PaddleClas config that the recipe may be: the config's
-//! values hold where the caller says nothing.
+//! Options together with a PaddleClas config, if the recipe is one. The config's values hold for
+//! options that are not set.
 //!
 //! In the consumer.
 
@@ -10,7 +10,7 @@ use crate::options::{LoaderOptions, SourceOptions};
 use crate::order::Sampler;
 use crate::recipe::{DataType, Op, Recipe};
 
-/// Gives a builder the options that have a value, by the methods of their names.
+/// Calls the builder's method of the same name for each option that is set.
 macro_rules! set_given {
     ($builder:ident, $options:expr, $($name:ident)*) => {$(
         if let Some(value) = $options.$name.clone() {
@@ -19,7 +19,7 @@ macro_rules! set_given {
     )*};
 }
 
-/// What a caller asks for, with its config read.
+/// The options, with the config read.
 #[derive(Debug)]
 pub struct LoaderSetup {
     pub source: SourceOptions,
@@ -28,13 +28,13 @@ pub struct LoaderSetup {
 }
 
 impl LoaderSetup {
-    /// Rows of a batch, where nobody says another number.
+    /// Default rows per batch.
     pub const BATCH: u32 = 64;
 
     /// Reads the config, if there is one.
     ///
     /// # Errors
-    /// What the config gets wrong; options for configs without one.
+    /// A config with errors; options for configs without a config.
     pub fn new(source: SourceOptions, loader: LoaderOptions) -> Result<Self> {
         let training = training(&loader)?;
         Ok(Self {
@@ -44,12 +44,12 @@ impl LoaderSetup {
         })
     }
 
-    /// The config, where the recipe is one.
+    /// The config, if the recipe is one.
     pub fn training(&self) -> Option<&TrainingConfig> {
         self.training.as_ref()
     }
 
-    /// Leaves the size of rows to the recipe, whatever the options and the config say.
+    /// Uses the recipe's row size, whatever the options and the config set.
     pub fn clear_multi_scale(&mut self) {
         self.loader.multi_scale = None;
         if let Some(training) = &mut self.training {
@@ -57,7 +57,7 @@ impl LoaderSetup {
         }
     }
 
-    /// Whether somebody said where samples come from.
+    /// Whether options or config name a data set.
     pub fn has_data(&self) -> bool {
         self.training.is_some() || self.source.is_given()
     }
@@ -70,21 +70,21 @@ impl LoaderSetup {
         self.source.source(self.training.as_ref())
     }
 
-    /// What people call the data set.
+    /// Name of the data set for people.
     pub fn source_name(&self) -> String {
         let list = self.training.as_ref().and_then(|t| t.list.as_deref());
         self.source.name(list)
     }
 
-    /// The recipe with what the options say of it.
+    /// The recipe, changed by the options.
     ///
     /// # Errors
-    /// A recipe that cannot work, or is not there.
+    /// A recipe that cannot run, or does not exist.
     pub fn recipe(&self) -> Result<Recipe> {
         Ok(self.loader.overridden(self.own_recipe()?))
     }
 
-    /// The recipe as it is written.
+    /// The recipe without the options.
     fn own_recipe(&self) -> Result<Recipe> {
         match &self.training {
             Some(training) => {
@@ -95,7 +95,8 @@ impl LoaderSetup {
         }
     }
 
-    /// Whether the option `dtype` takes a `normalize` out of the recipe: levels have none.
+    /// Whether the option `dtype` removes a `normalize` from the recipe: integer levels are not
+    /// normalized.
     ///
     /// # Errors
     /// As [`LoaderSetup::recipe`].
@@ -113,7 +114,7 @@ impl LoaderSetup {
         self.loader.batch_size.or(of_config).unwrap_or(Self::BATCH)
     }
 
-    /// Worker processes; none leaves their number to the builder.
+    /// Worker processes. None: the builder's default.
     pub fn num_workers(&self) -> Option<usize> {
         self.loader
             .num_workers
@@ -126,7 +127,7 @@ impl LoaderSetup {
         self.loader.sampler.or(of_config).unwrap_or_default()
     }
 
-    /// The loader that all of it describes.
+    /// The builder for a loader with all options.
     ///
     /// # Errors
     /// As [`LoaderSetup::recipe`].
@@ -162,7 +163,7 @@ impl LoaderSetup {
         } else if let Some(scales) = training.and_then(|t| t.multi_scale.as_ref()) {
             b = b.multi_scale(scales.clone());
         }
-        // They are of the config's order, and go with it.
+        // These weights belong to the config's sampler.
         if let Some(training) = training.filter(|t| t.sampler == sampler) {
             b = b
                 .identity_ratios(training.identity_ratios.clone())
@@ -173,7 +174,7 @@ impl LoaderSetup {
 }
 
 impl LoaderOptions {
-    /// What no config says anything of.
+    /// Sets the options that no config has.
     fn apply_limits(&self, mut b: LoaderBuilder) -> LoaderBuilder {
         if let Some(upload) = self.upload.upload() {
             b = b.upload(upload);

@@ -1,6 +1,6 @@
-//! Where samples come from: one place, and the options of how it is read.
+//! The data set, and the options of how it is read.
 //!
-//! This struct is the definition of each option, as `loader` is of a run's.
+//! This struct defines each option, as in `loader`.
 //!
 //! In the consumer. Never in here: reading the data set.
 
@@ -22,12 +22,12 @@ use crate::options::cli::{self, one_of};
 use crate::options::units;
 use crate::remote::fetch::FetchOptions;
 
-/// A data set and how it is read. What is left out is found out or has a default.
+/// A data set and how it is read. Options that are not set are detected or have a default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceOptions {
-    /// Where samples come from: what [`Source::detect`] tells apart.
+    /// The data set. [`Source::detect`] recognises its kind.
     #[cfg_attr(feature = "cli", arg(value_name = "SRC", help = cli::source_help(), long_help = cli::source_long_help(), help_heading = cli::SOURCE))]
     pub path: Option<PathBuf>,
 
@@ -35,90 +35,85 @@ pub struct SourceOptions {
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub list: Option<PathBuf>,
 
-    /// Where labels come from. `none` takes every image under SRC, recursively. Of
-    /// tar shards `auto` is the field `cls`, or the only one that ends in it (label.cls),
-    /// when samples have it.
+    /// Where labels come from (auto), or none. `none` takes every image under SRC, recursively. For
+    /// tar shards `auto` is the field `cls`, or the only field that ends in it (label.cls).
     #[cfg_attr(feature = "cli", arg(long, default_value = "auto", value_parser = one_of::<LabelSource>(&["auto", "none"]), help_heading = cli::SOURCE))]
     pub labels: LabelSource,
 
-    /// Class names, one a line: the line's number, from 0, is the label. For a
-    /// validation folder, or tar shards or a table whose labels are names, that lack a
-    /// class.
+    /// File of class names, one per line: the line's number, from 0, is the label. For a validation
+    /// folder, tar shards or a table that lack a class and whose labels are names.
     #[cfg_attr(feature = "cli", arg(long, value_name = "FILE", help_heading = cli::SOURCE))]
     pub classes: Option<PathBuf>,
 
-    /// Folder that paths of a list file or a table are relative to (default: the file's
-    /// own).
+    /// Folder to which paths of a list file or a table are relative (default: the file's folder).
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub root: Option<PathBuf>,
 
-    /// Separator of path and label in a list file (default: blanks). With it a .csv is a
+    /// Separator of path and label in a list file (default: blanks). With this option a .csv is a
     /// list without a header line.
     #[cfg_attr(feature = "cli", arg(long, value_name = "CHAR", help_heading = cli::SOURCE))]
     pub delimiter: Option<String>,
 
-    /// Let paths of a list file or a table leave the root.
+    /// Accept paths of a list file or a table that leave the root.
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
     pub allow_outside: bool,
 
-    /// Folder of box files, one for each picture of a list file (a/1.txt for a/1.jpg):
-    /// the last line, `x0 y0 x1 y1`, is the part that counts as the picture.
+    /// Folder of box files, one per image of a list file (a/1.txt for a/1.jpg). The last line, `x0
+    /// y0 x1 y1`, is the part that counts as the image.
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub boxes: Option<PathBuf>,
 
-    /// Column of a table that has the paths (default: `file_name`, or another usual name);
-    /// of JSON lines a key, or a JSON pointer (/a/b).
+    /// Column of a table with the paths (default: `file_name`, or another usual name). For JSON
+    /// lines a key, or a JSON pointer (/a/b).
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub path_column: Option<String>,
 
-    /// Column of Parquet files that has the pictures (default: the only one that there is, or
-    /// `image`).
+    /// Column of Parquet files with the images (default: the only such column, or `image`).
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME", help_heading = cli::SOURCE))]
     pub image_column: Option<String>,
 
-    /// Column of a table or of Parquet files that has the labels, class numbers or names (default:
-    /// `label`, `class`, `category`, `target`, or the only one with a similar name; without one
-    /// there are none); several columns of a table are a vector of their numbers.
+    /// Column of a table or of Parquet files with the labels, class numbers or names (default:
+    /// `label`, `class`, `category`, `target`, or the only one with a similar name; otherwise no
+    /// labels). Several columns of a table are a vector of their numbers.
     #[cfg_attr(feature = "cli", arg(long, value_name = "NAME,..", conflicts_with = "labels", help_heading = cli::SOURCE))]
     pub label_column: Option<String>,
 
-    /// Put behind each path of a table, such as .jpg where a column has ids.
+    /// Text to append to each path of a table, such as .jpg if a column has ids.
     #[cfg_attr(feature = "cli", arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = cli::SOURCE))]
     pub path_suffix: Option<String>,
 
-    /// Pictures of tar shards: the field, such as image.jpg of 0.image.jpg (default: jpg or
-    /// another extension of pictures, or else the only field that ends in one). Of several
-    /// with `;` between two, the first that a sample has.
+    /// Field of tar shards with the images, such as image.jpg of 0.image.jpg (default: jpg or
+    /// another image extension, or else the only field that ends in one). Several fields, with `;`
+    /// in between: the first that a sample has.
     #[cfg_attr(feature = "cli", arg(long, value_name = "EXT", help_heading = cli::SOURCE))]
     pub image_field: Option<String>,
 
-    /// Labels of tar shards: the field of this extension (a class number, numbers
-    /// or a class name).
+    /// Field of tar shards with the labels (a class number, numbers or a class name).
     #[cfg_attr(feature = "cli", arg(long, value_name = "EXT", conflicts_with = "labels", help_heading = cli::SOURCE))]
     pub label_field: Option<String>,
 
-    /// Labels of tar shards: what stands at this JSON pointer (/a/b) of the field
-    /// `json`, or EXT: a class number, a class name or an array of numbers.
+    /// Labels of tar shards: the value at this JSON pointer (/a/b) in the field `json`, or in EXT:
+    /// a class number, a class name or an array of numbers.
     #[cfg_attr(feature = "cli", arg(long, value_name = "[EXT:]POINTER", conflicts_with_all = ["labels", "label_field"], help_heading = cli::SOURCE))]
     pub label_json: Option<String>,
 
-    /// Where the index of tar shards is kept, so that their headers are read once
-    /// (default: $XDG_CACHE_HOME/featherload, or ~/.cache/featherload); `none` keeps none.
+    /// Folder for the index of tar shards, so that their headers are read once (default:
+    /// $XDG_CACHE_HOME/featherload, or ~/.cache/featherload). `none` keeps no index.
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR|none", help_heading = cli::SOURCE))]
     pub index_dir: Option<PathBuf>,
 
-    /// Of a data set in an object store: the folder that its shards come to, which all ranks of a
-    /// machine share (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
+    /// Folder for shards that are downloaded from an object store. All ranks of a machine share it
+    /// (default: $XDG_CACHE_HOME/featherload/fetched, or ~/.cache/...).
     #[cfg_attr(feature = "cli", arg(long, value_name = "DIR", help_heading = cli::SOURCE))]
     pub fetch_dir: Option<PathBuf>,
 
-    /// Of a data set in an object store: most bytes that its folder may hold, such as 200G
-    /// (default: all of it, where that is at most half of what is free).
+    /// Most bytes of downloaded shards in the fetch folder, such as 200G (default: the whole data
+    /// set, if that is at most half of the free space).
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::bytes, help_heading = cli::SOURCE))]
     pub fetch_limit: Option<u64>,
 
-    /// Of a data set in an object store: follow redirects to other hosts, such as those of public
-    /// download sites. Addresses of this machine and of private networks stay closed.
+    /// Follow redirects of an object store to other hosts, such as those of public download sites.
+    /// Addresses of this machine and of private networks stay blocked.
     #[cfg_attr(feature = "cli", arg(long, help_heading = cli::SOURCE))]
     pub allow_redirects: bool,
 }
@@ -130,17 +125,17 @@ pub enum LabelSource {
     /// From class folders, list lines, or the field `cls` (else the only `*.cls`) of shards.
     #[default]
     Auto,
-    /// Nowhere: every picture below a folder counts, recursively.
+    /// No labels: every image below a folder counts, recursively.
     None,
 }
 
 impl SourceOptions {
-    /// Whether it says where samples come from.
+    /// Whether the options name a data set.
     pub fn is_given(&self) -> bool {
         self.path.is_some() || self.list.is_some()
     }
 
-    /// Whether anything is said of a data set.
+    /// Whether any option of a data set is set.
     pub fn has_options(&self) -> bool {
         self.labels != LabelSource::Auto
             || self.classes.is_some()
@@ -164,8 +159,8 @@ impl SourceOptions {
         table.iter().any(|given| given.is_some())
     }
 
-    /// What people call the data set: the end of its path; of a config's list where
-    /// there is no other.
+    /// Name of the data set for people: the last part of its path. Without a path, that of the
+    /// config's list.
     pub fn name(&self, of_config: Option<&Path>) -> String {
         let given = self.list.as_deref().or(self.path.as_deref()).or(of_config);
         let Some(path) = given else {
@@ -177,11 +172,12 @@ impl SourceOptions {
         end.display().to_string()
     }
 
-    /// The data set that is named, or else the config's; lists are read as the config
-    /// says where nothing else is said.
+    /// The data set of the options, or else the config's. Lists are read as the config says, unless
+    /// an option sets another value.
     ///
     /// # Errors
-    /// Nothing is named, or is there; an option that says nothing for such a source.
+    /// No data set is named or it does not exist; an option that has no effect on this kind of data
+    /// set.
     pub fn source(&self, config: Option<&TrainingConfig>) -> Result<Source> {
         if let Some(list) = &self.list {
             self.refuse_image_column(list)?;
@@ -207,7 +203,7 @@ impl SourceOptions {
         }
     }
 
-    /// A list that stands elsewhere than its pictures.
+    /// A list file in another folder than its images.
     fn listed(
         &self,
         list: &Path,
@@ -238,8 +234,8 @@ impl SourceOptions {
         Ok(())
     }
 
-    /// Whether a file is a table. One by its name may be a list of `path label` lines: with
-    /// a separator between the two, given or the config's, and no option of tables.
+    /// Whether a file is a table. A file with a table's name may be a list of `path label` lines:
+    /// if a separator is set, by option or config, and no option of tables.
     fn means_table(&self, file: &Path, config: Option<&TrainingConfig>) -> bool {
         let of_config = config.map(|config| config.list_options.delimiter);
         let is_separated =
@@ -411,7 +407,7 @@ impl SourceOptions {
         Ok(())
     }
 
-    /// An option that SRC, being what it is, would silently ignore.
+    /// Rejects an option that has no effect on this kind of SRC.
     fn refuse(
         &self,
         given: bool,
@@ -447,7 +443,7 @@ impl SourceOptions {
             options.labels = ShardLabels::Field(field.clone());
         }
         if let Some(text) = &self.label_json {
-            // A pointer begins with a slash, or is empty: the whole document.
+            // A pointer begins with a slash. An empty one is the whole document.
             let (field, pointer) = match text.split_once(':') {
                 Some((field, pointer)) if !text.starts_with('/') => (field, pointer),
                 _ => (JSON_EXTENSION, text.as_str()),
@@ -522,7 +518,7 @@ impl SourceOptions {
         })
     }
 
-    /// But for the root, these are the config's where no flag says otherwise.
+    /// The config's values, unless a flag sets another. The root is not the config's.
     fn list_options(&self, config: Option<&TrainingConfig>) -> Result<ListOptions> {
         let mut options = config.map_or_else(ListOptions::default, |c| c.list_options.clone());
         if self.labels == LabelSource::None {
@@ -552,7 +548,7 @@ fn two_of_labels() -> Error {
     Error::config("`label_column` and `labels: none` exclude each other: give one")
 }
 
-/// Boxes of the config are those of a list file.
+/// Rejects boxes of the config, which need a list file.
 fn refuse_boxes(config: Option<&TrainingConfig>, path: &Path, kind: &str) -> Result<()> {
     if config.is_some_and(|config| config.list_options.boxes.is_some()) {
         return Err(Error::config(format!(

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// What a run may take: bytes, or a number with K, M, G or T (of 1,024), as in 2G, 1.5GiB.
+/// A size of memory: bytes, or a number with K, M, G or T (of 1,024), as in 2G or 1.5GiB.
 ///
 /// # Errors
-/// Text that is no size; a number below 1 MiB whose unit was forgotten.
+/// Text that is not a size; a number below 1 MiB without a unit.
 pub fn bytes(text: &str) -> std::result::Result<u64, String> {
     parse_size(text, |number, [large, small]| {
         let unit = if number == "1" { "byte" } else { "bytes" };
@@ -17,7 +17,7 @@ pub fn bytes(text: &str) -> std::result::Result<u64, String> {
     })
 }
 
-/// What a shard may take. A few bytes are a size too, where the unit B says so.
+/// The size of a shard. May be a few bytes, with the unit B.
 ///
 /// # Errors
 /// As [`bytes`].
@@ -27,11 +27,11 @@ pub fn shard_bytes(text: &str) -> std::result::Result<u64, String> {
     })
 }
 
-/// Below this a number without a unit lacks one.
+/// A smaller number without a unit is an error: the unit was probably forgotten.
 const LEAST_WITHOUT_UNIT: u64 = 1 << 20;
 
-/// `forgotten`: the answer to a number whose unit was forgotten, from the number and two units
-/// that may be meant.
+/// `forgotten`: makes the error text for a number without a unit, from the number and two possible
+/// units.
 fn parse_size(
     text: &str,
     forgotten: impl Fn(&str, [char; 2]) -> String,
@@ -47,7 +47,7 @@ fn parse_size(
         unit => {
             let short = unit.get(..1).filter(|short| "kmgt".contains(short));
             return Err(match short {
-                // Whether 10^9 or 2^30 is meant, nobody can tell.
+                // This could mean 10^9 or 2^30.
                 Some(short) if unit == format!("{short}b") => format!(
                     "write {digits}{} (K, M, G and T are of 1,024)",
                     short.to_ascii_uppercase()
@@ -74,7 +74,7 @@ fn parse_size(
 /// A time: a number of seconds, as in 60 or 0.5.
 ///
 /// # Errors
-/// Text that is no number, or one that no time has.
+/// Text that is not a number; a number that is not a time.
 pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds = text
         .parse()
@@ -85,7 +85,7 @@ pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
 /// The largest number of seconds that a [`Duration`] holds.
 const MOST_SECONDS: f64 = 1.8e19;
 
-/// A time in JSON, as [`seconds`] has it.
+/// A time in JSON, parsed by [`seconds`].
 pub(crate) fn read_seconds<'de, D: Deserializer<'de>>(
     from: D,
 ) -> std::result::Result<Option<Duration>, D::Error> {
@@ -98,7 +98,7 @@ pub(crate) fn read_seconds<'de, D: Deserializer<'de>>(
         .map_err(|_| serde::de::Error::custom(no_limit(seconds)))
 }
 
-/// Large numbers with an exponent, not with 300 digits.
+/// Large numbers with an exponent instead of 300 digits.
 fn no_limit(seconds: f64) -> String {
     let shown = format!("{seconds:?}");
     let shown = shown.strip_suffix(".0").unwrap_or(&shown);

@@ -43,7 +43,7 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
     for (more, upload, why) in [
         (&[][..], "in-place", "over the bus"),
         (&["--upload", "auto"], "in-place", "over the bus"),
-        (&["--upload", "copied"], "copied", "as asked"),
+        (&["--upload", "copied"], "copied", "as requested"),
         (
             &["--gpu-memory-limit", &fits],
             "copied",
@@ -57,7 +57,7 @@ fn the_plan_says_the_way_and_the_run_takes_it() {
         (
             &["--gpu-memory-limit", &not, "--upload", "in-place"],
             "in-place",
-            "as asked",
+            "as requested",
         ),
     ] {
         let plan = plan(more);

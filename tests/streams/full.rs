@@ -366,7 +366,7 @@ fn batches_of_one_size_have_no_table() {
             .packed()
             .unwrap_err()
             .to_string()
-            .contains("use Pixels::dense")
+            .contains("use BatchPixels::dense")
     );
     assert_eq!(batch.row(1).unwrap().shape(), [3, 224, 224]);
     let all = batch.pixels().unwrap().as_slice::<f16>().unwrap();
@@ -692,7 +692,7 @@ fn a_file_that_was_replaced_after_the_scan_fails_or_is_another_row() {
         assert_eq!(fault.kind, FaultKind::Changed);
         assert_eq!(
             fault.reason,
-            "the picture is now 25 x 31, and was 31 x 25 when headers were read"
+            "the image is now 25 x 31, and was 31 x 25 when headers were read"
         );
         // The room is that of the scan, and nothing of the other picture is in it.
         assert_eq!(other.row(0).unwrap().size(), (25, 31));
@@ -893,7 +893,7 @@ fn a_few_giants_in_a_ring_are_named() {
     fs::write(dir.path().join("giant.jpg"), giant).unwrap();
     let text = warned();
     for part in [
-        "a few pictures make the ring large",
+        "a few images make the ring large",
         "giant.jpg (1500 x 1500) takes 6.44 MiB",
     ] {
         assert!(text.contains(part), "{text} lacks {part}");

@@ -382,7 +382,7 @@ fn labels_that_do_not_fit_are_named_when_the_loader_is_built() {
     let said = says(dir.path(), Mixing::new(4));
     assert!(
         said.ends_with(
-            "class4/000.jpg: sample 28 has label 4, and num_classes of mixing is 4: the largest \
+            "class4/000.jpg: sample 28 has label 4, and mixing has num_classes 4: the largest \
              label is 4, so use num_classes 5"
         ),
         "{said}"

@@ -537,7 +537,7 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
             assert_eq!(e.option_name(), Some("set_epoch"), "{e}");
             let said = e.to_string();
             assert!(
-                said.contains(&format!("epoch {epoch} of `set_epoch` is too far")),
+                said.contains(&format!("epoch {epoch} of `set_epoch` is too large")),
                 "{e}"
             );
             assert!(said.contains(&(1u64 << 62).to_string()), "{e}");

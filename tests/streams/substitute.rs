@@ -436,7 +436,7 @@ fn nine_bad_samples_in_a_row_mask_the_first_of_them() {
             for (row, fault) in faults {
                 let fault = fault.fault;
                 assert_eq!(fault.kind, FaultKind::Truncated);
-                let all = fault.reason.contains("; 8 samples behind it failed too");
+                let all = fault.reason.contains("; its 8 substitutes failed too");
                 assert_eq!(all, row.status == RowStatus::Failed, "{fault}");
             }
         }
@@ -458,7 +458,7 @@ fn a_data_set_without_a_good_sample_is_masked_to_its_end() {
                 .unwrap();
             let (got, faults) = run(&mut loader, 1);
             assert_same(&got, &want, &format!("{n} samples, {workers} workers"));
-            let behind = format!("; {} samples behind it failed too", TRIES.min(n - 1));
+            let behind = format!("; its {} substitutes failed too", TRIES.min(n - 1));
             for (_, f) in &faults {
                 let said = f.fault.reason.contains(&behind);
                 assert_eq!(said, n > 1, "{}", f.fault);

@@ -1,18 +1,18 @@
-//! Whether what the rows of a batch name lies inside of their slot, or of the memory of
-//! decoded pictures: what the kernel relies on.
+//! Checks that a batch's rows only name bytes of their slot, or of the memory of decoded images.
+//! The kernel relies on this.
 //!
-//! In the consumer, before a batch is launched. The numbers came out of headers that
-//! workers wrote, and were checked once when those were read (`cut::crop`).
+//! In the consumer, before a launch. The numbers come from headers that workers wrote. They were
+//! already checked when the headers were read (`decode_plan::crop_row`).
 
 use crate::decode_plan::crop_row::{MAX_CROP_STEPS, TRANSPOSE};
 use crate::device::crop_launch::{ELSEWHERE, KernelEmission, KernelRow, MASKED};
 use crate::device::stage_shapes::RowPlaces;
 use crate::error::{Error, Result};
 
-/// The kernel reads pixels in vectors of this many bytes.
+/// The kernel reads pixels in vectors of this size, in bytes.
 const VECTOR: u64 = 16;
 
-/// The most bytes that a row uses of its part, once all were checked.
+/// Checks all rows. Returns the most bytes that a row uses of its part of the slot.
 pub(super) fn used_bytes(
     rows: &[KernelRow],
     places: RowPlaces,
@@ -22,7 +22,7 @@ pub(super) fn used_bytes(
 ) -> Result<usize> {
     if places.tables > places.capacity || !places.capacity.is_multiple_of(VECTOR as usize) {
         return Err(Error::device(format!(
-            "rows of {} bytes with tables of {}",
+            "rows of {} bytes cannot have tables of {} bytes",
             places.capacity, places.tables
         )));
     }
@@ -35,7 +35,7 @@ pub(super) fn used_bytes(
     }
     if rows.len() * places.capacity > room {
         return Err(Error::device(format!(
-            "{} rows of {} bytes in a slot of {room}",
+            "{} rows of {} bytes do not fit a slot of {room} bytes",
             rows.len(),
             places.capacity
         )));
@@ -48,10 +48,10 @@ pub(super) fn used_bytes(
     Ok(most)
 }
 
-/// Checks row `i`, whose pixels lie in memory of so many bytes.
+/// Checks row `i`. `memory`: bytes of the memory of its pixels.
 ///
 /// # Errors
-/// As [`used`].
+/// As [`used_bytes`].
 pub(super) fn check_frame(
     row: &KernelRow,
     i: usize,
@@ -64,13 +64,11 @@ pub(super) fn check_frame(
 }
 
 fn not_its_own(i: usize) -> Error {
-    Error::device(format!(
-        "row {i} of a batch names bytes that are not its own"
-    ))
+    Error::device(format!("row {i} of a batch names bytes outside of it"))
 }
 
-/// Bytes of RGB that the kernel reads in slots, of rows that were checked, once more of
-/// those that take their mean.
+/// Bytes of RGB that the kernel reads from slots, for checked rows. Rows that need their mean count
+/// twice.
 pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
     let held = (rows.iter()).filter(|row| row.flags & (MASKED | ELSEWHERE) == 0);
     held.map(|row| {
@@ -80,8 +78,8 @@ pub(super) fn pixel_bytes(rows: &[KernelRow]) -> u64 {
     .sum()
 }
 
-/// Bytes of its part that row `i` uses; none when it names anything outside of its
-/// part, or is no row of the batch's size. What the kernel relies on.
+/// Bytes that row `i` uses of its part of the slot. None if it names bytes outside of its part, or
+/// has another size than the batch's rows.
 fn used_by(
     row: &KernelRow,
     i: usize,
@@ -95,7 +93,7 @@ fn used_by(
     pixels_end(row, (i * places.capacity) as u64, places.pixels_end)
 }
 
-/// Where the tables of row `i` end in its part; none as for [`used_by`].
+/// Where the tables of row `i` end in its part. None as in [`used_by`].
 fn tables_end(
     row: &KernelRow,
     i: usize,
@@ -121,13 +119,13 @@ fn tables_end(
     (tables.is_multiple_of(4) && end <= places.tables as u64).then_some(end)
 }
 
-/// Where the pixels of a row end in their memory, which begins at `begin` and has `room`.
+/// Where the pixels of a row end in their memory, which begins at `begin` and has `room` bytes.
 fn pixels_end(row: &KernelRow, begin: u64, room: usize) -> Option<usize> {
     let pixels = row.pixels.checked_sub(begin)?;
     let bytes = u64::from(row.width)
         .checked_mul(u64::from(row.height))?
         .checked_mul(3)?;
-    // Vectors begin up to 15 bytes before the pixels, and end as far behind them.
+    // Vectors begin up to 15 bytes before the pixels, and end up to 15 bytes after them.
     let end = pixels
         .checked_add(bytes)?
         .checked_next_multiple_of(VECTOR)?;

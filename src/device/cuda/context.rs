@@ -1,17 +1,15 @@
-//! A device's primary context, and the streams and events of it.
+//! A device's primary context, its streams and its events.
 //!
-//! In the consumer. The primary context is the one that the CUDA runtime uses,
-//! and PyTorch with it, so addresses and streams mean the same to all. It is
-//! made current for each call and taken off again: whatever the calling thread
-//! had stays as it was.
+//! In the consumer. The CUDA runtime and PyTorch use the primary context too, so addresses and
+//! streams are valid everywhere. Each call makes the context current and restores the calling
+//! thread's context afterwards.
 //!
-//! Work that fails leaves the context unfit: the first error is kept, and is the
-//! answer to every later call. In a forked copy of the process every call is an
-//! error, and dropping does nothing.
+//! A failed call makes the context unusable. The first error is kept, and every later call returns
+//! it. In a forked copy of the process every call is an error, and dropping does nothing.
 //!
-//! Whoever else uses the primary context may reset it. All that was made in it is
-//! gone then, and handles and addresses may be another's by now, so each call asks
-//! first whether the context is still the one that was opened.
+//! Other code can reset the primary context. Everything in it is then destroyed, and its handles
+//! and addresses may be reused. So each call first checks that the context is still the one that
+//! was opened.
 
 use std::marker::PhantomData;
 use std::process;
@@ -29,7 +27,7 @@ use super::driver::{self, call, call_error, code_of, is_lost};
 use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
 
-/// A stream as the driver names it: 0, 1 and 2 are its default streams.
+/// A stream as the driver's handle: 0, 1 and 2 are default streams.
 pub type RawStream = usize;
 
 /// The primary context of a device.
@@ -39,12 +37,12 @@ pub(crate) struct CudaContext {
     handle: CUdevice,
     device: DeviceInfo,
     process: u32,
-    /// The driver's number of it, which no later context has.
+    /// The driver's number of the context. No later context has the same.
     id: OnceLock<u64>,
-    /// Why it is unfit.
+    /// The first error.
     failed: OnceLock<String>,
     out_of_memory: AtomicU64,
-    /// Free bytes and all.
+    /// Free and total bytes.
     at_start: OnceLock<(u64, u64)>,
 }
 
@@ -54,15 +52,15 @@ unsafe impl Send for CudaContext {}
 // SAFETY: as for Send.
 unsafe impl Sync for CudaContext {}
 
-/// While this lives the context is current in this thread.
+/// Keeps the context current in this thread until it is dropped.
 pub(super) struct CurrentContext<'a> {
     _of: &'a CudaContext,
-    /// Of this thread alone.
+    /// Not Send: valid in this thread only.
     _here: PhantomData<*const ()>,
 }
 
 impl CudaContext {
-    /// The primary context of a device, by its number among those that are visible.
+    /// The primary context of the device with this number among the visible ones.
     pub(crate) fn open(ordinal: u32) -> Result<Arc<Self>> {
         let (handle, device) = driver::device(ordinal)?;
         let mut raw = ptr::null_mut();
@@ -90,27 +88,27 @@ impl CudaContext {
         &self.device
     }
 
-    /// The number of the device among the visible ones.
+    /// The device's number among the visible ones.
     pub(super) fn ordinal(&self) -> u32 {
         self.device.ordinal
     }
 
-    /// Bytes of the device that nobody had right after this context was made.
+    /// Free bytes of the device when this context was created.
     pub(crate) fn free_bytes_at_start(&self) -> u64 {
         self.at_start.get().map_or(0, |(free, _)| *free)
     }
 
-    /// Bytes of the device that somebody had right after this context was made.
+    /// Used bytes of the device when this context was created, by any process.
     pub(crate) fn used_bytes_at_start(&self) -> u64 {
         self.at_start.get().map_or(0, |(free, all)| all - free)
     }
 
-    /// Bytes of the device that nobody has now, other processes counted.
+    /// Free bytes of the device now. Counts the use of all processes.
     pub(crate) fn free_bytes(&self) -> Result<u64> {
         self.memory().map(|(free, _)| free)
     }
 
-    /// Free bytes of the device and all.
+    /// Free and total bytes of the device.
     fn memory(&self) -> Result<(u64, u64)> {
         let (mut free, mut all) = (0, 0);
         // SAFETY: both pointers are to live integers; the context is current.
@@ -120,7 +118,7 @@ impl CudaContext {
         Ok((free as u64, all as u64))
     }
 
-    /// A number of the device.
+    /// An attribute of the device.
     pub(super) fn attribute(&self, what: CUdevice_attribute) -> Result<u32> {
         let mut value = 0;
         let handle = self.handle;
@@ -131,7 +129,7 @@ impl CudaContext {
         Ok(value.max(0) as u32)
     }
 
-    /// True in the process that made it.
+    /// Whether this process created it.
     pub(super) fn is_ours(&self) -> bool {
         process::id() == self.process
     }
@@ -176,8 +174,7 @@ impl CudaContext {
         Ok(current)
     }
 
-    /// What a call answered. Of a context that is lost it is the answer to every later
-    /// one.
+    /// Checks the result of a call. Keeps an error that says that the context is lost.
     fn done(&self, name: &str, code: Result<CUresult>) -> Result<()> {
         match code {
             Ok(CUresult::CUDA_SUCCESS) => Ok(()),
@@ -192,18 +189,18 @@ impl CudaContext {
         }
     }
 
-    /// Calls that were refused because there was not enough memory.
+    /// Number of calls that failed for lack of memory.
     pub(super) fn out_of_memory(&self) -> u64 {
         self.out_of_memory.load(Relaxed)
     }
 
-    /// Another has reset the context.
+    /// The error of a context that other code has reset.
     fn lost(&self, name: &str) -> Error {
         let why = call_error(name, CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED);
         self.fail(self.device.named(why))
     }
 
-    /// The error that made the context unfit.
+    /// The first error, if there is one.
     pub(super) fn check(&self) -> Result<()> {
         match self.failed.get() {
             Some(what) => Err(Error::device(what.clone())),
@@ -211,21 +208,21 @@ impl CudaContext {
         }
     }
 
-    /// A call that makes something. Its error is its caller's alone.
+    /// A call that creates something. Its error does not affect later calls.
     pub(super) fn setup(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.check()?;
         let _current = self.enter()?;
         self.done(name, code_of(name, f))
     }
 
-    /// A call of the work itself. Its error is the answer to every later call.
+    /// A call that does work. Every later call returns its error.
     pub(super) fn work(&self, name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
         self.setup(name, f).map_err(|e| self.fail(e))
     }
 
-    /// Keeps an error, and gives the first that was kept.
+    /// Keeps an error, and returns the first that was kept.
     pub(super) fn fail(&self, error: Error) -> Error {
-        // A forked copy says so each time: nothing is wrong with the device.
+        // Not kept in a forked copy: the device has no error.
         if !self.is_ours() {
             return error;
         }
@@ -233,8 +230,8 @@ impl CudaContext {
         Error::Device { what }
     }
 
-    /// A call that gives something back: also in an unfit context, never in a
-    /// forked copy, and never an error.
+    /// A call that frees something. Also runs in an unusable context, never in a forked copy, and
+    /// never returns an error.
     pub(super) fn release(&self, name: &'static str, f: impl FnOnce() -> CUresult) {
         if !self.is_ours() {
             return;
@@ -242,7 +239,7 @@ impl CudaContext {
         let done = self
             .enter()
             .and_then(|_current| self.done(name, code_of(name, f)));
-        // Of an unfit context all is gone already, and the driver says so each time.
+        // In an unusable context everything is freed already, and each call fails.
         if let (Err(e), None) = (done, self.failed.get()) {
             tracing::warn!("{e}");
         }
@@ -281,7 +278,7 @@ impl Drop for CurrentContext<'_> {
     }
 }
 
-/// A stream of our own, which waits for no other.
+/// A stream of this library. It does not synchronise with the default streams.
 #[derive(Debug)]
 pub(crate) struct CudaStream {
     context: Arc<CudaContext>,
@@ -314,13 +311,13 @@ impl CudaStream {
         self.raw
     }
 
-    /// An event that is over when all that was put into the stream so far is.
+    /// An event after all work that the stream has so far.
     pub(super) fn record(&self) -> Result<CudaEvent> {
         // SAFETY: the stream is ours and alive.
         unsafe { CudaEvent::record(&self.context, self.raw) }
     }
 
-    /// The same, with its time.
+    /// The same, with a time.
     pub(super) fn record_timed(&self) -> Result<CudaEvent> {
         // SAFETY: the stream is ours and alive.
         unsafe {
@@ -332,14 +329,13 @@ impl CudaStream {
         }
     }
 
-    /// What is put into the stream from now on waits for the event.
+    /// Makes later work of this stream wait for the event.
     pub(super) fn wait_for(&self, event: &CudaEvent) -> Result<()> {
         // SAFETY: the stream is ours and alive.
         unsafe { event.make_wait(self.raw) }
     }
 
-    /// Waits until all that was put in is over, or the context is unfit, when
-    /// nothing runs any more.
+    /// Waits until the stream has finished its work. In an unusable context no work runs any more.
     pub(super) fn drain(&self) {
         // SAFETY: the stream is ours and alive.
         self.context.release("cuStreamSynchronize", || unsafe {
@@ -357,7 +353,7 @@ impl Drop for CudaStream {
     }
 }
 
-/// A moment of a stream. Host threads that wait for it sleep.
+/// A point in a stream. Host threads sleep while they wait for it.
 #[derive(Debug)]
 pub(crate) struct CudaEvent {
     context: Arc<CudaContext>,
@@ -370,10 +366,10 @@ unsafe impl Send for CudaEvent {}
 unsafe impl Sync for CudaEvent {}
 
 impl CudaEvent {
-    /// An event behind all that was put into a stream so far.
+    /// An event after all work that the stream has so far.
     ///
     /// # Safety
-    /// The stream must be alive, and one of this context.
+    /// The stream must be alive and belong to this context.
     pub(super) unsafe fn record(context: &Arc<CudaContext>, stream: CUstream) -> Result<Self> {
         let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32
             | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
@@ -400,7 +396,7 @@ impl CudaEvent {
         Ok(event)
     }
 
-    /// What is put into a stream from now on waits for the event.
+    /// Makes later work of a stream wait for the event.
     ///
     /// # Safety
     /// The stream must be alive.
@@ -411,7 +407,7 @@ impl CudaEvent {
         })
     }
 
-    /// True when it is over. Does not wait.
+    /// Whether all work before the event has finished. Does not wait.
     pub(super) fn is_done(&self) -> Result<bool> {
         self.context.check()?;
         let _current = self.context.enter()?;
@@ -427,7 +423,7 @@ impl CudaEvent {
         }
     }
 
-    /// Seconds from `earlier` to this; both are marks, and over.
+    /// Seconds from `earlier` to this event. Both must be timed and done.
     pub(super) fn seconds_since(&self, earlier: &Self) -> Result<f64> {
         let mut ms = 0.0;
         // SAFETY: both were made in `put`, alive; the pointer is to a live number.
@@ -437,7 +433,7 @@ impl CudaEvent {
         Ok(f64::from(ms) * 1e-3)
     }
 
-    /// Sleeps until it is over.
+    /// Sleeps until all work before the event has finished.
     pub(super) fn wait(&self) -> Result<()> {
         // SAFETY: made in `put`, alive.
         self.context.work("cuEventSynchronize", || unsafe {

@@ -1,4 +1,4 @@
-//! `kernels/crops.ptx`, and its launch.
+//! The kernel of `kernels/crops.ptx`, and its launch.
 //!
 //! In the consumer.
 
@@ -19,12 +19,12 @@ const PTX: &str = include_str!("../../../kernels/crops.ptx");
 #[derive(Debug)]
 pub(super) struct CropKernel(LoadedKernel);
 
-/// Where a launch reads and writes, all of the device.
+/// Device addresses that a launch reads and writes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaunchAddresses {
     pub(super) tables: CUdeviceptr,
     pub(super) pixels: CUdeviceptr,
-    /// `KernelRow`s. The first pass writes their sums.
+    /// Array of `KernelRow`. The first pass writes its sums.
     pub(super) rows: CUdeviceptr,
     pub(super) out: CUdeviceptr,
 }
@@ -34,12 +34,12 @@ impl CropKernel {
         LoadedKernel::load(context, PTX, KERNEL).map(Self)
     }
 
-    /// Puts one launch into the stream, for `count` rows of the emission's size.
+    /// Adds one launch to the stream, for `count` rows of the emission's size.
     ///
     /// # Safety
-    /// All places must lie in memory that stays until the launch is over, and that
-    /// nothing else writes meanwhile; nothing else may use `out` and `rows`. The rows
-    /// must have been checked: what they name lies inside of it.
+    /// All addresses must be valid until the launch is done, and no other code may write there. No
+    /// other code may use `out` and `rows`. The rows must have been checked: they only name bytes
+    /// inside of that memory.
     pub(super) unsafe fn launch(
         &self,
         stream: &CudaStream,
@@ -69,7 +69,7 @@ impl CropKernel {
             at(&mut sums),
         ];
         // SAFETY: the arguments are those that the kernel declares, in order and size
-        // (`device::launch` has its structs); what they point to is right by this function's
+        // (`device::crop_launch` has its structs); what they point to is right by this function's
         // contract.
         unsafe { self.0.launch(stream, grid, &mut arguments) }
     }

@@ -1,10 +1,9 @@
-//! The stage of the crops kernel: pixels as workers decoded them become rows of a
-//! batch on the device.
+//! The stage of the crops kernel: makes rows of a batch on the device from pixels that workers
+//! decoded.
 //!
-//! In the consumer. A row of a slot is its tables and then its pixels; tables are
-//! always copied, pixels are read where they lie or copied first. What is copied
-//! comes in two parts of a batch through a stream of its own, so that the copy engine
-//! has the second part, or the next batch, while the kernel has the first.
+//! In the consumer. A row of a slot has tables, then pixels. Tables are always copied. Pixels are
+//! read in place or copied first. A batch is copied in two parts, in a separate stream. So the copy
+//! engine copies the second part, or the next batch, while the kernel works on the first.
 
 use std::sync::Arc;
 
@@ -23,47 +22,48 @@ use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 
-/// What the used width of rows is rounded up to when it is copied.
+/// The used width of rows is rounded up to a multiple of this for copies.
 const COPY_STEP: usize = 64;
-/// In which a batch is copied: the kernel works on one while the next is copied.
+/// Parts in which a batch is copied: the kernel works on one while the next is copied.
 const PARTS: usize = 2;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct CropStage {
-    // First: its drop waits for all that is under way.
+    // First: its drop waits for all work under way.
     lane: StageQueue,
     kernel: Arc<CropKernel>,
     shape: CropShape,
-    /// Of pixels that are copied.
+    /// The stream that copies pixels.
     copies: CudaStream,
-    /// Tables alone, or whole rows.
+    /// Copied tables, or whole rows.
     source: DeviceBuffer,
-    /// The kernels that read the parts of `source` last; the last one is the last of all.
+    /// The last kernels that read the parts of `source`. The last entry is the last of all.
     readers: [Option<Arc<CudaEvent>>; PARTS],
-    /// Rows of the last batch, and how far apart they lie in `source`: a batch that has
-    /// other parts may not be cut where that one was.
+    /// Number of rows of the last batch, and their distance in `source`. If the next batch differs,
+    /// its parts begin at other bytes.
     parted: (usize, usize),
-    /// In turns, so that those of a batch are copied while the kernel has the last ones.
+    /// Used alternately: the descriptors of one batch are copied while the kernel reads those of
+    /// the last.
     descriptors: [DeviceBuffer; TURNS],
     turn: usize,
-    /// For descriptors, one for each slot that is not under way.
+    /// Descriptor buffers, one for each slot that is not under way.
     spare: Vec<HostBuffer>,
 }
 
-/// Where the rows of a batch go, whoever makes them, and what makes them. It is not written
-/// before [`OutputBuffer::after_all`].
+/// The memory and the kernel for the rows of a batch. May be written only after
+/// [`OutputBuffer::after_all`].
 #[derive(Debug, Clone)]
 pub(crate) struct BatchTarget {
     pub(super) output: Arc<OutputBuffer>,
     pub(super) kernel: Arc<CropKernel>,
-    /// Slots stay pinned as long as this is held.
+    /// Keeps slots pinned.
     pub(super) pinned: Arc<PinnedRing>,
 }
 
 impl CropStage {
     /// # Errors
-    /// When the ring cannot be pinned, the device has not enough memory, or the driver
-    /// cannot load the kernel.
+    /// The ring cannot be pinned; the device has not enough memory; the driver cannot load the
+    /// kernel.
     pub(crate) fn new(
         context: &Arc<CudaContext>,
         ring: Arc<Ring>,
@@ -79,7 +79,7 @@ impl CropStage {
             copies: CudaStream::new(context)?,
             readers: Default::default(),
             parted: (0, 0),
-            source: DeviceBuffer::new(context, shape.source_bytes, "rows on their way")?,
+            source: DeviceBuffer::new(context, shape.source_bytes, "copied rows")?,
             descriptors: [descriptors()?, descriptors()?],
             turn: 0,
             lane: StageQueue::new(context, ring, shape.outputs, shape.output_bytes)?,
@@ -87,16 +87,15 @@ impl CropStage {
         })
     }
 
-    /// Puts a batch on the device: its descriptors, its tables, or all that is used of it,
-    /// and the launches: one for what is read in place, one for each part of what is
-    /// copied, and another before each where a row takes its mean. Places in `rows`
-    /// are bytes behind the slot's beginning.
+    /// Puts a batch on the device: copies its descriptors, and its tables or all used bytes, and
+    /// launches the kernel. One launch for pixels in place, or one for each copied part. One more
+    /// before each if a row needs its mean. Offsets in `rows` count from the beginning of the slot.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
-    /// rows lost: ask [`Self::has_room`] first); a device error for a row
-    /// that names what is not its own, before anything is done; else a device error
-    /// that is the answer to every later call.
+    /// `SlotsHeld` if the caller holds every batch of the stage. The slot is then free again and
+    /// its rows are lost, so check [`Self::has_room`] first. A device error for a row that names
+    /// bytes of other rows, before any work. Any other device error is returned by every later
+    /// call, too.
     pub(crate) fn submit(
         &mut self,
         slot: impl Into<Arc<HeldSlot>>,
@@ -110,10 +109,10 @@ impl CropStage {
         self.finish()
     }
 
-    /// Memory for a batch of so many rows.
+    /// Reserves memory for a batch with this number of rows.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held.
+    /// `SlotsHeld` if the caller holds every batch of the stage.
     pub(crate) fn reserve(&self, rows: usize, emission: &KernelEmission) -> Result<BatchTarget> {
         let bytes = rows * emission.elements() * self.shape.dtype.size();
         Ok(BatchTarget {
@@ -123,8 +122,7 @@ impl CropStage {
         })
     }
 
-    /// The oldest batch that was begun, once others have made their rows of it and let its
-    /// target go.
+    /// The oldest batch that was begun. All other writers must have dropped its target.
     ///
     /// # Errors
     /// As [`StageQueue::finish`].
@@ -132,7 +130,7 @@ impl CropStage {
         self.lane.finish()
     }
 
-    /// As [`CropStage::submit`], of the rows that are not made [`ELSEWHERE`].
+    /// Like [`CropStage::submit`], for all rows that are not [`ELSEWHERE`].
     pub(crate) fn begin(
         &mut self,
         slot: impl Into<Arc<HeldSlot>>,
@@ -147,16 +145,16 @@ impl CropStage {
         let (on_device, room) = self.lane.ring.on_device(&slot)?;
         let most = used_bytes(rows, places, emission, room, self.shape.rows)?;
         if read == UploadMode::Copied && !self.shape.copies {
-            return Err(Error::device("a stage without memory for copied pixels"));
+            return Err(Error::device("the stage has no memory for copied pixels"));
         }
         let bytes = rows.len() * emission.elements() * self.shape.dtype.size();
         let output = target.output;
         if output.buffer().is_none_or(|buffer| bytes > buffer.len()) {
             return Err(Error::device(format!(
-                "a batch of {bytes} bytes is not what its memory is for"
+                "a batch of {bytes} bytes does not match its memory"
             )));
         }
-        // As many as slots, and whatever is under way has one of those.
+        // There is one per slot, and each batch under way has a slot.
         let mut written = self
             .spare
             .pop()
@@ -164,7 +162,7 @@ impl CropStage {
         let pitch = places.copied(read);
         if rows.len() * pitch > self.shape.source_bytes {
             return Err(Error::device(format!(
-                "{} rows of {pitch} bytes to be copied, and room for {} of all",
+                "{} rows of {pitch} bytes do not fit the {} bytes for copies",
                 rows.len(),
                 self.shape.source_bytes
             )));
@@ -178,7 +176,7 @@ impl CropStage {
         for ((i, row), to) in rows.iter().enumerate().zip(room) {
             let mut row = *row;
             if row.flags & (MASKED | ELSEWHERE) == 0 {
-                // `used` saw that they lie in the row's part.
+                // `used_bytes` has checked that they are inside of the row's part.
                 let copied = |place: u64| place - (i * places.capacity) as u64 + (i * pitch) as u64;
                 row.tables = copied(row.tables);
                 if read == UploadMode::Copied {
@@ -220,7 +218,7 @@ impl CropStage {
         lane.begin(kept, output, bytes, |lane, kept, out| {
             let from = kept.slot.bytes().as_ptr();
             let mut work = BatchWork::default();
-            // In place nothing is gained by a second stream.
+            // In place, a second stream would bring nothing.
             let copies = match read {
                 UploadMode::InPlace => &*lane.stream,
                 UploadMode::Copied => &*copies,
@@ -228,8 +226,7 @@ impl CropStage {
             for part in 0..parts {
                 let (first, end) = (part * rows.len() / parts, (part + 1) * rows.len() / parts);
                 let count = end - first;
-                // Kernels are in one stream, in order: who waits for the last has waited
-                // for all.
+                // Kernels run in one stream, in order: waiting for the last waits for all.
                 let reader = if same_parts { part } else { PARTS - 1 };
                 if read == UploadMode::Copied
                     && let Some(reader) = &readers[reader]
@@ -253,10 +250,10 @@ impl CropStage {
                     count,
                 };
                 let to = (&*source, first * pitch);
-                // SAFETY: `used` saw that the rows lie inside of the slot, which is pinned
-                // (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event behind
-                // this: the kernels' stream waits for these copies, and `drop` for both
-                // streams. This part of `source` is read by kernels that were waited for.
+                // SAFETY: `used_bytes` has checked that the rows are inside of the slot, which is
+                // pinned (`on_device`) and kept by `StageQueue::begin`, unwritten, until the event
+                // after this: the kernels' stream waits for these copies, and `drop` for both
+                // streams. The kernels that read this part of `source` were waited for.
                 let put = || unsafe { copies.upload_rows(to, pitch, from, places.capacity, lines) };
                 let copy = EventSpan::around(copies, put)?;
                 if read == UploadMode::Copied {
@@ -270,11 +267,11 @@ impl CropStage {
                     rows: descriptors.address() + (first * size_of::<KernelRow>()) as u64,
                     out: out.address() + (first * row_bytes) as u64,
                 };
-                // SAFETY: as above; `used` has checked each row against its part of the slot, of
-                // which as much lies in `source`, at the places that `copied` gives; `out` is the
-                // target's, large enough, and `StageQueue::begin` has let the stream wait for its earlier
-                // readers; others write other rows of it, which are `ELSEWHERE` here; a second pass
-                // comes behind the first in the stream.
+                // SAFETY: as above; `used_bytes` has checked each row against its part of the slot,
+                // of which the same bytes are in `source`, at the places that `copied` returns;
+                // `out` is the target's, large enough, and `StageQueue::begin` has made the stream
+                // wait for its earlier readers; others write other rows of it, which are
+                // `ELSEWHERE` here; a second pass comes after the first in the stream.
                 let put = || unsafe {
                     (passes.iter()).try_for_each(|pass| {
                         kernel.launch(&lane.stream, at, count as u32, *emission, *pass)
@@ -299,18 +296,18 @@ impl CropStage {
         self.lane.reap(&mut self.spare)
     }
 
-    /// Sleeps until the oldest slot under way was read, and drops it; false when there
-    /// is none.
+    /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is
+    /// none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
         self.lane.wait_one(&mut self.spare)
     }
 
-    /// Slots that the device still reads.
+    /// Number of slots that the device still reads.
     pub(crate) fn under_way(&self) -> usize {
         self.lane.under_way()
     }
 
-    /// True when a batch has memory on the device.
+    /// Whether there is free device memory for a batch.
     pub(crate) fn has_room(&self) -> bool {
         self.lane.outputs.has_free()
     }
@@ -326,8 +323,7 @@ impl CropStage {
 
 impl Drop for CropStage {
     fn drop(&mut self) {
-        // Of a batch that failed half way nobody has waited for its copies; the slots go
-        // with `lane`.
+        // Nothing has waited for the copies of a failed batch. The slots are dropped with `lane`.
         self.copies.drain();
     }
 }

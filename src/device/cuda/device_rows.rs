@@ -1,6 +1,6 @@
-//! A batch on the device, for as long as somebody has it.
+//! A batch on the device.
 //!
-//! In the consumer, in any thread, also behind the end of the stage that made it.
+//! In the consumer, in any thread, also after the stage was dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,9 +11,9 @@ use super::memory::DeviceBuffer;
 use super::output_pool::OutputBuffer;
 use crate::error::{Error, Result};
 
-/// The rows of a batch, tight, in memory of the device. Dropping it gives the
-/// memory back to the stage, which writes it again once the streams that were
-/// told of it ([`DeviceRows::make_wait`]) have passed that moment.
+/// The rows of a batch in device memory, without gaps. Dropping it returns the memory to the stage.
+/// The stage writes that memory again after the streams of [`DeviceRows::make_wait`] have finished
+/// the work that they had at the drop.
 #[derive(Debug)]
 pub struct DeviceRows {
     output: OutputBuffer,
@@ -24,7 +24,7 @@ pub struct DeviceRows {
 }
 
 impl DeviceRows {
-    /// Rows that are there once `ready` is over; an event of `stream`.
+    /// Rows that are complete after `ready`, an event of `stream`.
     pub(super) fn new(
         output: OutputBuffer,
         ready: Arc<CudaEvent>,
@@ -40,7 +40,7 @@ impl DeviceRows {
         }
     }
 
-    /// Where the first row begins, an address of the device.
+    /// Device address of the first row.
     pub fn address(&self) -> u64 {
         self.output.buffer().map_or(0, DeviceBuffer::address)
     }
@@ -56,33 +56,33 @@ impl DeviceRows {
         self.stream.context()
     }
 
-    /// The number of the device among the visible ones.
+    /// The device's number among the visible ones.
     pub fn ordinal(&self) -> u32 {
         self.stream.context().ordinal()
     }
 
-    /// The stream in which they are made.
+    /// The stream that makes the rows.
     pub fn stream(&self) -> RawStream {
         self.stream.raw() as RawStream
     }
 
-    /// True when they are there. Does not wait.
+    /// Whether the rows are complete. Does not wait.
     pub fn is_ready(&self) -> Result<bool> {
         self.ready.is_done()
     }
 
-    /// Sleeps until they are there.
+    /// Sleeps until the rows are complete.
     pub fn wait(&self) -> Result<()> {
         self.ready.wait()
     }
 
-    /// What is put into a stream from now on waits until the rows are there; and the
-    /// memory is not written again before what was put in up to the drop is over.
+    /// Makes later work of a stream wait for the rows. The memory is not written again before the
+    /// work that the stream has at the drop is done.
     ///
     /// # Safety
-    /// The stream must be one of this device's primary context, or one of its default
-    /// streams (0, 1, 2), and live until these rows are dropped. Of each thread's own
-    /// default stream (2) the drop must happen in the thread that called this.
+    /// The stream must belong to this device's primary context, or be one of its default streams
+    /// (0, 1, 2), and live until these rows are dropped. For the per-thread default stream (2), the
+    /// rows must be dropped in the thread that called this.
     pub unsafe fn make_wait(&self, stream: RawStream) -> Result<()> {
         // SAFETY: alive by this function's contract.
         unsafe { self.ready.make_wait(stream as CUstream)? };
@@ -93,12 +93,12 @@ impl DeviceRows {
         Ok(())
     }
 
-    /// A copy for the host. Waits for it.
+    /// A copy in host memory. Waits for it.
     pub fn to_host(&self) -> Result<Vec<u8>> {
         let buffer = self
             .output
             .buffer()
-            .ok_or_else(|| Error::device("the rows were given back"))?;
+            .ok_or_else(|| Error::device("the rows were already dropped"))?;
         let mut bytes = vec![0; self.len];
         self.stream.download(&mut bytes, buffer)?;
         Ok(bytes)
@@ -114,7 +114,7 @@ impl Drop for DeviceRows {
         for stream in readers.drain(..) {
             // SAFETY: alive by the contract of `make_wait`, which put it here.
             let event = unsafe { CudaEvent::record(self.stream.context(), stream as CUstream) };
-            // An error leaves the context unfit: nothing is written any more.
+            // After an error the context is unusable, and nothing is written any more.
             if let Ok(event) = event {
                 self.output.not_before(Arc::new(event));
             }

@@ -1,9 +1,7 @@
-//! The driver: is there one, is it new enough, which devices does it show, and
-//! what do its refusals mean.
+//! The CUDA driver: its version, its devices, and its errors.
 //!
-//! In the consumer. Every call of the driver goes through [`call`], which turns a
-//! code into an error that names the call and what to do. Nothing here makes a
-//! context, so asking costs no memory on a device.
+//! In the consumer. Every driver call goes through [`call`], which turns a code into an error with
+//! the name of the call and a fix. Nothing here creates a context, so no device memory is used.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -16,12 +14,12 @@ use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use crate::device::device_info::{DeviceInfo, DeviceReport};
 use crate::error::{Error, Result};
 
-/// CUDA 12.0, as the driver counts: what `kernels/` and the calls here need.
+/// CUDA 12.0, in the driver's notation. `kernels/` and the calls here need it.
 const OLDEST_DRIVER: i32 = 12_000;
-/// Volta: what the PTX was made for.
+/// Volta, the target of the PTX.
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
-/// Runs one call of the driver.
+/// Runs one driver call.
 pub(super) fn call(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<()> {
     let code = code_of(name, f)?;
     match code {
@@ -30,9 +28,8 @@ pub(super) fn call(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<(
     }
 }
 
-/// As [`call`], for who expects another code than success. `name` is that of the
-/// driver's function, to the letter: where there is none of that name the binding
-/// would panic.
+/// Like [`call`], but returns codes other than success. `name` must be the exact name of the
+/// driver's function: the binding panics on a function that the driver lacks.
 pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Result<CUresult> {
     if has(name) {
         return Ok(f());
@@ -43,7 +40,7 @@ pub(super) fn code_of(name: &'static str, f: impl FnOnce() -> CUresult) -> Resul
     )))
 }
 
-/// Whether the driver's library has a function of this name.
+/// Whether the driver's library has this function.
 fn has(name: &'static str) -> bool {
     static FOUND: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +54,7 @@ fn has(name: &'static str) -> bool {
     has
 }
 
-/// True of the codes that say that a context is gone, and all that was made in it.
+/// Whether a code means that the context, and everything in it, was destroyed.
 pub(super) fn is_lost(code: CUresult) -> bool {
     matches!(
         code,
@@ -65,7 +62,7 @@ pub(super) fn is_lost(code: CUresult) -> bool {
     )
 }
 
-/// What a code means, in the driver's words and in ours.
+/// An error for a code, with the driver's text and a fix.
 pub(super) fn call_error(name: &str, code: CUresult) -> Error {
     let number = code as u32;
     // SAFETY of what is called by it: both take a code and where to write an address.
@@ -96,7 +93,7 @@ pub(super) fn call_error(name: &str, code: CUresult) -> Error {
     })
 }
 
-/// What the process was told to see.
+/// `CUDA_VISIBLE_DEVICES`, for error texts.
 fn visible() -> String {
     match std::env::var_os("CUDA_VISIBLE_DEVICES") {
         None => "CUDA_VISIBLE_DEVICES is not set".into(),
@@ -104,7 +101,7 @@ fn visible() -> String {
     }
 }
 
-/// What the user can do, by the number of the code.
+/// The fix for a code.
 fn advice(code: u32) -> &'static str {
     match code {
         2 => {
@@ -123,7 +120,9 @@ fn advice(code: u32) -> &'static str {
             "nvidia-smi lists the devices that there are; CUDA_VISIBLE_DEVICES may hide them, \
              and a container must be started with them (docker: --gpus all)"
         }
-        101 => "there are fewer devices: nvidia-smi lists them, CUDA_VISIBLE_DEVICES may hide some",
+        101 => {
+            "this number is too large: nvidia-smi lists the devices, CUDA_VISIBLE_DEVICES may hide some"
+        }
         201 | 709 => {
             "the device's context was reset, or destroyed, by another part of this process \
              (cudaDeviceReset, cuDevicePrimaryCtxReset): leave that out, or build the loader \
@@ -153,8 +152,8 @@ fn advice(code: u32) -> &'static str {
     }
 }
 
-/// Looks for the driver, refuses one that is too old, and starts it: once for
-/// the process. Its version, as 1000 x major + 10 x minor.
+/// Finds and starts the driver, once per process. Rejects a driver that is too old. Returns its
+/// version as 1000 x major + 10 x minor.
 pub(super) fn start() -> Result<i32> {
     static STARTED: OnceLock<i32> = OnceLock::new();
     if let Some(version) = STARTED.get() {
@@ -174,7 +173,7 @@ pub(super) fn start() -> Result<i32> {
     Ok(*STARTED.get_or_init(|| version))
 }
 
-/// What the driver serves; an error when there is none.
+/// The driver's CUDA version. An error without a driver.
 fn version() -> Result<i32> {
     // SAFETY: loads a library by its name, as the first call of any function
     // would; that panics where there is none, so it is tried here.
@@ -208,7 +207,7 @@ fn count() -> Result<u32> {
     Ok(count.max(0) as u32)
 }
 
-/// A device that may be used, by its number among those that are visible.
+/// A usable device, by its number among the visible ones.
 pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     let of = |e: Error| Error::device(format!("cuda:{ordinal}: {e}"));
     let there = count().map_err(of)?;
@@ -224,7 +223,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
             Err(_) => format!("cuda:{i}"),
         });
         return Err(Error::device(format!(
-            "there is no cuda:{ordinal}: {} devices are visible (nvidia-smi lists all; {})",
+            "cuda:{ordinal} does not exist: {} devices are visible (nvidia-smi lists all; {})",
             seen.collect::<Vec<_>>().join(", "),
             visible()
         )));
@@ -237,7 +236,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
 }
 
 impl DeviceInfo {
-    /// An error, with the device in front.
+    /// Puts the device's name before an error.
     pub(super) fn named(&self, error: Error) -> Error {
         Error::device(format!("{self}: {error}"))
     }
@@ -291,12 +290,12 @@ fn described(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
     ))
 }
 
-/// Looks for devices that batches may end on. Loads the driver's library and starts
-/// it, but makes no context: no memory of a device is taken. Never fails: what is
-/// missing is said in the report.
+/// Lists the CUDA devices of this machine. Loads the driver's library and starts it, but creates no
+/// context, so no device memory is used. Never fails: the report has the reason if there is no
+/// usable device.
 ///
-/// A process that has called this must not go on with CUDA in a forked copy of
-/// itself; such a copy may start a pool, whose processes have no CUDA.
+/// A process that has called this must not use CUDA in a forked copy of itself. Such a copy may
+/// start a pool, whose processes do not use CUDA.
 pub fn probe() -> DeviceReport {
     let mut report = DeviceReport::default();
     let seen = (|| {

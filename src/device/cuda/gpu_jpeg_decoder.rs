@@ -1,9 +1,9 @@
-//! JPEGs decoded by the kernels of `kernels/jpeg.cu`: from rows of coded data to RGB on the
-//! device, bit by bit what the CPU decoder makes.
+//! Decodes JPEGs with the kernels of `kernels/jpeg.cu`: from rows of coded data to RGB on the
+//! device, with the bits of the CPU decoder.
 //!
-//! In the consumer. A lane is a stream with memory for a part of a batch; several lanes fill the
-//! device while pictures of one wait for their last chains. Each picture has an error word: any
-//! bit sends it to the CPU decoder, whose verdict and pixels count.
+//! In the consumer. A decoder is a stream with memory for a part of a batch. Several decoders fill
+//! the device: while the images of one wait for their last chains, others work. Each image has an
+//! error word. Any bit sends the image to the CPU decoder, whose result counts.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -26,7 +26,7 @@ use crate::picture::jpeg::gpu_rows::{CodedPicture, MAX_ENTRIES};
 
 const PTX: &str = include_str!("../../../kernels/jpeg.ptx");
 
-/// `Batch` of `kernels/jpeg/types.cuh`: addresses.
+/// `Batch` of `kernels/jpeg/types.cuh`: device addresses.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct KernelBatch {
@@ -43,22 +43,22 @@ struct KernelBatch {
     resizes: CUdeviceptr,
 }
 
-/// The kernels, loaded.
+/// The loaded kernels.
 #[derive(Debug)]
 pub(crate) struct JpegKernels {
     context: Arc<CudaContext>,
     modules: [LoadedKernel; 11],
-    /// Threads of a block of chains: as many as its shared memory holds.
+    /// Threads per block of chains, as many as the shared memory allows.
     chain_threads: u32,
 }
 
 impl JpegKernels {
     /// # Errors
-    /// When the driver cannot load them.
+    /// The driver cannot load the kernels.
     pub(crate) fn load(context: &Arc<CudaContext>) -> Result<Arc<Self>> {
         let shared = context
             .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        // Turing has 64 KiB, which hold chains of half as many threads.
+        // Turing has 64 KiB, enough for half as many threads.
         let threads = match BlockSharedMemory::most_of_chains(THREADS) <= shared {
             true => THREADS,
             false => THREADS / 2,
@@ -66,7 +66,7 @@ impl JpegKernels {
         Self::with_chain_threads(context, threads)
     }
 
-    /// Kernels whose blocks of chains have so many threads.
+    /// Kernels with this number of threads per block of chains.
     pub(super) fn with_chain_threads(
         context: &Arc<CudaContext>,
         chain_threads: u32,
@@ -88,48 +88,48 @@ impl JpegKernels {
     }
 }
 
-/// Where the pixels of a picture's window lie, decoded and, where it must be, resized. They stay
-/// until the lane's next part is decoded: what reads them stands in the lane's stream before that.
+/// The pixels of an image's window, decoded and, if necessary, resized. Valid until the next part
+/// is decoded, so readers must be in this decoder's stream before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodedPicture {
-    /// Where the first pixel is, bytes behind [`GpuJpegDecoder::pixels`].
+    /// Offset of the first pixel in [`GpuJpegDecoder::pixels`], in bytes.
     pub(crate) at: usize,
-    /// Bytes from row to row, a multiple of those of a pixel.
+    /// Bytes from row to row, a multiple of the bytes of a pixel.
     pub(crate) pitch: usize,
 }
 
-/// A part, put together or on its way.
+/// A part that is being filled or is under way.
 #[derive(Debug)]
 struct PartSlot {
     part: JpegPart,
-    /// Descriptors on their way to the device, and errors on their way back.
+    /// Descriptors for the device, and errors from the device.
     descriptors: HostBuffer,
     errors: HostBuffer,
-    /// None while it is put together.
+    /// None while the part is being filled.
     over: Option<CudaEvent>,
 }
 
-/// A stream, and memory for a part of a batch. While one part is decoded, the next is put
-/// together, and may wait in the stream: the memory of the first is written again then.
+/// A stream with memory for a part of a batch. While one part is decoded, the next is filled and
+/// may be queued in the stream. It then reuses the device memory of the first.
 #[derive(Debug)]
 pub(crate) struct GpuJpegDecoder {
     kernels: Arc<JpegKernels>,
     slots: [PartSlot; 2],
-    /// Which of them is put together. The other one is older.
+    /// The slot that is being filled. The other one is older.
     filling: usize,
     rows: DeviceBuffer,
     descriptors: DeviceBuffer,
     work: DeviceBuffer,
     errors: DeviceBuffer,
-    // Last: it is drained before what it uses is freed, in `drop`.
+    // Last: `drop` drains it before the memory that it uses is freed.
     stream: CudaStream,
 }
 
 impl GpuJpegDecoder {
-    /// Takes all the memory that parts of these limits need.
+    /// Allocates all the memory that parts of these limits need.
     ///
     /// # Errors
-    /// When the device has not enough memory.
+    /// The device has not enough memory.
     pub(crate) fn new(kernels: &Arc<JpegKernels>, limits: PartLimits) -> Result<Self> {
         let context = &kernels.context;
         let memory = limits.memory();
@@ -137,8 +137,8 @@ impl GpuJpegDecoder {
         let slot = || -> Result<PartSlot> {
             Ok(PartSlot {
                 part: JpegPart::new(limits, kernels.chain_threads),
-                descriptors: HostBuffer::new(context, memory.descriptors, "coded pictures")?,
-                errors: HostBuffer::new(context, memory.errors, "verdicts of pictures")?,
+                descriptors: HostBuffer::new(context, memory.descriptors, "coded images")?,
+                errors: HostBuffer::new(context, memory.errors, "error words of images")?,
                 over: None,
             })
         };
@@ -146,32 +146,32 @@ impl GpuJpegDecoder {
             kernels: kernels.clone(),
             slots: [slot()?, slot()?],
             filling: 0,
-            rows: device(memory.rows, "coded pictures")?,
-            descriptors: device(memory.descriptors, "descriptions of coded pictures")?,
-            work: device(memory.work, "decoded pictures")?,
-            errors: device(memory.errors, "verdicts of pictures")?,
+            rows: device(memory.rows, "coded images")?,
+            descriptors: device(memory.descriptors, "descriptors of coded images")?,
+            work: device(memory.work, "decoded images")?,
+            errors: device(memory.errors, "error words of images")?,
             stream: CudaStream::new(context)?,
         })
     }
 
-    /// Adds a picture to the part that is put together; its coded data are copied from `source` to
-    /// byte `at` of the part's ([`JpegPart::add`]). False if it does not fit beside the others, or two
-    /// parts are under way.
+    /// Adds an image to the part that is being filled. Its coded data are copied from `source` to
+    /// byte `at` of the part ([`JpegPart::add`]). False if it does not fit, or if two parts are
+    /// under way.
     pub(crate) fn add(&mut self, picture: &CodedPicture, source: CUdeviceptr, at: usize) -> bool {
         let slot = &mut self.slots[self.filling];
         slot.over.is_none() && slot.part.add(picture, source, at)
     }
 
-    /// Puts the part that is put together into the stream: where its pictures go, in the order in
-    /// which they were added. [`GpuJpegDecoder::end_part`] follows, behind what reads them.
+    /// Queues the part that is being filled. Returns the places of its decoded images, in the order
+    /// of `add`. Call [`GpuJpegDecoder::end_part`] after the work that reads them.
     ///
     /// # Safety
-    /// The sources of all pictures that were added must be pinned memory of the host, with all
-    /// their coded data up to a multiple of 16 bytes, that stays until the part is over or the lane
-    /// is dropped. It may change meanwhile: then pixels are anything.
+    /// The sources of all added images must be pinned host memory with all coded data, up to a
+    /// multiple of 16 bytes. They must stay until the part is done or the decoder is dropped. If
+    /// they change, the pixels are undefined, but nothing else is.
     ///
     /// # Errors
-    /// When the driver refuses, which makes the context unfit.
+    /// A driver error, which makes the context unusable.
     pub(crate) unsafe fn decode(&mut self) -> Result<Vec<DecodedPicture>> {
         let slot = &mut self.slots[self.filling];
         let launches = match slot.over {
@@ -182,7 +182,7 @@ impl GpuJpegDecoder {
             Error::device("a lane of JPEG kernels has two parts under way: wait for one")
         })?;
         let slot = &self.slots[self.filling];
-        // SAFETY: pinned memory of `self`, which is written again when the part is over.
+        // SAFETY: pinned memory of `self`, which is written again only after the part is done.
         unsafe {
             let from = slot.descriptors.as_ptr();
             self.stream
@@ -191,8 +191,8 @@ impl GpuJpegDecoder {
         self.clear(&launches)?;
         let batch = self.batch(&slot.part, &launches);
         // SAFETY: `batch` has the addresses of this lane's buffers, whose sizes `part` has checked
-        // with each picture (`JpegPart::add`), and the launches are those of the same part; sources are
-        // right by this function's contract.
+        // with each picture (`JpegPart::add`), and the launches are those of the same part; sources
+        // are right by this function's contract.
         unsafe { self.launch(batch, &launches)? };
         let (to, from) = (slot.errors.as_ptr(), self.errors.address());
         let len = 4 * launches.pictures as usize;
@@ -208,10 +208,10 @@ impl GpuJpegDecoder {
         Ok(pixels.collect())
     }
 
-    /// Ends the part that was decoded, behind what was put into the stream since.
+    /// Ends the queued part, after the work that was added to the stream since.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// A driver error.
     pub(crate) fn end_part(&mut self) -> Result<()> {
         let over = self.stream.record()?;
         self.slots[self.filling].over = Some(over);
@@ -219,17 +219,17 @@ impl GpuJpegDecoder {
         Ok(())
     }
 
-    /// Whether two parts are under way, so that none can be put together.
+    /// Whether two parts are under way, so that no other can be filled.
     pub(super) fn is_full(&self) -> bool {
         self.slots[self.filling].over.is_some()
     }
 
-    /// In which parts are decoded, one behind the other.
+    /// The stream in which parts are decoded, one after the other.
     pub(crate) fn stream(&self) -> &CudaStream {
         &self.stream
     }
 
-    /// Where decoded pictures lie: an address of the device, and how many bytes.
+    /// The memory of decoded images: device address and number of bytes.
     pub(crate) fn pixels(&self) -> (CUdeviceptr, usize) {
         (self.work.address(), self.work.len())
     }
@@ -270,7 +270,7 @@ impl GpuJpegDecoder {
     }
 
     /// # Safety
-    /// All that `batch` leads to must be as the kernels take it, until the stream is over.
+    /// All addresses of `batch` must be valid for the kernels until the stream has finished.
     unsafe fn launch(&self, mut batch: KernelBatch, launches: &PartLaunches) -> Result<()> {
         let threads = self.kernels.chain_threads;
         let (chain, coefficient) = (launches.chain_shared, launches.coefficient_shared);
@@ -338,7 +338,7 @@ impl GpuJpegDecoder {
         Ok(())
     }
 
-    /// The oldest part that was submitted and not told of.
+    /// The oldest queued part whose result was not returned yet.
     fn oldest(&self) -> Option<usize> {
         let [older, newer] = [self.filling, self.filling ^ 1];
         [older, newer]
@@ -346,20 +346,20 @@ impl GpuJpegDecoder {
             .find(|&nth| self.slots[nth].over.is_some())
     }
 
-    /// Whether the oldest part that was submitted is decoded.
+    /// Whether the oldest queued part is decoded.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// A driver error.
     pub(crate) fn is_over(&self) -> Result<bool> {
         let over = self.oldest().and_then(|nth| self.slots[nth].over.as_ref());
         over.map_or(Ok(false), CudaEvent::is_done)
     }
 
-    /// Waits for the oldest part that was submitted: the error word of each picture, bits of
-    /// `kernels/jpeg/types.cuh`, and 0 for a picture that is right. None if there is no part.
+    /// Waits for the oldest queued part. Returns the error word of each image: bits of
+    /// `kernels/jpeg/types.cuh`, 0 for a correct image. None if there is no part.
     ///
     /// # Errors
-    /// When the driver refuses.
+    /// A driver error.
     pub(crate) fn wait(&mut self) -> Result<Option<Vec<u32>>> {
         let Some(slot) = self.oldest().map(|nth| &mut self.slots[nth]) else {
             return Ok(None);
@@ -379,7 +379,7 @@ impl GpuJpegDecoder {
 
 #[cfg(test)]
 impl GpuJpegDecoder {
-    /// Fills the memory of decoded pictures, so that what a kernel does not write is seen.
+    /// Fills the memory of decoded images, so that a test sees what a kernel does not write.
     pub(crate) fn poison(&self) -> Result<()> {
         let (address, len) = (self.work.address(), self.work.len());
         // SAFETY: all of a buffer of this lane, whose stream it is put into.
@@ -388,15 +388,15 @@ impl GpuJpegDecoder {
         })
     }
 
-    /// All memory of the part that was put into the stream last, once it is decoded: the part, and
-    /// what its stages wrote. [`GpuJpegDecoder::end_part`] follows.
+    /// All memory of the last queued part after its decoding: the part, and the results of its
+    /// stages. [`GpuJpegDecoder::end_part`] follows.
     pub(crate) fn read_stages(&self) -> Result<(&JpegPart, Vec<u8>)> {
         let mut work = vec![0; self.work.len()];
         self.stream.download(&mut work, &self.work)?;
         Ok((&self.slots[self.filling].part, work))
     }
 
-    /// The pixels of a picture, without gaps.
+    /// The pixels of an image, without gaps.
     pub(crate) fn read_back(
         &self,
         picture: &DecodedPicture,
@@ -421,22 +421,22 @@ impl GpuJpegDecoder {
             WidthInBytes: 3 * width,
             Height: height,
         };
-        // SAFETY: the pixels lie in their image, whose bytes `JpegPart::add` has counted, and `rows`
-        // has as many; the copy is over when the call returns.
+        // SAFETY: the pixels lie in their image, whose bytes `JpegPart::add` has counted, and
+        // `rows` has as many; the copy is over when the call returns.
         self.context()
             .work("cuMemcpy2D_v2", || unsafe { sys::cuMemcpy2D_v2(&copy) })?;
         Ok(rows)
     }
 }
 
-/// A launch: its grid, and the numbers behind the batch.
+/// The grid of a launch, and the numbers after the batch argument.
 #[derive(Debug, Clone, Copy)]
 struct KernelLaunch {
     blocks: u32,
     threads: u32,
     shared: u32,
     numbers: [u32; 2],
-    /// How many of them the kernel takes.
+    /// Number of `numbers` that the kernel takes.
     count: usize,
 }
 

@@ -677,7 +677,7 @@ fn tables_of_a_resize_may_be_anything() {
     let mut cases: Vec<Case> = (0..300)
         .map(|number| some_resize(number, &mut random))
         .collect();
-    // Those that a kernel reads, behind the numbers that the consumer has read.
+    // Those that a kernel reads, after the numbers that the consumer has read.
     let hurt: Vec<Vec<u8>> = cases
         .iter()
         .enumerate()

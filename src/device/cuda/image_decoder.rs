@@ -1,8 +1,7 @@
-//! JPEGs of whole images, decoded to their places on the device by the kernels of
-//! `kernels/jpeg.cu`.
+//! Decodes whole JPEGs to their places on the device, with the kernels of `kernels/jpeg.cu`.
 //!
-//! In the consumer. One part is decoded while the next is put together. Coded data are copied to
-//! pinned buffers of the decoder's own, so a slot of the ring is free at once.
+//! In the consumer. One part is decoded while the next is filled. Coded data are copied to pinned
+//! buffers of the decoder, so a slot of the ring is free at once.
 
 use std::sync::Arc;
 
@@ -19,36 +18,36 @@ const RGB: usize = 3;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct ImageDecoder {
-    // Drained before what it reads is freed.
+    // Drained before the memory that it reads is freed.
     lane: GpuJpegDecoder,
-    /// Coded data of the part that is put together, and of the one before it, in turns.
+    /// Coded data of the part that is being filled, and of the previous one, alternately.
     coded: [HostBuffer; 2],
     turn: usize,
-    /// Bytes of `coded[turn]` that are taken.
+    /// Used bytes of `coded[turn]`.
     taken: usize,
-    /// Where pictures of the part that is put together go.
+    /// Destinations of the images of the part that is being filled.
     targets: Vec<ImageTarget>,
-    /// Bytes of one of `coded`.
+    /// Bytes of one buffer of `coded`.
     rows: usize,
-    /// Bytes of the host that are pinned.
+    /// Pinned host bytes.
     pinned: usize,
 }
 
-/// Where a picture goes.
+/// The destination of an image.
 #[derive(Debug, Clone, Copy)]
 struct ImageTarget {
-    /// Bytes behind the beginning of the images.
+    /// Offset in the memory of the images, in bytes.
     at: usize,
-    /// Bytes of a line.
+    /// Bytes per line.
     width: usize,
     lines: usize,
 }
 
 impl ImageDecoder {
-    /// Takes all the memory that parts of these limits need.
+    /// Allocates all the memory that parts of these limits need.
     ///
     /// # Errors
-    /// When there is not enough memory, or the driver cannot load the kernels.
+    /// Not enough memory; the driver cannot load the kernels.
     pub(super) fn new(context: &Arc<CudaContext>, limits: PartLimits) -> Result<Self> {
         let kernels = JpegKernels::load(context)?;
         let part = limits.memory();
@@ -64,14 +63,14 @@ impl ImageDecoder {
         })
     }
 
-    /// Whether a part can be put together: fewer than two are under way.
+    /// Whether another part can be filled: fewer than two are under way.
     pub(super) fn has_free_part(&self) -> bool {
         !self.lane.is_full()
     }
 
-    /// Adds a picture to the part that is put together. It goes to byte `at` of the images. `copy`
-    /// copies its coded data, and is false where there are not so many. False if it does not fit
-    /// beside the others, or two parts are under way.
+    /// Adds an image to the part that is being filled. Its destination is byte `at` of the images.
+    /// `copy` copies its coded data, and returns false if their length differs. False if the image
+    /// does not fit, or if two parts are under way.
     ///
     /// # Errors
     /// Coded data of another length than the header states.
@@ -87,7 +86,8 @@ impl ImageDecoder {
         if end > self.rows || !self.lane.add(picture, source, self.taken) {
             return Ok(false);
         }
-        // It is this part's alone: the one that had it before is over, or `add` had refused.
+        // The buffer belongs to this part alone: the previous part that used it is done, or `add`
+        // has refused.
         if !copy(&mut buffer.bytes_mut()[self.taken..end]) {
             return Err(Error::protocol(
                 "a coded image has another length than its header states",
@@ -103,15 +103,15 @@ impl ImageDecoder {
         Ok(true)
     }
 
-    /// Decodes the part that was put together, if it has pictures.
+    /// Decodes the part that was filled, if it has images.
     ///
     /// # Safety
-    /// Nothing else may read or write the places of the pictures before [`ImageDecoder::done`] or
-    /// [`ImageDecoder::wait`] has told of them. `images` must live until then, or until the decoder
-    /// is dropped.
+    /// No other code may read or write the destinations before [`ImageDecoder::poll`] or
+    /// [`ImageDecoder::wait`] has returned their error words. `images` must live until then, or
+    /// until the decoder is dropped.
     ///
     /// # Errors
-    /// A place outside of the images; a device error, which is the answer to every later call.
+    /// A destination outside of the images; a device error, which every later call returns.
     pub(super) unsafe fn submit(&mut self, images: &DeviceBuffer) -> Result<()> {
         if self.targets.is_empty() {
             return Ok(());
@@ -119,7 +119,7 @@ impl ImageDecoder {
         // SAFETY: this function's contract.
         let put = unsafe { self.put(images) };
         if put.is_err() {
-            // What was put in may be under way yet.
+            // Some of the work may be under way.
             self.lane.stream().drain();
         }
         self.turn ^= 1;
@@ -131,8 +131,8 @@ impl ImageDecoder {
     /// # Safety
     /// As for [`ImageDecoder::submit`].
     unsafe fn put(&mut self, images: &DeviceBuffer) -> Result<()> {
-        // SAFETY: sources are those of `add`: pinned memory of this decoder, which `add` writes again
-        // once the part is over.
+        // SAFETY: sources are those of `add`: pinned memory of this decoder, which `add` writes
+        // again once the part is over.
         let pictures = unsafe { self.lane.decode()? };
         let (pixels, len) = self.lane.pixels();
         for (picture, target) in pictures.iter().zip(&self.targets) {
@@ -141,8 +141,8 @@ impl ImageDecoder {
                 len: len.saturating_sub(picture.at),
                 pitch: picture.pitch,
             };
-            // SAFETY: the lane's memory of decoded pictures, behind what decodes them in the same
-            // stream; the target by this function's contract.
+            // SAFETY: the decoder's memory of decoded images, after the work that decodes them in
+            // the same stream; the target by this function's contract.
             unsafe {
                 let stream = self.lane.stream();
                 stream.copy_lines((images, target.at), from, (target.width, target.lines))?;
@@ -151,7 +151,7 @@ impl ImageDecoder {
         self.lane.end_part()
     }
 
-    /// The error word of each picture of the oldest part, if the device has decoded it.
+    /// The error word of each image of the oldest part, if the device has decoded it.
     ///
     /// # Errors
     /// A device error.
@@ -162,7 +162,7 @@ impl ImageDecoder {
         }
     }
 
-    /// As [`ImageDecoder::done`], once it has; none when no part is under way.
+    /// Like [`ImageDecoder::poll`], but waits. None if no part is under way.
     ///
     /// # Errors
     /// A device error.
@@ -170,7 +170,7 @@ impl ImageDecoder {
         self.lane.wait()
     }
 
-    /// Bytes of the host that are pinned.
+    /// Pinned host bytes.
     pub(super) fn pinned_bytes(&self) -> usize {
         self.pinned
     }

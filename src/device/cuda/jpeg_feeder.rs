@@ -1,10 +1,10 @@
-//! What the thread of JPEGs does with batches: coded rows go to the device as workers finish them.
+//! The work of the JPEG thread: sends coded rows to the device as workers finish them.
 //!
-//! In the consumer, in the thread of JPEGs. A batch is opened before its rows are there, and its
-//! rows are looked at until all have come. So the device decodes while the batch is filled, and
-//! not behind its slowest row. A part has rows of one batch or of several. A row that the kernels
-//! flag is decoded again by the CPU, here. Batches are reported in the order in which they were
-//! opened.
+//! In the consumer, in the JPEG thread. A batch is opened while workers still fill it. The thread
+//! polls its rows until all are final. So the device decodes while the batch is filled, and does
+//! not wait for the slowest row. A part has rows of one batch or of several. If the kernels flag a
+//! row, the CPU decodes it again, in this thread. Batches are reported in the order in which they
+//! were opened.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -20,72 +20,72 @@ use crate::device::coded_rows::{CodedRow, CodedRowState, DecodedBatch};
 use crate::device::stage_shapes::{JPEG_LANES, JpegShape};
 use crate::error::{Error, Result};
 
-/// Between two looks at rows and lanes, while there is nothing to submit and a part is under way,
-/// which takes about 600 us.
+/// Sleep between two polls of rows and lanes while a part is under way, which takes about 600 us,
+/// and there is nothing to submit.
 const LOOK: Duration = Duration::from_micros(50);
-/// The same while the device has nothing to do.
+/// The same while the device is idle.
 const REST: Duration = Duration::from_micros(200);
-/// Parts that a lane has at a time: one is decoded, the next waits behind it in the stream.
+/// Parts per lane at one time: one is decoded, the next is queued in the stream.
 const PARTS: usize = 2;
 
-/// What the thread is told.
+/// A command for the thread.
 #[derive(Debug)]
 pub(super) enum FeederOrder {
     Open(JpegBatch),
-    /// Let all batches go.
+    /// Forget all batches.
     Cancel,
 }
 
-/// What it tells.
+/// A message from the thread.
 #[derive(Debug)]
 pub(super) enum FeederReport {
-    /// The oldest batch is done.
+    /// The oldest batch is decoded.
     Made(DecodedBatch),
     Cancelled,
 }
 
-/// What the thread has done so far. The consumer reads it.
+/// The thread's progress, for the consumer.
 #[derive(Debug, Default)]
 pub(super) struct FeederProgress {
     pub(super) times: JpegTimes,
-    /// The row that the CPU decodes again, if it does.
+    /// The row that the CPU decodes again now.
     pub(super) on_cpu: Option<u32>,
 }
 
 impl FeederProgress {
-    /// Grows with each step.
+    /// A counter that grows with each step.
     pub(super) fn steps(&self) -> u64 {
         self.times.parts + self.times.decoded_again
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct JpegFeeder {
     lanes: Vec<JpegRowLane>,
     again: RedecodeStage,
-    /// Rows of a batch at most.
+    /// Most rows of a batch.
     rows: usize,
-    /// Pictures of a part at most.
+    /// Most images of a part.
     most: usize,
-    /// Batches that are not reported, the oldest first.
+    /// Batches that were not reported yet, the oldest first.
     open: VecDeque<OpenBatch>,
-    /// The lane of the next part; the one before it has the newest.
+    /// The lane for the next part. The lane before it has the newest part.
     next: usize,
     progress: Arc<Mutex<FeederProgress>>,
-    /// Since when a lane has been at work, as far as that is not counted.
+    /// Since when a lane has been busy, for time that was not counted yet.
     busy: Option<Instant>,
 }
 
-/// A batch that is not reported.
+/// A batch that was not reported yet.
 #[derive(Debug)]
 struct OpenBatch {
     batch: Arc<JpegBatch>,
-    /// Rows that have not come.
+    /// Rows that are not final yet.
     missing: Vec<u32>,
-    /// Rows that are in no part yet, in their order.
+    /// Coded rows that are in no part yet, in order.
     waiting: Vec<CodedRow>,
-    /// Rows that lanes are at.
+    /// Number of rows in lanes.
     in_lanes: usize,
     made: DecodedBatch,
 }
@@ -101,10 +101,10 @@ impl OpenBatch {
         }
     }
 
-    /// Takes what has come since the last look.
+    /// Takes the rows that became final since the last call.
     ///
     /// # Errors
-    /// A row that does not lie in the batch.
+    /// A row with data outside of the batch.
     fn look(&mut self, most: usize) -> Result<()> {
         let rows = &self.batch.rows;
         let (_, bytes) = rows.memory();
@@ -132,13 +132,13 @@ impl OpenBatch {
         match wrong {
             None => Ok(()),
             Some((row, data)) => Err(Error::device(format!(
-                "a coded JPEG outside of its slot of {bytes} bytes or of {most} rows: row \
+                "a coded JPEG is outside of its slot of {bytes} bytes, or of {most} rows: row \
                      {row}, bytes {data:?}"
             ))),
         }
     }
 
-    /// Nothing comes that is not there.
+    /// Whether all rows are final.
     fn has_come(&self) -> bool {
         self.missing.is_empty()
     }
@@ -149,11 +149,10 @@ impl OpenBatch {
 }
 
 impl JpegFeeder {
-    /// Takes all memory that will be needed: where the device has less left than is asked for, of
-    /// smaller parts.
+    /// Allocates all memory. If the device has too little, parts become smaller.
     ///
     /// # Errors
-    /// Not enough memory of the device for the smallest.
+    /// The device has not enough memory for the smallest parts.
     pub(super) fn open(
         context: &Arc<CudaContext>,
         kernels: Arc<JpegKernels>,
@@ -174,7 +173,7 @@ impl JpegFeeder {
         })
     }
 
-    /// The lanes, and what they were made for.
+    /// The lanes, and the shape for which they were made.
     fn lanes(
         context: &Arc<CudaContext>,
         kernels: &Arc<JpegKernels>,
@@ -185,21 +184,20 @@ impl JpegFeeder {
         let lanes = lanes.collect::<Result<Vec<_>>>();
         match (lanes, shape.smaller()) {
             (Ok(lanes), _) => Ok((lanes, shape)),
-            // What was taken is free again. Others may free more meanwhile, so how much is free now
-            // says nothing.
+            // The memory of the failed attempt is free again. Other processes change the free
+            // memory too, so its amount proves nothing.
             (Err(why), Some(smaller)) if context.out_of_memory() > before => {
                 tracing::warn!("fewer JPEGs are decoded at a time: {why}");
                 Self::lanes(context, kernels, smaller)
             }
             (Err(Error::Device { what }), _) => Err(Error::device(format!(
-                "{what}; with decode_on cpu workers decode"
+                "{what}; use decode_on cpu to let workers decode"
             ))),
             (Err(why), _) => Err(why),
         }
     }
 
-    /// Until who opens batches is gone, or the device fails. What nobody waits for then is let
-    /// go, behind what lanes are at.
+    /// Runs until the caller has dropped its end, or the device fails.
     pub(super) fn feed(
         mut self,
         orders: &Receiver<FeederOrder>,
@@ -213,14 +211,14 @@ impl JpegFeeder {
         }
     }
 
-    /// Works until there is something to tell; none when nobody is there to be told.
+    /// Works until there is a message to report. None if the caller has dropped its end.
     fn step(&mut self, orders: &Receiver<FeederOrder>) -> Result<Option<FeederReport>> {
         loop {
             if let Some(made) = self.oldest_done() {
                 return Ok(Some(FeederReport::Made(made)));
             }
             let mut rests = !self.work()?;
-            // All that was ordered, so that small batches go together.
+            // Reads all commands first, so that small batches share a part.
             loop {
                 match self.next_order(orders, rests) {
                     Ok(FeederOrder::Open(job)) => self.open.push_back(OpenBatch::new(job)),
@@ -256,7 +254,7 @@ impl JpegFeeder {
         }
     }
 
-    /// How long a sleep is.
+    /// Time to sleep.
     fn rest(&self) -> Duration {
         match self.lanes.iter().any(|lane| lane.under_way() > 0) {
             true => LOOK,
@@ -264,7 +262,7 @@ impl JpegFeeder {
         }
     }
 
-    /// The oldest batch, if all of it is done. Nobody else has its target then.
+    /// The oldest batch, if all its rows are done. Then no other code has its target.
     fn oldest_done(&mut self) -> Option<DecodedBatch> {
         if !self.open.front()?.is_done() {
             return None;
@@ -275,12 +273,12 @@ impl JpegFeeder {
         Some(made)
     }
 
-    /// One part, or one look at those that are under way; false when there is nothing to do now.
+    /// Submits one part, or polls the lanes. False if there is nothing to do now.
     fn work(&mut self) -> Result<bool> {
         self.look()?;
         if self.has_enough() {
             if self.lanes[self.next].under_way() == PARTS {
-                // It has the oldest part. More may come meanwhile.
+                // This lane has the oldest part. More rows may become final while it waits.
                 let parts = self.lanes[self.next].wait()?;
                 self.account(parts)?;
                 self.look()?;
@@ -302,8 +300,8 @@ impl JpegFeeder {
         (self.open.iter_mut()).try_for_each(|open| open.look(most))
     }
 
-    /// Whether what waits is worth a part: as many as one has, or all there will be of a batch.
-    /// Where the next lane has nothing to do, half as many are.
+    /// Whether to submit the waiting rows now: they fill a part, or a batch has no further rows. If
+    /// the next lane is idle, half a part is enough.
     fn has_enough(&self) -> bool {
         let waiting = self.open.iter().map(|open| open.waiting.len());
         let last = |open: &OpenBatch| open.has_come() && !open.waiting.is_empty();
@@ -319,7 +317,7 @@ impl JpegFeeder {
         let waits: Vec<_> = waits
             .map(|open| (&open.batch, open.waiting.as_slice()))
             .collect();
-        // The device begins at the first launch, which is not the last thing that a lane does here.
+        // The device starts with the first launch, and the lane does more after that.
         self.busy.get_or_insert_with(Instant::now);
         let counts = self.lanes[self.next].submit(&waits)?;
         self.next = (self.next + 1) % JPEG_LANES;
@@ -340,7 +338,7 @@ impl JpegFeeder {
         change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Notes what a lane has made, and has what the kernels flagged decoded again.
+    /// Takes the results of a lane, and decodes flagged rows again.
     fn account(&mut self, parts: Option<Vec<JpegBatchPart>>) -> Result<()> {
         for JpegBatchPart {
             batch: job,
@@ -352,7 +350,7 @@ impl JpegFeeder {
             let Some(at) = of else { continue };
             self.open[at].in_lanes -= rows.len();
             for (of, _) in rows.iter().zip(errors).filter(|(_, error)| *error != 0) {
-                // One by one: a consumer that waits for the batch sees progress.
+                // One by one, so that a waiting consumer sees progress.
                 self.note(|progress| progress.on_cpu = Some(of.row));
                 let verdict = self.again.decode(&job, *of)?;
                 self.open[at].made.verdicts.extend(verdict);
@@ -366,7 +364,7 @@ impl JpegFeeder {
         Ok(())
     }
 
-    /// Counts the time since the last call, if a lane was at work.
+    /// Counts the time since the last call, if a lane was busy.
     fn tick(&mut self) {
         if let Some(since) = self.busy.take() {
             self.note(|progress| progress.times.busy_s += since.elapsed().as_secs_f64());

@@ -1,8 +1,8 @@
-//! A lane of JPEGs: from coded rows of slots to rows of batches on the device.
+//! One lane of JPEG decoding: from coded rows of slots to rows of batches on the device.
 //!
-//! In the consumer, in the thread of JPEGs. What a lane has on the device is taken once. A part of
-//! one batch or of several is decoded, and the kernel of crops makes rows of it, in one stream. One
-//! part is under way while the next is put together and queued.
+//! In the consumer, in the JPEG thread. A lane allocates its device memory once. It decodes a part
+//! of one batch or of several, and the crops kernel makes the rows, all in one stream. While one
+//! part is under way, the next is filled and queued.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 
 /// Bytes of a pixel.
 const RGB: usize = 3;
-/// What coded data begin at a multiple of.
+/// Coded data begin at a multiple of this.
 const ALIGNMENT: usize = 16;
 
-/// A batch of which a device decodes rows. Nothing else may write its coded rows, nor the rows of
-/// the target that are made of them.
+/// A batch whose coded rows a device decodes. No other code may write those rows, or their rows in
+/// the target.
 #[derive(Debug)]
 pub(super) struct JpegBatch {
     pub(super) rows: Arc<dyn CodedBatch>,
@@ -35,7 +35,8 @@ pub(super) struct JpegBatch {
     pub(super) row_bytes: usize,
 }
 
-/// Rows of a job that are in one part, in their order, and the error word of each once it is over.
+/// The rows of one batch that are in one part, in order. With the error word of each after the part
+/// is done.
 #[derive(Debug)]
 pub(super) struct JpegBatchPart {
     pub(super) batch: Arc<JpegBatch>,
@@ -44,7 +45,7 @@ pub(super) struct JpegBatchPart {
 }
 
 impl JpegBatchPart {
-    /// Rows of the batch that a launch covers: from the first to the last.
+    /// The rows of the batch that a launch covers: from the first to the last.
     fn covered(&self) -> (usize, usize) {
         let first = self.rows.first().map_or(0, |of| of.row as usize);
         let last = self.rows.last().map_or(first, |of| of.row as usize);
@@ -56,18 +57,18 @@ impl JpegBatchPart {
 #[derive(Debug)]
 pub(super) struct JpegRowLane {
     shape: JpegShape,
-    // Drained before what it reads is freed.
+    // Drained before the memory that it reads is freed.
     decoder: GpuJpegDecoder,
     tables: DeviceBuffer,
     descriptors: DeviceBuffer,
-    /// Descriptors on their way, in turns.
+    /// Descriptors for the device, used alternately.
     written: [HostBuffer; 2],
     turn: usize,
-    /// Parts that were submitted, the oldest first.
+    /// Submitted parts, the oldest first.
     under_way: VecDeque<Vec<JpegBatchPart>>,
 }
 
-/// Room of a lane that a part has taken.
+/// Memory of a lane that a part uses.
 #[derive(Debug, Default)]
 struct PartFill {
     rows: usize,
@@ -77,10 +78,10 @@ struct PartFill {
 }
 
 impl JpegRowLane {
-    /// Takes all the memory that the lane will need.
+    /// Allocates all the memory of the lane.
     ///
     /// # Errors
-    /// When the device has not enough memory.
+    /// The device has not enough memory.
     pub(super) fn new(
         context: &Arc<CudaContext>,
         kernels: &Arc<JpegKernels>,
@@ -103,7 +104,7 @@ impl JpegRowLane {
         self.under_way.len()
     }
 
-    /// The oldest part that was submitted, if the device has made its rows.
+    /// The oldest submitted part, if the device has made its rows.
     pub(super) fn poll(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
         match self.decoder.is_over()? {
             true => self.wait(),
@@ -111,7 +112,7 @@ impl JpegRowLane {
         }
     }
 
-    /// As [`JpegRowLane::done`], once it has; none when no part is under way.
+    /// Like [`JpegRowLane::poll`], but waits. None if no part is under way.
     pub(super) fn wait(&mut self) -> Result<Option<Vec<JpegBatchPart>>> {
         let Some(errors) = self.decoder.wait()? else {
             return Ok(None);
@@ -126,11 +127,11 @@ impl JpegRowLane {
         Ok(Some(parts))
     }
 
-    /// Submits what a part has room for of the coded rows that wait, the first ones of each job
-    /// in the order of the jobs; how many of each. Fewer than two parts must be under way.
+    /// Submits as many waiting rows as fit a part: the first rows of each batch, in the order of
+    /// the batches. Returns how many of each. Fewer than two parts must be under way.
     ///
     /// # Errors
-    /// The device fails; a row that names what is not its own, or that no part has room for.
+    /// The device fails; a row that names bytes of other rows; a row that fits no part.
     pub(super) fn submit(
         &mut self,
         waiting: &[(&Arc<JpegBatch>, &[CodedRow])],
@@ -153,25 +154,25 @@ impl JpegRowLane {
         }
         if parts.is_empty() {
             return Err(Error::device(
-                "a coded JPEG that is larger than a part of all memory for JPEGs",
+                "a coded JPEG is larger than the device memory of a part",
             ));
         }
         let rows = waiting.iter().zip(&counts).flat_map(|((_, r), n)| &r[..*n]);
         let rows: Vec<&CodedRow> = rows.collect();
-        // Held until the stream is drained, should it fail.
+        // Kept until the stream is drained, if this fails.
         let put = self.put(&parts, &rows);
         if put.is_err() {
-            // What was put in may be under way yet.
+            // Some of the work may be under way.
             self.decoder.stream().drain();
         }
         self.under_way.push_back(parts);
         put.map(|()| counts)
     }
 
-    /// Adds rows of a job to the part, the first ones, as far as it has room; how many.
+    /// Adds the first rows of a batch to the part, as many as fit. Returns how many.
     ///
     /// # Errors
-    /// A batch that does not lie in pinned memory.
+    /// A batch outside of pinned memory.
     fn take(&mut self, taken: &mut PartFill, job: &JpegBatch, rows: &[CodedRow]) -> Result<usize> {
         let (memory, bytes) = job.rows.memory();
         let memory = job.target.pinned.address_of(memory, bytes)?;
@@ -199,15 +200,15 @@ impl JpegRowLane {
     }
 
     fn put(&mut self, parts: &[JpegBatchPart], rows: &[&CodedRow]) -> Result<()> {
-        // SAFETY: `take` has seen that each row's data lie in the batch's memory, which is pinned
-        // (`address_of`) and held by its job: until the part is told by `wait`, or until `submit`
-        // has drained the stream.
+        // SAFETY: `take` has checked that each row's data are in the batch's memory, which is
+        // pinned (`address_of`) and kept by its batch: until `wait` returns the part, or until
+        // `submit` has drained the stream.
         let pictures = unsafe { self.decoder.decode()? };
         self.launch(parts, rows, &pictures)?;
         self.decoder.end_part()
     }
 
-    /// Makes rows of decoded pictures: those of all rows of the part.
+    /// Makes the rows of all decoded images of the part.
     fn launch(
         &mut self,
         parts: &[JpegBatchPart],
@@ -241,12 +242,15 @@ impl JpegRowLane {
         let written = &mut self.written[self.turn];
         let room = written.bytes_mut().get_mut(..bytes.len());
         let room = room.ok_or_else(|| {
-            Error::device(format!("{} rows in a part of JPEGs", descriptors.len()))
+            Error::device(format!(
+                "{} rows are too many for a part of JPEGs",
+                descriptors.len()
+            ))
         })?;
         room.copy_from_slice(bytes);
         // SAFETY: `written` is the lane's, and is written again for the part after the next, once
-        // this one was waited for (`GpuJpegDecoder::add` refuses a third); `descriptors` is used in this
-        // stream alone.
+        // this one was waited for (`GpuJpegDecoder::add` refuses a third); `descriptors` is used in
+        // this stream alone.
         unsafe {
             let (stream, from) = (self.decoder.stream(), self.written[self.turn].as_ptr());
             stream.upload(&self.descriptors, from, bytes.len())?;
@@ -278,11 +282,11 @@ impl JpegRowLane {
             .target
             .output
             .buffer()
-            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
+            .ok_or_else(|| Error::device("the memory of a batch is missing"))?;
         let out_end = (first + rows.len()) * job.row_bytes;
         if end > slot_bytes || out_end > out.len() {
             return Err(Error::device(format!(
-                "rows up to {} are none of the batch",
+                "row {} is not in the batch",
                 first + rows.len()
             )));
         }
@@ -328,7 +332,7 @@ impl JpegRowLane {
     }
 }
 
-/// A row that this launch leaves alone.
+/// A row that this launch does not write.
 fn elsewhere() -> KernelRow {
     KernelRow {
         flags: ELSEWHERE,

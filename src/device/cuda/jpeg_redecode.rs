@@ -1,6 +1,7 @@
-//! Rows that the kernels of JPEGs flagged: decoded again by the CPU, and made by the kernel of crops.
+//! Rows that the JPEG kernels flagged: the CPU decodes them again, and the crops kernel makes the
+//! row.
 //!
-//! In the consumer, in the thread of JPEGs. One row at a time: few files are damaged.
+//! In the consumer, in the JPEG thread. One row at a time, since few files are damaged.
 
 use std::sync::Arc;
 
@@ -13,10 +14,10 @@ use crate::device::coded_rows::{CpuVerdict, RedecodedRow, RowAttempt};
 use crate::device::crop_launch::{CropPass, KernelRow, MASKED};
 use crate::error::{Error, Result};
 
-/// Memory for one row. The device reads it where it lies.
+/// Memory for one row. The device reads it in place.
 #[derive(Debug)]
 pub(super) struct RedecodeStage {
-    // Drained before what it reads is freed, in `drop`.
+    // Drained in `drop`, before the memory that it reads is freed.
     stream: CudaStream,
     row: HostBuffer,
     written: HostBuffer,
@@ -25,7 +26,7 @@ pub(super) struct RedecodeStage {
 
 impl RedecodeStage {
     /// # Errors
-    /// When there is not enough memory.
+    /// Not enough memory.
     pub(super) fn new(context: &Arc<CudaContext>, row_bytes: usize) -> Result<Self> {
         let len = size_of::<KernelRow>();
         Ok(Self {
@@ -36,16 +37,17 @@ impl RedecodeStage {
         })
     }
 
-    /// Makes a row of a batch anew, and waits for it: the CPU's verdict, if its sample gave nothing.
+    /// Makes a row of a batch again, and waits for it. Returns the CPU's verdict if the row's own
+    /// sample failed.
     ///
     /// # Errors
-    /// The device fails; a row that is not as its batch says.
+    /// The device fails; a malformed row.
     pub(super) fn decode(&mut self, job: &JpegBatch, of: RowAttempt) -> Result<Option<CpuVerdict>> {
         let room = self.row.bytes_mut();
         let room = room.get_mut(..job.places.capacity);
         let room = room.ok_or_else(|| {
             Error::device(format!(
-                "no room for a row of {} bytes that is decoded again",
+                "a row of {} bytes does not fit the memory for decoding it again",
                 job.places.capacity
             ))
         })?;
@@ -64,13 +66,10 @@ impl RedecodeStage {
             .target
             .output
             .buffer()
-            .ok_or_else(|| Error::device("a batch's memory was given away twice"))?;
+            .ok_or_else(|| Error::device("the memory of a batch is missing"))?;
         let first = of.row as usize * job.row_bytes;
         if first + job.row_bytes > out.len() {
-            return Err(Error::device(format!(
-                "row {} is none of its batch",
-                of.row
-            )));
+            return Err(Error::device(format!("row {} is not in its batch", of.row)));
         }
         let bytes = bytemuck::bytes_of(&descriptor);
         self.written.bytes_mut()[..bytes.len()].copy_from_slice(bytes);

@@ -1,11 +1,12 @@
-//! The thread that feeds the kernels of JPEGs, so that who takes batches never waits for a decode.
+//! The thread that decodes JPEGs on the device, so that a consumer never waits for a decode of
+//! later batches.
 //!
-//! In the consumer; made after the coordinator, which must be alone when it is forked. It
-//! opens the device and loads the kernels itself, beside the start of workers. What it does with
-//! batches then: `jpeg_feeder`.
+//! In the consumer. The thread starts after the coordinator, since the process must have one thread
+//! when it forks. It opens the device and loads the kernels while workers start. Its work is in
+//! `jpeg_feeder`.
 //!
-//! A decode cannot be taken back. So the thread holds what it works on, and a thread whose
-//! device hangs is left alone with it.
+//! A decode cannot be cancelled. So the thread owns everything that it works on. If the device
+//! hangs, the thread is abandoned together with that memory.
 
 use std::collections::VecDeque;
 use std::process;
@@ -26,34 +27,35 @@ use crate::device::stage_shapes::{JpegShape, RowPlaces};
 use crate::error::{Error, Result};
 use crate::sys::clock::RunningClock;
 
-/// How long a sleep is between two looks at the time.
+/// Sleep between two checks of the time limit.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long it may take to open a device and to load the kernels, which a driver compiles when it
-/// first meets them: several processes of a machine may do so at a time.
+/// Time limit for opening a device and loading the kernels. The driver compiles them when it first
+/// sees them, perhaps for several processes at once.
 const OPEN: Duration = Duration::from_secs(300);
-/// How long the CPU may take for a row that it decodes again: for its sample and all that stand in
-/// for it, of a storage that may be slow.
+/// Time limit for a row that the CPU decodes again: for its sample and all substitutes, perhaps
+/// from slow storage.
 const AGAIN: Duration = Duration::from_secs(300);
-/// How long the end of a thread is waited for whose decoder is open.
+/// How long `drop` waits for the thread if its decoder is open.
 const END: Duration = Duration::from_secs(1);
 
-/// The decoder of a device, and who waits for it.
+/// The consumer's side of the thread.
 #[derive(Debug)]
 pub(crate) struct JpegThread {
-    /// Always there, but in a forked copy that drops it.
+    /// None only in a forked copy, while it is dropped.
     ends: Option<ThreadChannels>,
     is_open: bool,
     process: u32,
-    /// Of batches that are not reported: before what their memory is not written.
+    /// For each batch that was not reported: the events before which its memory is not written.
     after: VecDeque<Vec<Arc<CudaEvent>>>,
-    /// Time that was waited for a device that could work, and what was done by then.
+    /// Time for which the device could work and did not, and its progress at the start of that
+    /// time.
     waited: Option<(RunningClock, u64)>,
     limit: Duration,
     failed: Option<String>,
     progress: Arc<Mutex<FeederProgress>>,
 }
 
-/// Of the channels to and from the thread.
+/// The channels to and from the thread, and its handle.
 #[derive(Debug)]
 struct ThreadChannels {
     orders: Sender<FeederOrder>,
@@ -68,7 +70,7 @@ impl JpegThread {
     /// Starts the thread, which opens the device. `limit`: how long the device may take for a part.
     ///
     /// # Errors
-    /// No further thread.
+    /// The system cannot start a thread.
     pub(crate) fn start(ordinal: u32, limit: Duration) -> Result<Self> {
         let (orders, to_do) = mpsc::channel();
         let (say_context, context) = mpsc::channel();
@@ -89,7 +91,7 @@ impl JpegThread {
                 return;
             }
             let opened = JpegKernels::load(&context).and_then(|kernels| {
-                // Nobody begins where the run does not.
+                // The run was not started.
                 match may_begin.recv() {
                     Ok(shape) => JpegFeeder::open(&context, kernels, &shape, theirs).map(Some),
                     Err(_) => Ok(None),
@@ -130,22 +132,22 @@ impl JpegThread {
         })
     }
 
-    /// Waits until the device is open, which it is before its decoder is. Asked for once.
+    /// Waits until the device is open. That is before its decoder is ready. Call it once.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why the device cannot be opened.
     pub(crate) fn context(&mut self) -> Result<Arc<CudaContext>> {
         self.opening(|ends| &ends.context)
     }
 
-    /// Lets the decoder take the memory of this shape, or less of it, and waits until it has: behind
-    /// whatever takes memory that cannot be less.
+    /// Makes the decoder allocate the memory of this shape, or less of it, and waits for it. Call
+    /// it after all allocations that cannot be smaller.
     ///
     /// # Errors
-    /// Kernels that cannot be loaded, or not enough memory; that it takes longer than the limit.
+    /// Kernels that cannot be loaded; not enough memory; the time limit.
     pub(crate) fn start_decoder(&mut self, shape: JpegShape) -> Result<()> {
         if !self.is_open {
-            // Where nobody receives it, `opening` says why.
+            // If the thread has ended, `opening` returns the reason.
             let _ = self.ends()?.begin.send(shape);
             self.opening(|ends| &ends.opened)?;
             self.is_open = true;
@@ -172,11 +174,11 @@ impl JpegThread {
         }
     }
 
-    /// Hands a batch over whose rows come yet: the device decodes those that are coded, and
-    /// nobody else does.
+    /// Hands over a batch that workers still fill. The device decodes its coded rows, and no other
+    /// code does.
     ///
     /// # Errors
-    /// The error of an earlier one.
+    /// The error of an earlier batch.
     pub(crate) fn open(
         &mut self,
         rows: Arc<dyn CodedBatch>,
@@ -197,8 +199,8 @@ impl JpegThread {
         Ok(())
     }
 
-    /// Lets all batches go that are not reported, whether their rows have come or not. Behind
-    /// this the thread writes none of their memory.
+    /// Forgets all batches that were not reported, whether their rows are final or not. After this
+    /// call the thread writes none of their memory.
     ///
     /// # Errors
     /// As [`JpegThread::next_done`].
@@ -220,7 +222,7 @@ impl JpegThread {
     fn order(&mut self, order: FeederOrder) -> Result<()> {
         match self.ends()?.orders.send(order) {
             Ok(()) => Ok(()),
-            // Why it ended may be told yet, behind batches that were made.
+            // The reason may still be in the channel, after finished batches.
             Err(_) => {
                 while let Ok(report) = self.ends()?.reports.try_recv() {
                     if let Err(why) = report {
@@ -237,25 +239,25 @@ impl JpegThread {
         self.limit = limit;
     }
 
-    /// What was decoded so far.
+    /// Counters and times of the decoding so far.
     pub(crate) fn times(&self) -> JpegTimes {
         self.seen(|progress| progress.times)
     }
 
-    /// What is seen of the thread.
+    /// Reads the thread's progress.
     fn seen<T: Default>(&self, of: impl FnOnce(&FeederProgress) -> T) -> T {
-        // A forked copy may have the lock of a thread that it does not have.
+        // In a forked copy, the lock may belong to a thread that does not exist there.
         if self.process != process::id() {
             return T::default();
         }
         of(&self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits at most `most` for the oldest batch that is not reported, all of whose rows have
-    /// come: those that were coded are made then. None when it is not done.
+    /// Waits at most `most` for the oldest batch that was not reported. All its rows must be final.
+    /// None if it is not decoded yet.
     ///
     /// # Errors
-    /// The device fails, or has hung for the limit. So does every later call.
+    /// The device fails, or made no progress for the limit. Every later call fails too.
     pub(crate) fn next_done(&mut self, most: Duration) -> Result<Option<DecodedBatch>> {
         self.check()?;
         match self.next_report(most)? {
@@ -264,7 +266,7 @@ impl JpegThread {
                 Ok(Some(made))
             }
             Some(FeederReport::Cancelled) => Err(self.fail(Error::device(
-                "batches of JPEGs were let go, and one is waited for",
+                "a batch of JPEGs was requested after all were cancelled",
             ))),
             None => Ok(None),
         }
@@ -304,10 +306,10 @@ impl JpegThread {
         }
     }
 
-    /// How long nothing was done, though it could be. While a reader has the memory of a batch, as
-    /// a training step that was put into a stream, the device cannot.
+    /// How long the device made no progress although it could. It cannot while a reader still uses
+    /// the memory of a batch, such as a queued training step.
     fn waited(&mut self, look: Duration) -> Duration {
-        // Of newer ones too: a part may have pictures of several.
+        // Newer batches too: a part may have images of several.
         let mut events = self.after.iter().flatten();
         let is_read = events.any(|event| matches!(event.is_done(), Ok(false)));
         let steps = self.seen(FeederProgress::steps);
@@ -323,8 +325,8 @@ impl JpegThread {
         }
     }
 
-    /// In this process alone: of a forked copy the thread is not there, and what it held of
-    /// the channels is held for ever.
+    /// Only in the process that made it. A forked copy lacks the thread, and its channels would be
+    /// locked for ever.
     fn ends(&self) -> Result<&ThreadChannels> {
         match &self.ends {
             Some(ends) if self.process == process::id() => Ok(ends),
@@ -352,11 +354,11 @@ impl JpegThread {
         Error::Device { what }
     }
 
-    /// The thread ended and gave no reason.
+    /// The error of a thread that ended without a reason.
     fn gone(&mut self) -> Error {
         self.fail(Error::Device {
             what:
-                "the thread that decodes JPEGs has ended: please report what stands above, and use \
+                "the thread that decodes JPEGs has ended: please report the output above, and use \
                    decode_on cpu meanwhile"
                     .into(),
         })
@@ -380,17 +382,18 @@ impl Drop for JpegThread {
             reports,
             thread,
         } = ends;
-        // The thread ends behind what its lanes are at: the channel of its reports closes then.
+        // The thread ends after the work of its lanes. It then closes the channel of its reports.
         drop((orders, context, begin, opened));
-        // One that still opens its device is waited for: a process that ends while CUDA is started in
-        // it may hang.
+        // A thread that still opens its device is waited for: a process that exits while CUDA
+        // starts in it may hang.
         let end = if self.is_open { END } else { self.limit };
         let mut waited = RunningClock::start();
         loop {
             match reports.recv_timeout(LOOK) {
                 Ok(_) => waited = RunningClock::start(),
                 Err(RecvTimeoutError::Disconnected) => break,
-                // It keeps what the device may write, for as long as this process lives.
+                // The abandoned thread keeps the memory that the device may write, until this
+                // process exits.
                 Err(RecvTimeoutError::Timeout) if waited.read(LOOK) >= end => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -349,7 +349,7 @@ impl Running {
         rows
     }
 
-    /// The rows of a batch that is done: nobody else has its memory.
+    /// The rows of a batch that is done. No other code has its memory.
     fn rows(&self, output: Arc<OutputBuffer>) -> Vec<u8> {
         let output = Arc::try_unwrap(output).unwrap();
         let mut bytes = vec![0; ROWS * ROW];
@@ -510,7 +510,7 @@ fn rows_are_decoded_as_they_come() {
         assert_eq!(running.settled(), 2);
         assert_eq!(running.thread.times().pictures, 2 * ENOUGH as u64);
         assert!(running.thread.next_done(Duration::ZERO).unwrap().is_none());
-        // The second is whole first, and told second.
+        // The second is complete first, and reported second.
         others.come(ROWS);
         running.settled();
         let so_far = (ENOUGH + 1 + ROWS) as u64;
@@ -616,11 +616,11 @@ fn what_lies_outside_of_its_slot_or_batch_is_refused() {
                 ),
                 (
                     |b| b.pictures[1].kernel.height = u32::MAX,
-                    "names bytes that are not its own",
+                    "names bytes outside of it",
                 ),
                 (
                     |b| b.pictures[1].kernel.tables = 0,
-                    "names bytes that are not its own",
+                    "names bytes outside of it",
                 ),
             ];
             for (change, word) in changes {
@@ -763,7 +763,7 @@ fn each_call_that_fails_later_is_the_answer_to_every_later_call() {
         ("cuMemcpyDtoHAsync_v2", 1),
         ("cuMemcpy2DAsync_v2", 1),
         ("cuStreamWaitEvent", 1),
-        // The first is of who opens the batch.
+        // The first comes from the caller that opens the batch.
         ("cuEventCreate", 2),
         ("cuEventRecord", 2),
         ("cuEventQuery", 1),
@@ -934,7 +934,7 @@ fn a_forked_copy_has_no_decoder_and_leaves_it_alone() {
                     assert!(why.contains("forked copy"), "{why}");
                     drop(running);
                 }));
-                // SAFETY: ends the copy; nothing runs behind it.
+                // SAFETY: ends the copy; nothing runs after it.
                 unsafe { libc::_exit(i32::from(refused.is_err())) }
             };
             assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));

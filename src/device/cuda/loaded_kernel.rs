@@ -1,7 +1,7 @@
-//! PTX, loaded: one kernel of it, or several.
+//! Loads kernels from PTX.
 //!
-//! In the consumer. The driver compiles the PTX for the device at hand, once: it keeps the
-//! result for later processes.
+//! In the consumer. The driver compiles the PTX for the device once, and keeps the result for later
+//! processes.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -12,14 +12,14 @@ use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute, CUmodule};
 use super::context::{CudaContext, CudaStream};
 use crate::error::{Error, Result};
 
-/// A text, loaded.
+/// A loaded PTX text.
 #[derive(Debug)]
 struct PtxModule {
     context: Arc<CudaContext>,
     module: CUmodule,
 }
 
-/// A kernel.
+/// A loaded kernel.
 #[derive(Debug)]
 pub(super) struct LoadedKernel {
     loaded: Arc<PtxModule>,
@@ -35,30 +35,31 @@ unsafe impl Send for LoadedKernel {}
 // SAFETY: as for `PtxModule`.
 unsafe impl Sync for LoadedKernel {}
 
-/// How a launch is cut into threads.
+/// The threads and the shared memory of a launch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LaunchGrid {
     pub(super) blocks: (u32, u32, u32),
     pub(super) threads: (u32, u32),
-    /// Bytes of shared memory a block.
+    /// Bytes of shared memory per block.
     pub(super) shared: u32,
 }
 
 impl LoadedKernel {
-    /// The kernel `name` of a text.
+    /// Loads the kernel `name` of a PTX text.
     pub(super) fn load(context: &Arc<CudaContext>, ptx: &str, name: &str) -> Result<Self> {
         let [module] = Self::load_all(context, ptx, [name])?;
         Ok(module)
     }
 
-    /// Several kernels of a text.
+    /// Loads several kernels of a PTX text.
     pub(super) fn load_all<const N: usize>(
         context: &Arc<CudaContext>,
         ptx: &str,
         names: [&str; N],
     ) -> Result<[Self; N]> {
         let zeroed = |text: &str| {
-            CString::new(text).map_err(|_| Error::device("a zero in the text of a kernel"))
+            CString::new(text)
+                .map_err(|_| Error::device("the text of a kernel contains a zero byte"))
         };
         let ptx = zeroed(ptx)?;
         let mut module = ptr::null_mut();
@@ -84,7 +85,7 @@ impl LoadedKernel {
         Ok(kernels)
     }
 
-    /// Lets launches have so many bytes of shared memory a block, beyond what the kernel declares.
+    /// Allows launches with this number of bytes of dynamic shared memory per block.
     pub(super) fn allow_shared(&self, bytes: u32) -> Result<()> {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is of a module that is loaded.
@@ -93,11 +94,11 @@ impl LoadedKernel {
         })
     }
 
-    /// Puts one launch into the stream.
+    /// Adds one launch to the stream.
     ///
     /// # Safety
-    /// The arguments must be those that the kernel declares, in order and size, and what they
-    /// point to must be as the kernel takes it, until the launch is over.
+    /// The arguments must be those that the kernel declares, in order and size. What they point to
+    /// must be valid for the kernel until the launch is done.
     pub(super) unsafe fn launch(
         &self,
         stream: &CudaStream,

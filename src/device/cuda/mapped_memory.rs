@@ -1,7 +1,7 @@
-//! Memory of the host that the device reads where it is: the store of a scene.
+//! Host memory that the device reads in place: the image store of a scene.
 //!
-//! In the consumer. A map of its own, registered as a whole: it lives as long as the device
-//! may read it.
+//! In the consumer. A separate mapping, registered as a whole. It lives as long as the device may
+//! read it.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::sys::shared_memory::SharedMemory;
 /// Shared memory that the device reads.
 #[derive(Debug)]
 pub(super) struct MappedMemory {
-    /// Goes before the memory.
+    /// Dropped before the memory.
     registration: HostRegistration,
     memory: SharedMemory,
 }
 
 impl MappedMemory {
-    /// Registers all of it, which allocates what is not yet.
+    /// Registers all of the memory. This allocates pages that are not allocated yet.
     pub(super) fn new(context: &Arc<CudaContext>, memory: SharedMemory) -> Result<Self> {
         let len = memory.len();
         let at = memory.bytes_at(0, len);
@@ -41,7 +41,7 @@ impl MappedMemory {
         })
     }
 
-    /// Where it begins for the device.
+    /// Device address of the first byte.
     pub(super) fn address(&self) -> CUdeviceptr {
         self.registration.address()
     }

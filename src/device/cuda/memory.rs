@@ -1,7 +1,7 @@
-//! Memory of the device, pinned memory of the host, and copies between them.
+//! Device memory, pinned host memory, and copies between them.
 //!
-//! In the consumer. Buffers free themselves; that nothing uses them any more is
-//! for their owners to see to, which is why the copies are `unsafe`.
+//! In the consumer. Buffers free themselves. The owner must make sure that nothing still uses a
+//! buffer, so copies are `unsafe`.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use cudarc::driver::sys::{
 use super::context::{CudaContext, CudaStream};
 use crate::error::{self, Error, Result};
 
-/// Memory of a device. What it holds at first is whatever was there.
+/// Device memory. Its initial content is undefined.
 #[derive(Debug)]
 pub(super) struct DeviceBuffer {
     context: Arc<CudaContext>,
@@ -23,7 +23,7 @@ pub(super) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// `what` says in an error what the memory is for.
+    /// `what`: the purpose of the memory, for error texts.
     pub(super) fn new(context: &Arc<CudaContext>, len: usize, what: &str) -> Result<Self> {
         let mut address = 0;
         // SAFETY: the pointer is to a live integer; freed once, in `drop`.
@@ -52,7 +52,7 @@ impl DeviceBuffer {
         self.len
     }
 
-    /// True in the process that allocated it.
+    /// Whether this process allocated it.
     pub(super) fn is_ours(&self) -> bool {
         self.context.is_ours()
     }
@@ -68,7 +68,7 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// Memory of the host that devices copy from without a stop.
+/// Pinned host memory, from which devices copy asynchronously.
 #[derive(Debug)]
 pub(super) struct HostBuffer {
     context: Arc<CudaContext>,
@@ -80,7 +80,7 @@ pub(super) struct HostBuffer {
 unsafe impl Send for HostBuffer {}
 
 impl HostBuffer {
-    /// Zeros. `what` says in an error what the memory is for.
+    /// Filled with zeros. `what`: the purpose of the memory, for error texts.
     pub(super) fn new(context: &Arc<CudaContext>, len: usize, what: &str) -> Result<Self> {
         let len = len.max(1);
         let mut at = ptr::null_mut();
@@ -90,8 +90,8 @@ impl HostBuffer {
         });
         made.map_err(|e| asked(e, len, "pinned host memory", what))?;
         let at = NonNull::new(at.cast::<u8>())
-            .ok_or_else(|| Error::device("cuMemHostAlloc gave no memory and no error"))?;
-        // SAFETY: the driver gave `len` bytes at `at`, nobody else has them.
+            .ok_or_else(|| Error::device("cuMemHostAlloc returned no memory and no error"))?;
+        // SAFETY: the driver returned `len` bytes at `at`, and nothing else has them.
         unsafe { ptr::write_bytes(at.as_ptr(), 0, len) };
         Ok(Self {
             context: context.clone(),
@@ -122,22 +122,22 @@ impl Drop for HostBuffer {
     }
 }
 
-/// Memory of others that is pinned, and mapped for the device.
+/// Memory of another owner, pinned and mapped for the device.
 #[derive(Debug)]
 pub(super) struct HostRegistration {
     context: Arc<CudaContext>,
-    /// Where it begins, for the host.
+    /// Host address of the first byte.
     at: usize,
-    /// And for the device.
+    /// Device address of the first byte.
     address: CUdeviceptr,
 }
 
 impl HostRegistration {
-    /// Registers `len` bytes from `at` on, which allocates those that are not yet.
+    /// Registers `len` bytes from `at` on. This allocates pages that are not allocated yet.
     ///
     /// # Safety
-    /// `at` is the whole of a map of this length, whose owner keeps it until this is dropped.
-    /// It drops this only when nothing reads there any more.
+    /// `at` is the whole of a mapping of this length. Its owner keeps it until this is dropped, and
+    /// drops this only after the last read.
     pub(super) unsafe fn new(context: &Arc<CudaContext>, at: *mut u8, len: usize) -> Result<Self> {
         let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: a whole map, by the caller's promise; taken back once, in `drop`.
@@ -156,7 +156,7 @@ impl HostRegistration {
         Ok(registration)
     }
 
-    /// Where it begins for the device.
+    /// Device address of the first byte.
     pub(super) fn address(&self) -> CUdeviceptr {
         self.address
     }
@@ -174,13 +174,12 @@ impl Drop for HostRegistration {
 
 fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::device(format!(
-        "no room for {} of {what} in {kind}: {error}",
+        "{what} needs {} of {kind}: {error}",
         error::size_rounded_up(bytes as u64)
     ))
 }
 
-/// Rows of a rectangle of bytes: which one is the first, how wide each is, and how
-/// many.
+/// Rows of a rectangle of bytes: the first row, the width, and the number of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CopyRect {
     pub(super) first: usize,
@@ -188,8 +187,8 @@ pub(super) struct CopyRect {
     pub(super) count: usize,
 }
 
-/// Lines of a picture on the device: where the first one begins, how many bytes there are from there
-/// on, and from line to line.
+/// Lines of an image on the device: address of the first line, bytes from there to the end, and
+/// bytes from line to line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceLines {
     pub(super) address: CUdeviceptr,
@@ -198,13 +197,11 @@ pub(super) struct DeviceLines {
 }
 
 impl CudaStream {
-    /// Puts a copy to the device into the stream: `len` bytes, to the beginning of
-    /// the buffer.
+    /// Adds a copy to the device to the stream: `len` bytes, to the beginning of the buffer.
     ///
     /// # Safety
-    /// `from` must point to `len` bytes of pinned memory that stay, unwritten, until
-    /// the copy is over; `to` must stay too, and nothing outside of this stream may
-    /// use it meanwhile.
+    /// `from` must point to `len` bytes of pinned memory that live, unwritten, until the copy is
+    /// done. `to` must live too, and nothing outside of this stream may use it before that.
     pub(super) unsafe fn upload(
         &self,
         to: &DeviceBuffer,
@@ -215,7 +212,7 @@ impl CudaStream {
         unsafe { self.upload_at(to, 0, from, len) }
     }
 
-    /// As [`CudaStream::upload`], to byte `at` of the buffer.
+    /// Like [`CudaStream::upload`], to byte `at` of the buffer.
     ///
     /// # Safety
     /// As for [`CudaStream::upload`].
@@ -234,13 +231,12 @@ impl CudaStream {
         })
     }
 
-    /// As [`CudaStream::upload`], of rows that begin `from_pitch` bytes apart, to rows
-    /// that begin `to_pitch` bytes apart; `from` is where row 0 would begin, `at` where the
-    /// first row goes.
+    /// Like [`CudaStream::upload`], for rows that begin `from_pitch` bytes apart, to rows that
+    /// begin `to_pitch` bytes apart. `from`: address of row 0. `at`: destination of the first row.
     ///
     /// # Safety
-    /// As for [`CudaStream::upload`], of all bytes from the first row's first to the last
-    /// row's last.
+    /// As for [`CudaStream::upload`], for all bytes from the first byte of the first row to the
+    /// last byte of the last row.
     pub(super) unsafe fn upload_rows(
         &self,
         (to, at): (&DeviceBuffer, usize),
@@ -285,12 +281,12 @@ impl CudaStream {
         })
     }
 
-    /// Puts a copy on the device into the stream: `count` lines of `width` bytes, to byte `at` of
-    /// the buffer, without gaps.
+    /// Adds a copy on the device to the stream: `count` lines of `width` bytes, to byte `at` of the
+    /// buffer, without gaps.
     ///
     /// # Safety
-    /// `from` must be memory of the device that stays, unwritten, until the copy is over; `to` must
-    /// stay too, and nothing outside of this stream may use these bytes of it meanwhile.
+    /// `from` must be device memory that lives, unwritten, until the copy is done. `to` must live
+    /// too, and nothing outside of this stream may use these bytes of it before that.
     pub(super) unsafe fn copy_lines(
         &self,
         (to, at): (&DeviceBuffer, usize),
@@ -330,7 +326,7 @@ impl CudaStream {
         })
     }
 
-    /// Copies out of a buffer, behind what the stream already holds, and waits.
+    /// Copies from a buffer to the host after all work that the stream has, and waits.
     pub(super) fn download(&self, to: &mut [u8], from: &DeviceBuffer) -> Result<()> {
         inside(to.len(), from.len(), "a download")?;
         let (at, len) = (to.as_mut_ptr(), to.len());
@@ -352,6 +348,6 @@ fn inside(len: usize, room: usize, what: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::device(format!(
-        "{what} of {len} bytes does not fit {room}"
+        "{what} of {len} bytes does not fit {room} bytes"
     )))
 }

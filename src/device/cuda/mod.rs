@@ -1,22 +1,23 @@
-//! The CUDA stages, driven through the driver's own library.
+//! The CUDA stages, which call the driver's library directly.
 //!
-//! - `driver`: is there one, which devices, what its refusals mean;
+//! - `driver`: version, devices and errors of the driver;
 //! - `context`: the primary context, streams, events;
 //! - `memory`: buffers of device and host, copies;
-//! - `pinned`: the ring, for the device to read;
-//! - `module`: a kernel, loaded; `kernel`: that of crops and its launch;
-//! - `outputs`, `rows`: batches on the device, and their way back;
-//! - `stage`, `crop_stage`: from a slot to a batch; `bounds` what the kernel relies on;
-//! - `jpeg_stage`: JPEGs decoded by our own kernels; `jpeg_lane`: from coded rows to rows of a
-//!   batch; `jpeg_again`: those that the CPU decodes again; `jpeg_feeder`: which batches' rows,
-//!   and when; `jpeg_thread`: who waits for them;
+//! - `pinned_ring`: the ring, pinned for the device;
+//! - `loaded_kernel`: kernels from PTX; `crop_kernel`: the crops kernel and its launch;
+//! - `output_pool`, `device_rows`: memory of batches on the device, and its return;
+//! - `stage_queue`, `crop_stage`: from a slot to a batch; `bounds`: the checks that the kernel
+//!   relies on;
+//! - `gpu_jpeg_decoder`: decodes JPEGs with our kernels; `jpeg_lane`: from coded rows to rows of a
+//!   batch; `jpeg_redecode`: rows that the CPU decodes again; `jpeg_feeder`: sends rows to lanes;
+//!   `jpeg_thread`: the thread that does so;
 //! - `scene_stage`: images of a scene on the device; `ray_stage`: batches of its rays;
-//!   `view_stage`: whole images; `uploads`: pictures on their way there; `mapped`: those that
-//!   are read where they are; `image_decoder`: JPEGs that the device decodes to their places.
+//!   `view_stage`: whole images; `upload_stream`: copies of images to the device; `mapped_memory`:
+//!   images that are read in place; `image_decoder`: JPEGs that the device decodes to their places.
 //!
-//! The safe layer of the binding is not used: it forgets that a copy out of
-//! registered memory goes on behind the borrow, leaves its context current in the
-//! caller's thread, and keeps errors of drops for whoever calls next.
+//! The binding's safe layer is not used. It forgets that a copy from registered memory continues
+//! after the borrow. It also leaves its context current in the caller's thread, and returns errors
+//! of drops to a later caller.
 
 mod bounds;
 mod context;

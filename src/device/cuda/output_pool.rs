@@ -1,8 +1,8 @@
-//! The batches' memory on the device: so many buffers of one size, made at the
-//! start and used for ever.
+//! The device memory of batches: a fixed number of buffers of one size, allocated at the start and
+//! reused.
 //!
-//! In the consumer. A buffer that comes back, from any thread, brings the events
-//! that must be over before it is written again.
+//! In the consumer. A buffer may come back from any thread. It brings the events that must be done
+//! before it is written again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -10,7 +10,7 @@ use super::context::{CudaContext, CudaEvent};
 use super::memory::DeviceBuffer;
 use crate::error::{Error, Result};
 
-/// All buffers that nobody has.
+/// All free buffers.
 #[derive(Debug)]
 pub(super) struct OutputPool {
     free: Arc<FreeBuffers>,
@@ -21,21 +21,21 @@ pub(super) struct OutputPool {
 #[derive(Debug)]
 struct FreeBuffers(Mutex<Vec<IdleBuffer>>);
 
-/// A buffer that nobody has, though a stream may still read it.
+/// A free buffer. A stream may still read it.
 #[derive(Debug)]
 struct IdleBuffer {
     buffer: DeviceBuffer,
-    /// Behind what the stage's own stream wrote, which it finished last.
+    /// After the last write of the stage's own stream.
     written: Option<Arc<CudaEvent>>,
     after: Vec<Arc<CudaEvent>>,
 }
 
-/// A buffer that somebody has. Free again when dropped, or gone with a stage that is.
+/// A buffer in use. Dropping it returns it to the pool, or frees it if the stage was dropped.
 #[derive(Debug)]
 pub(super) struct OutputBuffer {
-    /// None in `drop` only.
+    /// None only in `drop`.
     idle: Option<IdleBuffer>,
-    /// Gone with the stage: then the buffer goes too.
+    /// Gone after the stage was dropped.
     free: Weak<FreeBuffers>,
 }
 
@@ -60,8 +60,8 @@ impl OutputPool {
         self.count
     }
 
-    /// A free one, if there is one now: the one that came back first, whose readers
-    /// had most time.
+    /// A free buffer, if there is one: the one that was returned first, since its readers had the
+    /// most time.
     pub(super) fn take(&self) -> Option<OutputBuffer> {
         let mut free = self.free.lock();
         if free.is_empty() {
@@ -73,14 +73,14 @@ impl OutputPool {
         })
     }
 
-    /// Memory for a batch of so many bytes.
+    /// Memory for a batch of this number of bytes.
     ///
     /// # Errors
-    /// A batch that is too large, and batches that hold all memory.
+    /// A batch that is too large; no free buffer.
     pub(super) fn take_for(&self, bytes: usize) -> Result<OutputBuffer> {
         if bytes > self.bytes {
             return Err(Error::device(format!(
-                "a batch of {bytes} bytes does not fit the {} that it has on the device",
+                "a batch of {bytes} bytes does not fit the {} bytes of its device memory",
                 self.bytes
             )));
         }
@@ -102,20 +102,19 @@ impl OutputBuffer {
         self.idle.as_ref().map(|idle| &idle.buffer)
     }
 
-    /// The events before which it must not be written: every stream that writes it waits
-    /// for each.
+    /// Each stream of the stage must wait for these events before it writes the buffer.
     pub(super) fn after(&self) -> &[Arc<CudaEvent>] {
         self.idle.as_ref().map_or(&[], |idle| &idle.after)
     }
 
-    /// As [`OutputBuffer::after`], for streams that are not the stage's own.
+    /// Like [`OutputBuffer::after`], for streams other than the stage's own.
     pub(super) fn after_all(&self) -> impl Iterator<Item = &Arc<CudaEvent>> {
         let written = self.idle.as_ref().and_then(|idle| idle.written.as_ref());
         written.into_iter().chain(self.after())
     }
 
-    /// The stage's own stream has written it as far as this event; all who wrote it have waited
-    /// for [`OutputBuffer::after`].
+    /// Records the last write of the stage's own stream. All writers have waited for
+    /// [`OutputBuffer::after`].
     pub(super) fn was_written(&mut self, event: Arc<CudaEvent>) {
         if let Some(idle) = &mut self.idle {
             idle.after.clear();
@@ -123,7 +122,7 @@ impl OutputBuffer {
         }
     }
 
-    /// It must not be written before this.
+    /// Adds an event that must be done before the next write.
     pub(super) fn not_before(&mut self, event: Arc<CudaEvent>) {
         if let Some(idle) = &mut self.idle {
             idle.after.push(event);
@@ -134,7 +133,7 @@ impl OutputBuffer {
 impl Drop for OutputBuffer {
     fn drop(&mut self) {
         let Some(idle) = self.idle.take() else { return };
-        // In a forked copy the lock may be one of a thread that was not copied.
+        // In a forked copy the lock may belong to a thread that does not exist there.
         if let Some(free) = self.free.upgrade()
             && idle.buffer.is_ours()
         {
@@ -145,15 +144,15 @@ impl Drop for OutputBuffer {
 
 impl FreeBuffers {
     fn lock(&self) -> MutexGuard<'_, Vec<IdleBuffer>> {
-        // The list is whole at every moment: a panic elsewhere cannot tear it.
+        // The list is valid at every moment, also after a panic elsewhere.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for IdleBuffer {
     fn drop(&mut self) {
-        // The last readers, before the memory goes. Of an unfit context, which says
-        // so at once, none is left.
+        // Waits for the last readers before the memory is freed. In an unusable context each wait
+        // fails at once, and no reader runs.
         for event in &self.after {
             let _ = event.wait();
         }

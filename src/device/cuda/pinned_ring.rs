@@ -1,8 +1,7 @@
-//! The ring, pinned: the device reads what workers wrote, where they wrote it.
+//! The pinned ring: the device reads what workers wrote, in place.
 //!
-//! In the consumer. The whole mapping is registered once, at the start, and kept
-//! registered until nothing reads it any more. Workers map the same memory by
-//! themselves and have no part in this.
+//! In the consumer. The whole mapping is registered once, at the start, until nothing reads it any
+//! more. Workers map the same memory themselves. Pinning does not affect them.
 
 use std::sync::Arc;
 
@@ -14,15 +13,15 @@ use crate::error::{self, Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 
-/// What may keep memory from being pinned. The one place that says so.
+/// Reasons why pinning can fail, for all error texts.
 const LIMITS: &str = "pinning is limited by free memory, the cgroup's memory limit, \
                       RLIMIT_MEMLOCK (ulimit -l) or the container's sandbox: lower batch or \
                       depth, or raise the limit";
 
-/// A ring whose memory devices may read. The map outlives it.
+/// A ring that devices can read. The mapping outlives it.
 #[derive(Debug)]
 pub(crate) struct PinnedRing {
-    /// Goes before the ring.
+    /// Dropped before the ring.
     registration: HostRegistration,
     ring: Arc<Ring>,
 }
@@ -31,7 +30,7 @@ impl PinnedRing {
     /// Pins all bytes of a ring.
     ///
     /// # Errors
-    /// When the driver refuses: the text has the bytes, and what may limit them.
+    /// A driver error. The text has the number of bytes and the possible limits.
     pub(crate) fn new(context: &Arc<CudaContext>, ring: Arc<Ring>) -> Result<Self> {
         let bytes = ring.bytes();
         let at = ring.address();
@@ -48,30 +47,32 @@ impl PinnedRing {
         Ok(Self { registration, ring })
     }
 
-    /// Bytes that are pinned.
+    /// Pinned bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.ring.bytes()
     }
 
-    /// Where a slot lies for the device, and how long it is.
+    /// Device address and length of a slot.
     ///
     /// # Errors
-    /// When it is a slot of another ring.
+    /// A slot of another ring.
     pub(super) fn on_device(&self, slot: &HeldSlot) -> Result<(CUdeviceptr, usize)> {
         let Some((offset, len)) = slot.place_in(&self.ring) else {
-            return Err(Error::device("a slot of another ring than the pinned one"));
+            return Err(Error::device(
+                "the slot belongs to another ring than the pinned one",
+            ));
         };
         Ok((self.registration.address() + offset as CUdeviceptr, len))
     }
 
-    /// Where the device finds these bytes of the ring.
+    /// Device address of these bytes of the ring.
     ///
     /// # Errors
-    /// They are none of it.
+    /// Bytes outside of the ring.
     pub(super) fn address_of(&self, at: *const u8, len: usize) -> Result<CUdeviceptr> {
         let offset = (at as usize).checked_sub(self.ring.address() as usize);
         let offset = offset.filter(|offset| offset.saturating_add(len) <= self.bytes());
-        let offset = offset.ok_or_else(|| Error::device("bytes outside of the pinned ring"))?;
+        let offset = offset.ok_or_else(|| Error::device("bytes are outside of the pinned ring"))?;
         Ok(self.registration.address() + offset as CUdeviceptr)
     }
 }

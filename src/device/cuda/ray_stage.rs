@@ -1,7 +1,7 @@
 //! A scene on the device, and batches of its rays: one launch each.
 //!
-//! In the consumer. Table, cameras, frames and masks are there from the beginning, pixels as
-//! they come.
+//! In the consumer. Table, cameras, frames and masks are there from the beginning. Pixels arrive
+//! later.
 
 use std::sync::Arc;
 
@@ -24,20 +24,20 @@ const KERNEL: SceneKernel = SceneKernel {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct RayStage {
-    // First, as it waits at its end.
+    // First, since its drop waits.
     stage: SceneStage,
-    /// Addresses of the scene's parts, as [`KernelRays::scene`] has them.
+    /// Device addresses of the scene's parts, as in [`KernelRays::scene`].
     parts: [u64; 9],
     #[expect(dead_code, reason = "held for the kernel")]
     scene: DeviceBuffer,
 }
 
 impl RayStage {
-    /// Takes all the memory that a run has on the device. `store` is the host's memory of
+    /// Allocates all device memory of the run. `store`: host memory of
     /// [`PixelPlace::Host`](crate::device::scene_launch::PixelPlace::Host).
     ///
     /// # Errors
-    /// When the device has not enough memory, or the driver cannot load the kernel.
+    /// The device has not enough memory; the driver cannot load the kernel.
     pub(crate) fn new(
         context: &Arc<CudaContext>,
         mut scene: RayScene<'_>,
@@ -68,17 +68,17 @@ impl RayStage {
         })
     }
 
-    /// Images and batches.
+    /// The images and the batches.
     pub(crate) fn stage(&self) -> &SceneStage {
         &self.stage
     }
 
-    /// As [`RayStage::stage`].
+    /// Like [`RayStage::stage`].
     pub(crate) fn stage_mut(&mut self) -> &mut SceneStage {
         &mut self.stage
     }
 
-    /// Launches the rays of a step, whose arrays take `bytes`.
+    /// Launches the rays of a step. Its arrays have `bytes` bytes.
     ///
     /// # Errors
     /// As `SceneStage::submit`.
@@ -92,7 +92,7 @@ impl RayStage {
         // from were put, as the caller says; the table was checked when it was sealed, so that
         // no number of it leads out, and no other process writes it. The arrays of `rays` lie
         // where `kernel_scene::launch` took them from the layout, whose bytes are `bytes`.
-        // `scene` goes behind the stage.
+        // `scene` is dropped after the stage.
         unsafe {
             self.stage.submit(bytes, grid, |out| KernelRays {
                 scene: self.parts,

@@ -1,10 +1,9 @@
 //! Images of a scene on the device, and batches that one kernel makes of them.
 //!
-//! In the consumer. Pixels come as they are decoded: by workers, then a stream of their own copies
-//! them, or here (`image_decoder`). Those of images that the device has no room for are read in the
-//! host's memory. A batch copies nothing: all
-//! that it follows from are the arguments of its launch. Launches follow each other in one
-//! stream. What is drawn from the images is the business of `ray_stage` and `view_stage`.
+//! In the consumer. Pixels arrive as they are decoded: from workers, through a separate copy
+//! stream, or from the device's own decoder (`image_decoder`). Images that do not fit on the device
+//! are read in host memory. A batch copies nothing: its launch arguments contain all that it needs.
+//! Launches run in one stream, in order. `ray_stage` and `view_stage` define the launches.
 
 use std::sync::Arc;
 
@@ -27,21 +26,21 @@ use crate::sys::shared_memory::SharedMemory;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct SceneStage {
-    // In this order: first what is waited for.
-    /// None where workers decode all images, and once all are there.
+    // The order matters: fields that wait are dropped first.
+    /// None if workers decode all images, or once all are decoded.
     decoder: Option<ImageDecoder>,
     uploads: UploadStream,
     stream: DrainOnDrop,
     kernel: LoadedKernel,
     outputs: OutputPool,
     pixels: DeviceBuffer,
-    /// The store, where the device reads images in it.
+    /// The image store, if the device reads images there.
     mapped: Option<MappedMemory>,
-    /// Something was put since the last launch.
+    /// Images were added since the last launch.
     has_uploads: bool,
 }
 
-/// Waits at its end, before anything that its work reads goes.
+/// Waits in its drop, before anything that its work reads is freed.
 #[derive(Debug)]
 struct DrainOnDrop(Arc<CudaStream>);
 
@@ -51,30 +50,29 @@ impl Drop for DrainOnDrop {
     }
 }
 
-/// What batches are made by: the text of the kernel, its name.
+/// The kernel of the stage: its PTX and its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SceneKernel {
     pub(super) ptx: &'static str,
     pub(super) name: &'static str,
 }
 
-/// Batches at a time, and the most bytes of one.
+/// The memory of the stage: number of batches, and most bytes of one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SceneStageSize {
     pub(crate) outputs: usize,
     pub(crate) output_bytes: usize,
-    /// Of the images on the device.
+    /// Bytes of the images on the device.
     pub(crate) pixel_bytes: u64,
-    /// What a part of JPEGs may hold that the device decodes; none = workers decode all images.
+    /// Limits of a part of JPEGs that the device decodes. None: workers decode all images.
     pub(crate) jpegs: Option<PartLimits>,
 }
 
 impl SceneStage {
-    /// Takes the memory of images and batches. `store` is the host's memory of
-    /// [`PixelPlace::Host`].
+    /// Allocates the memory of images and batches. `store`: host memory of [`PixelPlace::Host`].
     ///
     /// # Errors
-    /// When the device has not enough memory, or the driver cannot load the kernel.
+    /// The device has not enough memory; the driver cannot load the kernel.
     pub(super) fn new(
         context: &Arc<CudaContext>,
         kernel: SceneKernel,
@@ -103,7 +101,7 @@ impl SceneStage {
         })
     }
 
-    /// Where the kernel reads an image.
+    /// Device address of an image.
     ///
     /// # Errors
     /// A place outside of its memory.
@@ -115,15 +113,15 @@ impl SceneStage {
             (PixelPlace::Host(at), Some(mapped)) if at <= mapped.len() as u64 => {
                 Ok(mapped.address() + at)
             }
-            _ => Err(Error::device("an image lies outside of its memory")),
+            _ => Err(Error::device("an image is outside of its memory")),
         }
     }
 
-    /// A buffer with these parts, one behind the other, and where each begins. Before the
-    /// first launch alone.
+    /// A buffer that contains these parts one after the other, and the offset of each. Only before
+    /// the first launch.
     ///
     /// # Errors
-    /// When the device has not enough memory.
+    /// The device has not enough memory.
     pub(super) fn buffer_of<const N: usize>(
         &mut self,
         context: &Arc<CudaContext>,
@@ -138,7 +136,7 @@ impl SceneStage {
             *at = buffer.address() + begin as u64;
             self.has_uploads = true;
             // SAFETY: nothing reads the buffer before a launch, which waits for this
-            // (`submit`). It is freed by the driver behind what was put, in the stage's end.
+            // (`submit`). The stage's drop frees it after all its work.
             unsafe {
                 self.uploads.put(&buffer, begin, part.len(), |from, to| {
                     to.copy_from_slice(&part[from..from + to.len()]);
@@ -150,11 +148,11 @@ impl SceneStage {
         Ok((buffer, begins))
     }
 
-    /// Puts an image to its place on the device. `fill` gives its bytes from a place on.
-    /// No launch before this may draw from it.
+    /// Copies an image to its place on the device. `fill` writes its bytes from a given offset on.
+    /// No earlier launch may read the image.
     ///
     /// # Errors
-    /// What `fill` gives; a device error.
+    /// The errors of `fill`; a device error.
     pub(crate) fn upload_pixels(
         &mut self,
         at: u64,
@@ -162,13 +160,13 @@ impl SceneStage {
         fill: impl FnMut(usize, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         self.has_uploads = true;
-        // SAFETY: launches so far do not draw from the image, by this function's contract, and
-        // what they read else lies elsewhere; later ones wait (`submit`). `pixels` lives longer
-        // than `uploads`, which waits at its end.
+        // SAFETY: earlier launches do not read the image, by this function's contract, and they
+        // read no other bytes of its place; later ones wait (`submit`). `pixels` lives longer than
+        // `uploads`, which waits in its drop.
         unsafe { self.uploads.put(&self.pixels, at as usize, len, fill) }
     }
 
-    /// Whether coded images may be added: fewer than two parts of them are under way.
+    /// Whether coded images can be added: fewer than two parts are under way.
     pub(crate) fn can_add_coded(&self) -> bool {
         self.decoder
             .as_ref()
@@ -176,11 +174,11 @@ impl SceneStage {
     }
 
     /// Adds a coded image to those that are decoded next, to its place on the device. No launch may
-    /// draw from it before [`SceneStage::decoded`] has told of it. False if it has no room beside
-    /// those that were added.
+    /// read it before [`SceneStage::poll_decoded`] has returned its error word. False if it does
+    /// not fit the part.
     ///
     /// # Errors
-    /// Other data than those of the picture; a stage that decodes none.
+    /// Data of another length than the image's; a stage without a decoder.
     pub(crate) fn add_coded(
         &mut self,
         picture: &CodedPicture,
@@ -190,11 +188,11 @@ impl SceneStage {
         let decoder = self
             .decoder
             .as_mut()
-            .ok_or_else(|| Error::device("a coded image, and workers decode all images"))?;
+            .ok_or_else(|| Error::device("a coded image came, but workers decode all images"))?;
         decoder.add(picture, copy, at as usize)
     }
 
-    /// Decodes what was added.
+    /// Decodes the added images.
     ///
     /// # Errors
     /// A place outside of the images; a device error.
@@ -202,15 +200,15 @@ impl SceneStage {
         let Some(decoder) = &mut self.decoder else {
             return Ok(());
         };
-        // SAFETY: launches do not draw from these images, by the contract of `add_coded`, and
-        // `put_pixels` writes those of other places alone: each image goes one way at a time.
-        // `pixels` lives longer than `decoder`, which is drained at its end.
+        // SAFETY: launches do not read these images, by the contract of `add_coded`, and
+        // `upload_pixels` writes other places: each image arrives one way at a time. `pixels` lives
+        // longer than `decoder`, which is drained in its drop.
         unsafe { decoder.submit(&self.pixels) }
     }
 
-    /// The error word of each image of the part that was submitted first, in the order in which
-    /// they were added: 0 for one that kernels may read from now on. None while the device has not
-    /// decoded it.
+    /// The error word of each image of the oldest submitted part, in the order in which they were
+    /// added. 0: kernels may read the image from now on. None while the device has not decoded the
+    /// part.
     ///
     /// # Errors
     /// A device error.
@@ -221,7 +219,7 @@ impl SceneStage {
         }
     }
 
-    /// Waits for all parts, and forgets them.
+    /// Waits for all parts, and forgets their results.
     ///
     /// # Errors
     /// A device error.
@@ -232,21 +230,22 @@ impl SceneStage {
         Ok(())
     }
 
-    /// Every image is there: gives back what decoding took.
+    /// All images are decoded: frees the decoder's memory.
     pub(crate) fn free_decoder(&mut self) {
         self.decoder = None;
     }
 
-    /// Launches a batch of `bytes`, whose one argument follows from its address.
+    /// Launches a batch of `bytes` bytes. `argument` makes the launch's one argument from the
+    /// batch's address.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held (ask [`SceneStage::has_room`] first);
-    /// else a device error, which is the answer to every later call.
+    /// `SlotsHeld` if the caller holds every batch of the stage (check [`SceneStage::has_room`]
+    /// first). Any other device error is returned by every later call, too.
     ///
     /// # Safety
-    /// The argument must be the kernel's, and so that it writes no more than `bytes` behind
-    /// the address, and reads nothing but what lives until the stage goes: images that were
-    /// put, buffers of [`SceneStage::buffer_of`].
+    /// The argument must be the kernel's. With it, the kernel must write at most `bytes` bytes from
+    /// the address on, and read only what lives as long as the stage: uploaded images and buffers
+    /// of [`SceneStage::buffer_of`].
     pub(super) unsafe fn submit<T: Pod>(
         &mut self,
         bytes: usize,
@@ -276,17 +275,17 @@ impl SceneStage {
         Ok(DeviceRows::new(output, ready, stream.clone(), bytes))
     }
 
-    /// True when a batch has memory on the device.
+    /// Whether there is free device memory for a batch.
     pub(crate) fn has_room(&self) -> bool {
         self.outputs.has_free()
     }
 
-    /// Batches that may be on the device at a time.
+    /// Number of batches that may be on the device at one time.
     pub(crate) fn outputs(&self) -> usize {
         self.outputs.count()
     }
 
-    /// Bytes of the host's memory that are pinned.
+    /// Pinned host bytes.
     pub(crate) fn pinned_bytes(&self) -> usize {
         let decoder = self.decoder.as_ref().map_or(0, ImageDecoder::pinned_bytes);
         self.uploads.pinned_bytes() + decoder + self.mapped.as_ref().map_or(0, MappedMemory::len)

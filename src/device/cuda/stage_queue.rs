@@ -1,8 +1,7 @@
-//! What the stages have in common: from a slot of the ring to rows on the device.
+//! What the stages share: from a slot of the ring to rows on the device.
 //!
-//! In the consumer. A slot is kept until the device has read it. Whatever writes rows
-//! goes through one stream, so they follow each other by that order alone; what other
-//! streams copy or read is waited for by events.
+//! In the consumer. A slot is kept until the device has read it. All work that writes rows is in
+//! one stream, so its order is enough. Copies and readers in other streams are ordered by events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::pool::ring::Ring;
 use crate::pool::ring::slots::HeldSlot;
 
-/// What both stages have: the stream, what is under way in it, and where it ends.
+/// What both stages share: the stream, the work in it, and the batches' memory.
 #[derive(Debug)]
 pub(super) struct StageQueue {
-    /// Batches that are begun: others, too, write into their memory. In the stream's order,
-    /// as those behind.
+    /// Batches that were begun and not finished: other streams write into their memory, too. In the
+    /// stream's order.
     begun: VecDeque<StartedBatch>,
     under_way: VecDeque<SubmittedBatch>,
-    /// Of batches that failed half way: what the device may still read.
+    /// Inputs of failed batches. The device may still read them.
     stranded: Vec<BatchInputs>,
-    /// Shared with whoever else lets the device read slots.
+    /// Shared with other readers of slots on the device.
     pub(super) ring: Arc<PinnedRing>,
     pub(super) outputs: OutputPool,
     pub(super) stream: Arc<CudaStream>,
@@ -48,17 +47,17 @@ struct StartedBatch {
     len: usize,
 }
 
-/// What was put into streams for a batch.
+/// The work in streams for one batch.
 #[derive(Debug, Default)]
 pub(super) struct BatchWork {
     pub(super) copies: Vec<EventSpan>,
     pub(super) kernels: Vec<EventSpan>,
-    /// Bytes of the slot.
+    /// Bytes copied from the slot.
     pub(super) copied_bytes: u64,
     pub(super) in_place_bytes: u64,
 }
 
-/// From one moment of a stream to another.
+/// Two events around work of a stream.
 #[derive(Debug)]
 pub(super) struct EventSpan {
     began: CudaEvent,
@@ -66,7 +65,7 @@ pub(super) struct EventSpan {
 }
 
 impl EventSpan {
-    /// Around what `put` puts into a stream.
+    /// Records events before and after the work that `put` adds to a stream.
     pub(super) fn around(stream: &CudaStream, put: impl FnOnce() -> Result<()>) -> Result<Self> {
         let began = stream.record_timed()?;
         put()?;
@@ -80,14 +79,14 @@ impl EventSpan {
         &self.ended
     }
 
-    /// Once it is over.
+    /// After both events are done.
     fn seconds(&self) -> Result<f64> {
         self.ended.seconds_since(&self.began)
     }
 }
 
 impl BatchWork {
-    /// Once it is over.
+    /// After the work is done.
     fn times(&self) -> Result<DeviceTimes> {
         let sum = |spans: &[EventSpan]| spans.iter().map(EventSpan::seconds).sum::<Result<f64>>();
         Ok(DeviceTimes {
@@ -101,10 +100,10 @@ impl BatchWork {
     }
 }
 
-/// What a batch's work reads of the host.
+/// Host memory that a batch's work reads.
 #[derive(Debug)]
 pub(super) struct BatchInputs {
-    /// Shared with whoever wants to put it on the device again.
+    /// Shared with a caller that puts it on the device again.
     pub(super) slot: Arc<HeldSlot>,
     pub(super) descriptors: Option<HostBuffer>,
 }
@@ -134,10 +133,10 @@ impl StageQueue {
         self.stream.context()
     }
 
-    /// Drops the slots that the device has read. Their descriptors' buffers go to
-    /// `spare`. Does not wait.
+    /// Drops the slots that the device has read. Their descriptor buffers go to `spare`. Does not
+    /// wait.
     pub(super) fn reap(&mut self, spare: &mut Vec<HostBuffer>) -> Result<()> {
-        // With a context that another has reset the host's buffers are gone too.
+        // If other code has reset the context, the host buffers are freed too.
         self.context().check()?;
         drop(self.context().enter()?);
         while let Some(first) = self.under_way.front() {
@@ -149,8 +148,8 @@ impl StageQueue {
         Ok(())
     }
 
-    /// Sleeps until the first slot under way was read, and drops it; false when there
-    /// is none.
+    /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is
+    /// none.
     pub(super) fn wait_one(&mut self, spare: &mut Vec<HostBuffer>) -> Result<bool> {
         self.context().check()?;
         let Some(first) = self.under_way.front() else {
@@ -173,18 +172,19 @@ impl StageQueue {
         self.times
     }
 
-    /// Slots that the device still reads.
+    /// Number of slots that the device still reads.
     pub(super) fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// A free output of so many bytes at least: written by nobody before [`OutputBuffer::after`].
+    /// A free output of at least this number of bytes. May be written only after
+    /// [`OutputBuffer::after`].
     pub(super) fn output(&self, bytes: usize) -> Result<OutputBuffer> {
         self.outputs.take_for(bytes)
     }
 
-    /// Runs `put`, which puts a batch's work into the stream, and keeps what that
-    /// reads until it is over.
+    /// Runs `put`, which adds a batch's work to the stream, and keeps its inputs until the work is
+    /// done.
     pub(super) fn submit(
         &mut self,
         kept: BatchInputs,
@@ -196,7 +196,8 @@ impl StageQueue {
         self.finish()
     }
 
-    /// As [`StageQueue::run`], of a part of a batch: who else has its memory writes the rest.
+    /// Like [`StageQueue::submit`], for a part of a batch. Other owners of its memory write the
+    /// rest.
     pub(super) fn begin(
         &mut self,
         kept: BatchInputs,
@@ -207,7 +208,7 @@ impl StageQueue {
         let waits = || (output.after().iter()).try_for_each(|event| self.stream.wait_for(event));
         let done = match output.buffer() {
             Some(buffer) => waits().and_then(|()| put(self, &kept, buffer)),
-            None => Err(Error::device("a batch's memory was given away twice")),
+            None => Err(Error::device("the memory of a batch is missing")),
         };
         match done {
             Ok(work) => {
@@ -223,13 +224,13 @@ impl StageQueue {
         }
     }
 
-    /// The oldest batch that was begun, to which others have written all that is theirs.
+    /// The oldest batch that was begun, after all other writers have finished.
     ///
     /// # Errors
-    /// There is none, or somebody has its memory yet; a device error.
+    /// There is none; its memory still has another owner; a device error.
     pub(super) fn finish(&mut self) -> Result<DeviceRows> {
         let Some(begun) = self.begun.pop_front() else {
-            return Err(Error::device("the end of a batch that was not begun"));
+            return Err(Error::device("no batch was begun, so none can be finished"));
         };
         let StartedBatch {
             work,
@@ -240,7 +241,7 @@ impl StageQueue {
         let mut output = match Arc::try_unwrap(output) {
             Ok(output) => output,
             Err(_) => {
-                let why = Error::device("the end of a batch that others write yet");
+                let why = Error::device("a batch cannot be finished while other streams write it");
                 return Err(self.strand(kept, why));
             }
         };
@@ -257,7 +258,8 @@ impl StageQueue {
         Ok(DeviceRows::new(output, over, self.stream.clone(), len))
     }
 
-    /// Some of a batch may be under way, and nothing says when it is over.
+    /// Keeps the inputs of a failed batch: some of its work may be under way, without an event
+    /// after it.
     fn strand(&mut self, kept: BatchInputs, why: Error) -> Error {
         self.stranded.push(kept);
         self.context().fail(why)
@@ -266,12 +268,13 @@ impl StageQueue {
 
 impl Drop for StageQueue {
     fn drop(&mut self) {
-        // Only then the slots, the pinned ring and the buffers, by the fields' order.
+        // Only after this are the slots, the pinned ring and the buffers dropped, in the order of
+        // the fields.
         self.stream.drain();
     }
 }
 
-/// Puts rows that workers finished on the device, as they are.
+/// Copies finished rows to the device.
 #[derive(Debug)]
 pub(crate) struct RowsStage {
     lane: StageQueue,
@@ -281,7 +284,7 @@ impl RowsStage {
     /// A stage with memory for `outputs` batches of `output_bytes` each.
     ///
     /// # Errors
-    /// When the ring cannot be pinned, or the device has not enough memory.
+    /// The ring cannot be pinned; the device has not enough memory.
     pub(crate) fn new(
         context: &Arc<CudaContext>,
         ring: Arc<Ring>,
@@ -293,12 +296,12 @@ impl RowsStage {
         })
     }
 
-    /// Puts the first `bytes` of a slot on the device: one copy.
+    /// Copies the first `bytes` of a slot to the device.
     ///
     /// # Errors
-    /// `SlotsHeld` when every batch of the stage is held (the slot is free again, its
-    /// rows lost: ask [`Self::has_room`] first); else a device error, which
-    /// is the answer to every later call.
+    /// `SlotsHeld` if the caller holds every batch of the stage. The slot is then free again and
+    /// its rows are lost, so check [`Self::has_room`] first. Any other device error is returned by
+    /// every later call, too.
     pub(crate) fn submit_rows(
         &mut self,
         slot: impl Into<Arc<HeldSlot>>,
@@ -308,7 +311,9 @@ impl RowsStage {
         self.reap()?;
         let (_, room) = self.lane.ring.on_device(&slot)?;
         if bytes > room {
-            return Err(Error::device(format!("{bytes} bytes of a slot of {room}")));
+            return Err(Error::device(format!(
+                "{bytes} bytes do not fit a slot of {room} bytes"
+            )));
         }
         let output = self.lane.output(bytes)?;
         let kept = BatchInputs {
@@ -317,10 +322,10 @@ impl RowsStage {
         };
         self.lane.submit(kept, output, bytes, |lane, kept, to| {
             let from = kept.slot.bytes().as_ptr();
-            // SAFETY: inside of the slot by the check above, which is pinned
-            // (`on_device`); `StageQueue::run` keeps it, and nobody writes a held slot, until
-            // the event behind this; `to` is the output that `StageQueue::output` gave us alone,
-            // and the stream waits for its earlier readers.
+            // SAFETY: inside of the slot by the check above, which is pinned (`on_device`);
+            // `StageQueue::submit` keeps it, and nothing writes a held slot, until the event after
+            // this; `to` is the output that `StageQueue::output` returned to us alone, and the
+            // stream waits for its earlier readers.
             let copy = EventSpan::around(&lane.stream, || unsafe {
                 lane.stream.upload(to, from, bytes)
             })?;
@@ -337,18 +342,18 @@ impl RowsStage {
         self.lane.reap(&mut Vec::new())
     }
 
-    /// Sleeps until the oldest slot under way was read, and drops it; false when there
-    /// is none.
+    /// Sleeps until the device has read the oldest slot, and drops that slot. False if there is
+    /// none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
         self.lane.wait_one(&mut Vec::new())
     }
 
-    /// Slots that the device still reads.
+    /// Number of slots that the device still reads.
     pub(crate) fn under_way(&self) -> usize {
         self.lane.under_way()
     }
 
-    /// True when a batch has memory on the device.
+    /// Whether there is free device memory for a batch.
     pub(crate) fn has_room(&self) -> bool {
         self.lane.outputs.has_free()
     }

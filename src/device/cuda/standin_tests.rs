@@ -222,7 +222,7 @@ fn a_batch_with_contrast_is_launched_twice() {
         .collect();
     assert_eq!(passes, ["sums", "rows", "rows", "sums", "rows"]);
     assert!(launches.iter().all(|l| l.contains(" crops 1 x 1 x 3 ")));
-    // The batch's event is behind both.
+    // The batch's event comes after both.
     let order = log.calls(&["cuLaunchKernel", "cuEventRecord", "cuMemcpyDtoHAsync_v2"]);
     let begin = order.iter().position(|c| *c == "cuLaunchKernel").unwrap();
     assert_eq!(
@@ -323,7 +323,7 @@ fn a_slot_is_kept_until_its_event_is_over() {
     );
     let Some(log) = log else { return };
     log.is_balanced();
-    // Three looks, then one wait: nobody turns in circles.
+    // Three looks, then one wait: no busy loop.
     assert_eq!(log.lines("cuEventQuery").len(), 3);
     assert_eq!(log.lines("cuEventSynchronize").len(), 1);
 }
@@ -603,7 +603,7 @@ fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
                     drop(rows);
                     drop(stage);
                 }));
-                // SAFETY: ends the copy; nothing runs behind it.
+                // SAFETY: ends the copy; nothing runs after it.
                 unsafe { libc::_exit(i32::from(refused.is_err())) }
             };
             let ended = waitpid(child, None).unwrap();

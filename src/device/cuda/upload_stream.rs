@@ -1,7 +1,6 @@
-//! Bytes on their way to the device, piece by piece, beside whatever else it does.
+//! Copies to the device, piece by piece, in a separate stream.
 //!
-//! In the consumer. Two pinned buffers in turn: one is filled while the other is copied, by a
-//! stream of their own.
+//! In the consumer. Two pinned buffers alternate: one is filled while the other is copied.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::context::{CudaContext, CudaEvent, CudaStream};
 use super::memory::{DeviceBuffer, HostBuffer};
 use crate::error::Result;
 
-/// Bytes of a piece.
+/// Bytes per piece.
 const PIECE: usize = 4 << 20;
 const TURNS: usize = 2;
 
@@ -24,7 +23,7 @@ pub(super) struct UploadStream {
 #[derive(Debug)]
 struct UploadBuffer {
     buffer: HostBuffer,
-    /// Behind the last copy out of it.
+    /// After the last copy from it.
     over: Option<CudaEvent>,
 }
 
@@ -32,7 +31,7 @@ impl UploadStream {
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self> {
         let turn = || {
             Ok(UploadBuffer {
-                buffer: HostBuffer::new(context, PIECE, "images on their way")?,
+                buffer: HostBuffer::new(context, PIECE, "upload buffers of images")?,
                 over: None,
             })
         };
@@ -43,16 +42,16 @@ impl UploadStream {
         })
     }
 
-    /// Bytes of the host that are pinned.
+    /// Pinned host bytes.
     pub(super) fn pinned_bytes(&self) -> usize {
         TURNS * PIECE
     }
 
-    /// Puts `len` bytes to byte `at` of a buffer. `fill` writes those from a place on.
+    /// Copies `len` bytes to byte `at` of a buffer. `fill` writes the bytes from a given offset on.
     ///
     /// # Safety
-    /// Nothing may read or write these bytes of `to` before [`UploadStream::record`]'s event is
-    /// over, and `to` must live until then.
+    /// Nothing may read or write these bytes of `to` before the event of [`UploadStream::record`]
+    /// is done, and `to` must live until then.
     pub(super) unsafe fn put(
         &mut self,
         to: &DeviceBuffer,
@@ -79,7 +78,7 @@ impl UploadStream {
         Ok(())
     }
 
-    /// An event behind all that was put so far.
+    /// An event after all copies so far.
     pub(super) fn record(&self) -> Result<CudaEvent> {
         self.stream.record()
     }

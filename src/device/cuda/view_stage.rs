@@ -1,6 +1,6 @@
 //! A scene on the device, and whole images of it: one launch each.
 //!
-//! In the consumer. Masks are there from the beginning, pixels as they come.
+//! In the consumer. Masks are there from the beginning. Pixels arrive later.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ const KERNEL: SceneKernel = SceneKernel {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ViewStage {
-    // First, as it waits at its end.
+    // First, since its drop waits.
     stage: SceneStage,
-    /// Where the kernel reads each image.
+    /// Device address of each image.
     pixels: Vec<u64>,
     masks: DeviceBuffer,
     mask_words: u64,
 }
 
 impl ViewStage {
-    /// Takes all the memory that a run has on the device. `places` are those of the images,
-    /// `store` is the host's memory of those that are there.
+    /// Allocates all device memory of the run. `places`: those of the images. `store`: host memory
+    /// of the images that are there.
     ///
     /// # Errors
-    /// When the device has not enough memory, or the driver cannot load the kernel.
+    /// The device has not enough memory; the driver cannot load the kernel.
     pub(crate) fn new(
         context: &Arc<CudaContext>,
         places: &[PixelPlace],
@@ -56,12 +56,12 @@ impl ViewStage {
         })
     }
 
-    /// Images and batches.
+    /// The images and the batches.
     pub(crate) fn stage(&self) -> &SceneStage {
         &self.stage
     }
 
-    /// As [`ViewStage::stage`].
+    /// Like [`ViewStage::stage`].
     pub(crate) fn stage_mut(&mut self) -> &mut SceneStage {
         &mut self.stage
     }
@@ -73,7 +73,7 @@ impl ViewStage {
     pub(crate) fn submit(&mut self, view: &ViewParts) -> Result<DeviceRows> {
         let pixels = self.pixels.get(view.image).copied();
         let pixels = pixels.filter(|_| view.fits(self.mask_words));
-        let pixels = pixels.ok_or_else(|| Error::device("a view that does not fit its memory"))?;
+        let pixels = pixels.ok_or_else(|| Error::device("a view does not fit its memory"))?;
         let masks = self.masks.address();
         let [width, height] = view.launch.size;
         let grid = LaunchGrid {
@@ -87,7 +87,7 @@ impl ViewStage {
         };
         // SAFETY: the argument is the kernel's (`device::view_launch`). Its image was put, as
         // the caller says. What the kernel reads of image and mask, and what it writes, lies
-        // within `stored`, the masks and `bytes`: `fits` above. `masks` goes behind the stage.
+        // within `stored`, the masks and `bytes`: `fits` above. `masks` is dropped after the stage.
         unsafe {
             self.stage.submit(view.bytes, grid, |out| KernelView {
                 pixels,

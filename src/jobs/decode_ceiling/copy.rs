@@ -1,8 +1,7 @@
-//! The copy alone: raw pictures in the order of a run, from maps that stay
-//! mapped into memory as large as a ring, with nothing else. What a loader of
-//! raw pictures is measured against.
+//! The copy alone, as an upper bound for a loader of raw images. It copies images in the order of a
+//! run, from files that stay mapped, into memory of a ring's size.
 //!
-//! Runs in the processes of the ceiling alone.
+//! Only runs in the processes of the ceiling.
 
 use memmap2::{Advice, MmapMut};
 
@@ -14,31 +13,30 @@ use crate::picture::npy;
 
 pub(crate) struct CopyWork {
     maps: FileMaps,
-    /// Where the next picture goes: in a circle, so that it is no nearer to the
-    /// processor's caches than a slot is.
+    /// The destination of the next image. The buffer is circular, so it is no nearer to the
+    /// processor's caches than a slot.
     to: MmapMut,
     at: usize,
 }
 
 impl CopyWork {
-    /// `room` is what the ring has, bytes.
+    /// `room`: bytes of the ring.
     ///
     /// # Errors
-    /// A picture that is not raw, or has no room; boxes, since whole pictures are
-    /// copied.
+    /// An image that is not raw, or larger than `room`; boxes, since whole images are copied.
     pub(crate) fn new(index: &Index, room: u64) -> Result<Self> {
         if index.has_boxes() {
             return Err(Error::config(
-                "the ceiling `copy` takes whole pictures, and this data set has `boxes`: measure \
+                "the ceiling `copy` takes whole images, and this data set has `boxes`: measure \
                  another ceiling, or remove them",
             ));
         }
         let maps = FileMaps::of(index, FileFormat::Npy)?;
-        let too_large = || Error::config(format!("a ceiling's memory of {room} bytes"));
+        let too_large = || Error::config(format!("the ceiling `copy` cannot map {room} bytes"));
         let len = usize::try_from(room).map_err(|_| too_large())?;
         let mut to = MmapMut::map_anon(len.max(1))
             .map_err(|e| Error::io("map memory for the ceiling", e))?;
-        // Pages as the ring has them.
+        // The same page size as the ring.
         let _ = to.advise(Advice::NoHugePage);
         to.fill(1);
         Ok(Self { maps, to, at: 0 })
@@ -52,10 +50,7 @@ impl CopyWork {
         }
         let to = self.to.get_mut(self.at..self.at + pixels.len());
         let to = to.ok_or_else(|| {
-            SampleFault::new(
-                FaultKind::TooLarge,
-                "a picture that is larger than the ring",
-            )
+            SampleFault::new(FaultKind::TooLarge, "the image is larger than the ring")
         })?;
         to.copy_from_slice(pixels);
         self.at += pixels.len();

@@ -1,6 +1,6 @@
-//! All pictures of an index, mapped and warm.
+//! All images of an index, mapped and in the page cache.
 //!
-//! Runs in the processes of the ceiling alone: no worker maps so much.
+//! Only runs in the processes of the ceiling: no worker maps so much.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -13,19 +13,19 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::picture::FileFormat;
 use crate::sys::regular_file::open_regular;
 
-/// Where the bytes of each sample are.
+/// The bytes of each sample.
 pub(crate) struct FileMaps {
     maps: Vec<Mmap>,
-    /// Which map, and which bytes of it.
+    /// Index of the map, and the range in it.
     places: Vec<(usize, Range<usize>)>,
 }
 
 impl FileMaps {
-    /// Maps every file of the index, shards once, and reads it into the page cache:
-    /// the ceiling is no test of the storage.
+    /// Maps every file of the index, shards once, and reads it into the page cache, so that the
+    /// ceiling does not measure the storage.
     ///
     /// # Errors
-    /// A file that cannot be read, a picture of another format.
+    /// A file that cannot be read; an image of another format.
     pub(crate) fn of(index: &Index, format: FileFormat) -> Result<Self> {
         let mut all = Self {
             maps: Vec::new(),
@@ -37,7 +37,7 @@ impl FileMaps {
             let pushed = all.push(index, id, format, &mut path, &mut shard);
             pushed.map_err(|fault| {
                 Error::config(format!(
-                    "this ceiling needs {format} files alone, and {} (sample {id}) {}: give a \
+                    "this ceiling only takes {format} files, and {} (sample {id}) {}: give a \
                      data set of readable {format} files",
                     index.path(id).display(),
                     fault.reason
@@ -52,7 +52,7 @@ impl FileMaps {
         &self.maps[*map][range.clone()]
     }
 
-    /// Samples of a shard follow each other; `shard` is that of the last one.
+    /// Samples of a shard follow each other. `shard`: that of the previous sample.
     fn push(
         &mut self,
         index: &Index,
@@ -81,7 +81,7 @@ impl FileMaps {
         };
         let bytes = self.maps[map].get(range.clone());
         let bytes = bytes
-            .ok_or_else(|| SampleFault::new(FaultKind::Truncated, "is cut off in its shard"))?;
+            .ok_or_else(|| SampleFault::new(FaultKind::Truncated, "is truncated in its shard"))?;
         if !FileFormat::of(bytes).is_ok_and(|found| found == format) {
             return Err(SampleFault::new(
                 FaultKind::Unsupported,
@@ -101,9 +101,8 @@ fn map_warm(index: &Index, shard: Option<u64>, path: &CStr) -> Result<Mmap, Samp
     if len == 0 {
         return Err(SampleFault::new(FaultKind::Truncated, "is empty"));
     }
-    // SAFETY: in a process of its own, which only decodes these bytes and whose
-    // decoders take untrusted ones. A file that is cut meanwhile ends that
-    // process by SIGBUS, and with it the measurement.
+    // SAFETY: in a separate process, which only decodes these bytes with decoders for untrusted
+    // bytes. If a file is truncated now, SIGBUS ends that process, and with it the measurement.
     let map = unsafe { Mmap::map(&file) }
         .map_err(|e| SampleFault::new(FaultKind::Unreadable, format!("cannot be mapped: {e}")))?;
     let mut sum = 0u8;

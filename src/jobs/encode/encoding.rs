@@ -1,8 +1,6 @@
-//! How the picture of a sample is encoded for a cache, and at what size: what users
-//! ask for, as they spell it.
+//! How images are encoded and resized for a cache, and how users write it.
 //!
-//! Used in the consumer and in workers. Sizes and numbers alone: no pixel, no
-//! file.
+//! Used in the consumer and in workers. Only sizes and numbers: no pixel, no file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// What a sample's picture is in a shard.
+/// The form of an image in a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum CacheEncoding {
-    /// The file's bytes as they are; its header must be readable. Not of a source with
-    /// boxes. Spelled `copy`.
+    /// The unchanged bytes of the file. Its header must be readable. Not for a source with boxes.
+    /// Written `copy`.
     #[default]
     Copy,
-    /// A baseline JPEG, chroma at half size (4:2:0), of the upright RGB picture;
-    /// `quality` is 1 to 100. Spelled `jpeg:90`; `jpeg` alone is
-    /// [`Encoding::DEFAULT_QUALITY`].
+    /// A baseline JPEG of the upright RGB image, with chroma at half size (4:2:0). `quality` is 1
+    /// to 100. Written `jpeg:90`. `jpeg` alone means [`CacheEncoding::DEFAULT_QUALITY`].
     Jpeg { quality: u8 },
-    /// The upright RGB picture, u8, as a numpy array (height, width, 3) whose
-    /// first pixel lies at a multiple of 512 bytes of the shard. Spelled `raw`.
+    /// The upright RGB image, u8, as a numpy array (height, width, 3). Its first pixel is at a
+    /// multiple of 512 bytes in the shard. Written `raw`.
     Raw,
 }
 
@@ -31,9 +28,8 @@ impl CacheEncoding {
     /// The quality of `jpeg` without a number.
     pub const DEFAULT_QUALITY: u8 = 90;
 
-    /// The most that a payload takes, bytes; under `copy` and `raw` exactly what
-    /// it takes. `size` is the upright height and width behind a resize; `file`
-    /// are the bytes of the source.
+    /// Most bytes of a payload. Exact for `copy` and `raw`. The size is the upright height and
+    /// width after the resize. `file`: bytes of the source file.
     pub(crate) fn most_bytes(self, (height, width): (u32, u32), file: u64) -> u64 {
         let (h, w) = (u64::from(height), u64::from(width));
         match self {
@@ -83,26 +79,26 @@ impl FromStr for CacheEncoding {
     }
 }
 
-/// To what size pictures are brought before they are written: antialiased
-/// bilinear, as the operation `Resize` does it.
+/// The size of images in a cache. Resized with antialiasing, bilinear, as by the operation
+/// `Resize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheResize {
-    /// The shorter side becomes N pixels, the longer one follows; a picture
-    /// whose shorter side is not over N stays as it is. Spelled `shorter:256`.
+    /// The shorter side becomes N pixels, and the longer one follows. An image whose shorter side
+    /// is at most N is not resized. Written `shorter:256`.
     Shorter(u32),
-    /// The longer side becomes N pixels, the shorter one follows; a picture
-    /// whose longer side is not over N stays as it is. Spelled `longer:256`.
+    /// The longer side becomes N pixels, and the shorter one follows. An image whose longer side is
+    /// at most N is not resized. Written `longer:256`.
     Longer(u32),
-    /// This size, whatever the shape was: smaller pictures are enlarged.
-    /// Spelled `exact:HEIGHTxWIDTH`.
+    /// Exactly this size, whatever the aspect ratio. Smaller images are enlarged. Written
+    /// `exact:HEIGHTxWIDTH`.
     Exact { height: u32, width: u32 },
 }
 
 impl CacheResize {
-    /// The longest side that may be asked for: that of a JPEG that the encoder writes.
+    /// The longest side: the encoder's limit for a JPEG.
     pub const MAX_SIDE: u32 = 65_500;
 
-    /// Height and width of the picture that one of `height` x `width` becomes.
+    /// Height and width after the resize of an image of this height and width.
     pub(crate) fn output(self, (height, width): (u32, u32)) -> (u32, u32) {
         let (side, n) = match self {
             Self::Exact { height, width } => return (height, width),

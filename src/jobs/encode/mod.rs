@@ -1,11 +1,11 @@
-//! Payloads of a cache: one row = one sample as it goes into a shard.
+//! Payloads of a cache: one row = the bytes of one sample in a shard.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered;
-//! - `encoding`: how pictures are encoded and resized, as users spell it;
-//! - `payload`: what lies in a row; `rooms`: where rows lie.
+//! - `spec`: what a worker needs, and how the job is ordered;
+//! - `encoding`: how images are encoded and resized, and how users write it;
+//! - `payload`: the content of a row; `payload_spaces`: where rows are in a slot.
 //!
 //! The worker side, in workers and in the consumer with zero workers:
-//! - `worker`: from a place in the cache's order to the payload.
+//! - `worker`: makes a payload from its place in the cache's order.
 //!
 //! The consumer side:
 //! - `run`: payloads in order.

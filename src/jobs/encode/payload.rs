@@ -1,8 +1,6 @@
-//! How the payload of a sample lies in its row, and which sample stands at which
-//! place of a cache.
+//! The layout of a payload in its row, and the order of samples in a cache.
 //!
-//! Used in the consumer and in workers. Sizes and numbers alone: no pixel, no
-//! file.
+//! Used in the consumer and in workers. Only sizes and numbers: no pixel, no file.
 //!
 //! ```text
 //! row    head: length u64, .. (64 bytes) | payload | unused
@@ -10,7 +8,7 @@
 
 use crate::order::KeyedPermutation;
 
-/// Bytes in front of a payload in its row.
+/// Bytes before the payload in a row.
 pub(crate) const HEAD: usize = 64;
 
 /// Writes the length of a payload to the head of its row.
@@ -20,14 +18,14 @@ pub(crate) fn write_length(length: u64, head: &mut [u8]) {
     }
 }
 
-/// The payload of a row; none when there is no room for what the head says.
+/// The payload of a row. None if its length exceeds the row.
 pub(crate) fn payload_of(row: &[u8]) -> Option<&[u8]> {
     let (head, payload) = row.split_at_checked(HEAD)?;
     let length = u64::from_le_bytes(*head.first_chunk()?);
     payload.get(..usize::try_from(length).ok()?)
 }
 
-/// Which sample stands at which place of a cache.
+/// The order of samples in a cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheOrder {
     samples: u64,
@@ -35,7 +33,7 @@ pub(crate) struct CacheOrder {
 }
 
 impl CacheOrder {
-    /// The source's order, or that of a seed.
+    /// The source's order, or a shuffled one with this seed.
     pub(crate) fn new(samples: u64, shuffle: Option<u64>) -> Self {
         Self {
             samples,
@@ -47,7 +45,7 @@ impl CacheOrder {
         self.samples
     }
 
-    /// The id in the source of what stands at `position`; none behind the last.
+    /// The source's id of the sample at `position`. None after the last.
     pub(crate) fn sample(&self, position: u64) -> Option<u64> {
         if position >= self.samples {
             return None;

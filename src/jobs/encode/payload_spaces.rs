@@ -1,9 +1,8 @@
-//! Where the rows of a cache that is built lie: 8 bytes a sample, once for all
-//! processes.
+//! Where the rows of a cache build are: 8 bytes per sample, shared by all processes.
 //!
-//! Made in the consumer from the sizes of all samples; mapped read-only by
-//! coordinator and workers. A row is a place of the cache's order, a ticket some
-//! places one behind the other, and both follow from sums.
+//! Made in the consumer from the sizes of all samples. Coordinator and workers map it read-only. A
+//! row is one place of the cache's order, and a ticket is a run of places. The offsets of both
+//! follow from running sums.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,14 +14,14 @@ use crate::sys::sealed_bytes::SealedBytes;
 /// Rows begin at multiples of this.
 const ALIGN: u64 = 64;
 
-/// Where the room of each place ends, as if all lay in one slot. Immutable.
+/// The end of each place's space, as if all were in one slot. Immutable.
 #[derive(Debug)]
 pub(crate) struct PayloadSpaces {
     sealed: SealedBytes,
 }
 
 impl PayloadSpaces {
-    /// Seals the rooms of payloads of at most so many bytes, in order.
+    /// Seals the spaces for payloads of at most these numbers of bytes, in order.
     pub(crate) fn seal(payloads: impl Iterator<Item = u64>) -> Result<Self> {
         let mut ends = Vec::with_capacity(payloads.size_hint().0);
         let mut end = 0u64;
@@ -44,30 +43,29 @@ impl PayloadSpaces {
         })
     }
 
-    /// The rooms of `samples` samples, out of another process.
+    /// The spaces of `samples` samples, from another process.
     pub(crate) fn from_fd(fd: OwnedFd, samples: u64) -> Result<Self> {
         let sealed = SealedBytes::from_fd(fd)?;
         let bytes = sealed.bytes().len() as u64;
         if Some(bytes) != samples.checked_mul(size_of::<u64>() as u64) {
             return Err(Error::protocol(format!(
-                "the received rooms have {bytes} bytes, {samples} samples need 8 each"
+                "the received payload spaces have {bytes} bytes, and {samples} samples need 8 each"
             )));
         }
         Ok(Self { sealed })
     }
 
-    /// The same shared memory, held once more.
+    /// Another handle to the same shared memory.
     pub(crate) fn try_clone(&self) -> Result<Self> {
         let fd = self
             .as_fd()
             .try_clone_to_owned()
-            .map_err(|e| Error::io("duplicate the descriptor of the rooms", e))?;
+            .map_err(|e| Error::io("duplicate the descriptor of the payload spaces", e))?;
         Self::from_fd(fd, self.len())
     }
 
     fn ends(&self) -> &[u64] {
-        // A map begins on a page, and its length was checked; without samples
-        // it is empty.
+        // A mapping begins on a page, and its length was checked. Without samples it is empty.
         bytemuck::try_cast_slice(self.sealed.bytes()).unwrap_or_default()
     }
 
@@ -75,7 +73,7 @@ impl PayloadSpaces {
         self.ends().len() as u64
     }
 
-    /// Where the room of `position` begins, and where it ends.
+    /// The beginning and the end of the space of `position`.
     fn room(&self, position: u64) -> Option<Range<u64>> {
         let at = usize::try_from(position).ok()?;
         let end = *self.ends().get(at)?;
@@ -86,8 +84,8 @@ impl PayloadSpaces {
         Some(begin..end)
     }
 
-    /// Bytes of the slot that are the row of `position`, in the ticket that begins
-    /// with `first`; none for places that there are none of.
+    /// The range of `position`'s row in the slot of the ticket that begins with `first`. None for a
+    /// position outside of the cache.
     pub(crate) fn place(&self, first: u64, position: u64) -> Option<Range<usize>> {
         let begin = self.room(first)?.start;
         let room = self.room(position)?;
@@ -95,7 +93,7 @@ impl PayloadSpaces {
         Some(within(room.start)?..within(room.end)?)
     }
 
-    /// Bytes of the largest room; 0 without any.
+    /// Bytes of the largest space. 0 if there is none.
     pub(crate) fn largest(&self) -> u64 {
         let begins = std::iter::once(&0).chain(self.ends());
         let rooms = self
@@ -106,14 +104,14 @@ impl PayloadSpaces {
         rooms.max().unwrap_or(0)
     }
 
-    /// Bytes of all rooms from `first` on.
+    /// Bytes of all spaces from `first` on.
     pub(crate) fn bytes_from(&self, first: u64) -> u64 {
         let last = self.ends().last().copied().unwrap_or(0);
         self.room(first).map_or(0, |room| last - room.start)
     }
 
-    /// Rows of the ticket that begins with `first`: as many as fit a slot of
-    /// `slot_bytes`, at most `most`; 0 behind the last place.
+    /// Number of rows of the ticket that begins with `first`: as many as fit a slot of
+    /// `slot_bytes`, at most `most`. 0 after the last place.
     pub(crate) fn ticket(&self, first: u64, slot_bytes: u64, most: u32) -> u32 {
         let Some(begin) = self.room(first).map(|room| room.start) else {
             return 0;

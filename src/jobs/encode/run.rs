@@ -1,9 +1,8 @@
-//! Payloads of a cache in order: the pool of a loader with another job.
+//! Payloads of a cache in order. Uses the same pool as a loader, with another job.
 //!
-//! In the consumer. A ticket is some places of the cache's order, as many as
-//! fit a slot; its number is its first place. What the rows of a slot
-//! say of themselves comes out of shared memory and is checked here. Never in
-//! here: files of the cache.
+//! In the consumer. A ticket is a run of places of the cache's order, as many as fit a slot. Its
+//! number is its first place. The headers of rows come from shared memory and are checked here.
+//! Never in here: files of the cache.
 
 use std::ops::Range;
 
@@ -19,7 +18,7 @@ use crate::pool::ring::RingShape;
 use crate::pool::row_filler::RowFiller;
 use crate::pool::worker_options::LaunchedWorkers;
 
-/// Bytes of a slot that holds many small payloads.
+/// Bytes of a slot for many small payloads.
 const SLOT: u64 = 16 << 20;
 
 /// Most rows of a ticket.
@@ -30,15 +29,15 @@ const ROWS: u32 = 256;
 pub(crate) struct EncodeRun {
     pub(crate) engine: RowFiller,
     rooms: PayloadSpaces,
-    /// The places, in parts that grow and lie apart.
+    /// Disjoint ranges of places, in ascending order.
     parts: Vec<Range<u64>>,
     slot_bytes: u64,
-    /// The first place of the next ticket that is handed over.
+    /// The first place of the next ticket to return.
     at: u64,
 }
 
-/// Slots enough that workers have work while one is written: more where a slot
-/// has room for one or two payloads only.
+/// Enough slots that workers have work while one slot is written to the cache. More if a slot only
+/// has room for one or two payloads.
 fn slots(workers: u32, slot_bytes: u64, rooms: &PayloadSpaces, parts: &[Range<u64>]) -> u32 {
     let bytes = |part: &Range<u64>| rooms.bytes_from(part.start) - rooms.bytes_from(part.end);
     let places: u64 = parts.iter().map(|part| part.end - part.start).sum();
@@ -49,8 +48,8 @@ fn slots(workers: u32, slot_bytes: u64, rooms: &PayloadSpaces, parts: &[Range<u6
     }
 }
 
-/// The ticket that begins at place `at`, or at the first of the next part; none behind the last
-/// place. It ends with its part.
+/// The ticket that begins at place `at`, or at the first place of the next range. It ends with its
+/// range. None after the last place.
 fn place(
     rooms: &PayloadSpaces,
     slot_bytes: u64,
@@ -65,10 +64,10 @@ fn place(
 }
 
 impl EncodeRun {
-    /// Starts at the first place of `parts`, which lie apart and grow.
+    /// Starts at the first place of `parts`, which must be disjoint and ascending.
     ///
     /// # Errors
-    /// Too little memory, a system that refuses.
+    /// Too little memory; a system call that fails.
     pub(crate) fn start(
         crew: LaunchedWorkers,
         spec: EncodeSpec,
@@ -112,11 +111,10 @@ impl EncodeRun {
         })
     }
 
-    /// The next payloads, in order; none behind the last place. Let go of those
-    /// before first.
+    /// The next payloads, in order. None after the last place. Drop the previous ones first.
     ///
     /// # Errors
-    /// What ends the pool.
+    /// Errors that end the pool.
     pub(crate) fn next(&mut self) -> Result<Option<PayloadBatch>> {
         let (rooms, slot_bytes, parts) = (&self.rooms, self.slot_bytes, &self.parts);
         let Some(next) = place(rooms, slot_bytes, parts, self.at) else {
@@ -143,13 +141,13 @@ impl EncodeRun {
 }
 
 impl Drop for EncodeRun {
-    /// Nothing that is under way will be asked for.
+    /// Cancels the work under way.
     fn drop(&mut self) {
         self.engine.cancel();
     }
 }
 
-/// The payloads of a ticket. A slot is free again when this is dropped.
+/// The payloads of a ticket. Dropping this frees the slot.
 #[derive(Debug)]
 pub(crate) struct PayloadBatch {
     places: Vec<Range<usize>>,
@@ -161,7 +159,7 @@ impl PayloadBatch {
         self.places.len()
     }
 
-    /// The place of the cache's order that the first row is of.
+    /// The place of the first row in the cache's order.
     pub(crate) fn first(&self) -> u64 {
         self.filled.place.number
     }
@@ -169,9 +167,9 @@ impl PayloadBatch {
     /// The payload of a row.
     ///
     /// # Errors
-    /// Why its sample gave none.
+    /// Why its sample failed.
     pub(crate) fn row(&self, row: usize) -> Result<&[u8], SampleFault> {
-        // At attempt 0 or failed: there is no other.
+        // The cache has no substitutes: a bad row has failed.
         if let Some(bad) = self.filled.bad.iter().find(|bad| bad.row as usize == row) {
             return Err(bad.fault.clone());
         }
@@ -183,7 +181,7 @@ impl PayloadBatch {
             .ok_or_else(|| {
                 SampleFault::new(
                     FaultKind::Unknown,
-                    "what it became was destroyed in shared memory, by a decoder gone wrong",
+                    "its payload was destroyed in shared memory, by a faulty decoder",
                 )
             })
     }
@@ -228,7 +226,7 @@ mod tests {
         let mut buffer = BufferPool::default().take(2 * row);
         buffer.bytes_mut()[..2 * row].copy_from_slice(&[good, scribbled].concat());
         let payloads = PayloadBatch {
-            // The last lies behind the slot.
+            // The last is after the end of the slot.
             places: vec![0..row, row..2 * row, 2 * row..3 * row],
             filled: FilledBatch {
                 place: BatchRequest::numbered(0, 3),

@@ -1,6 +1,6 @@
-//! What a worker must know to make the payloads of a cache.
+//! What a worker needs to make the payloads of a cache.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::os::fd::AsFd;
 
@@ -14,7 +14,7 @@ use crate::jobs::encode::payload_spaces::PayloadSpaces;
 use crate::picture::PictureLimits;
 use crate::pool::job::JobRequest;
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "encode";
 
 /// One row = one sample's payload in a cache.
@@ -22,13 +22,13 @@ pub(crate) const NAME: &str = "encode";
 pub(crate) struct EncodeSpec {
     pub(crate) encode: CacheEncoding,
     pub(crate) resize: Option<CacheResize>,
-    /// The seed of the order; none = the index's.
+    /// The seed of the order. None: the index's order.
     pub(crate) shuffle: Option<u64>,
     pub(crate) limits: PictureLimits,
 }
 
 impl EncodeSpec {
-    /// Orders the job. Nothing stands in for a sample of a cache.
+    /// Orders the job. A cache has no substitutes.
     pub(crate) fn order<'a>(
         &self,
         index: &'a Index,

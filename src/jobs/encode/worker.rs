@@ -1,9 +1,8 @@
-//! Payloads of a cache: one row = one sample, from its place in the cache's order
-//! to the bytes of its member.
+//! Payloads of a cache: one row = one sample, from its place in the cache's order to the bytes of
+//! its member.
 //!
-//! Runs in workers, and in the consumer with zero workers. Decoding and resizing
-//! are `sample`'s; what is new here is what becomes of the pixels. Never in here:
-//! shards, names of members, labels.
+//! Runs in workers, and in the consumer with zero workers. `sample` decodes and resizes. This file
+//! encodes the pixels. Never in here: shards, names of members, labels.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -31,7 +30,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::{DataType, Decode, DecodeMode, MemoryLayout, Recipe, Resize, SampleProgram};
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from sample to sample.
+/// The state that a worker keeps from sample to sample.
 #[derive(Debug)]
 pub(crate) struct EncodeJob {
     spec: EncodeSpec,
@@ -41,7 +40,7 @@ pub(crate) struct EncodeJob {
     order: CacheOrder,
     input: SampleInput,
     decoder: SampleDecoder,
-    /// Of the picture that a JPEG is made of.
+    /// The pixels from which a JPEG is encoded.
     pixels: Vec<u8>,
     home: HomeShard,
 }
@@ -49,13 +48,13 @@ pub(crate) struct EncodeJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before an image is decoded.
     CpuLevel::detect()?;
     let spec: EncodeSpec = parts.spec()?;
     let fds = std::mem::take(&mut parts.descriptors);
     let Ok([index, sizes, rooms]) = <[OwnedFd; 3]>::try_from(fds) else {
         return Err(Error::protocol(
-            "a job that encodes came with other descriptors than index, sizes and rooms",
+            "an encoding job needs descriptors of index, sizes and payload spaces, and got others",
         ));
     };
     let index = Index::from_fd(index)?;
@@ -96,8 +95,7 @@ impl EncodeJob {
     }
 }
 
-/// Whole upright pictures, u8, NHWC, resized where that is wanted: to the size
-/// that each row sets.
+/// The program: whole upright images, u8, NHWC, resized to the size that each row sets.
 fn program(resize: Option<CacheResize>) -> Result<SampleProgram> {
     let mut recipe = Recipe::new("cache").then(Decode {
         mode: Some(DecodeMode::Full),
@@ -116,8 +114,7 @@ impl Job for EncodeJob {
     fn row_range(&mut self, ticket: &Ticket, row: u32) -> Range<usize> {
         let BatchKey([first, _]) = ticket.key;
         let position = first.saturating_add(u64::from(row));
-        // Nobody posts a ticket without places: its words were scribbled on, and
-        // `fill` says so.
+        // A ticket without places only comes from corrupted shared memory. `fill` reports it.
         self.rooms.place(first, position).unwrap_or(0..0)
     }
 
@@ -142,15 +139,15 @@ impl Job for EncodeJob {
         meter.bytes += file.len() as u64;
         let part = self.index.pixel_box(id);
         let Some(size) = self.sizes.get(id) else {
-            // Why it had no header when all were read, if it still has none.
+            // Returns the reason if the header still cannot be read.
             header_size(&file, &self.spec.limits, part)?;
-            return Err(changed("its header could not be read then"));
+            return Err(changed("its header could not be read at that time"));
         };
         let EncodeSpec { encode, resize, .. } = self.spec;
         let output = resize.map(|r| r.output(size));
         let mut render = |to: &mut [u8], meter: &mut StageMeter| {
             let request = RowRequest {
-                // There is nothing random in the program.
+                // The program draws no random numbers.
                 random: &PositionRandom::new(0, 0, 0),
                 size: output,
                 part,
@@ -165,7 +162,7 @@ impl Job for EncodeJob {
                 check_size(header_size(&file, &self.spec.limits, part)?, size)?;
                 meter.lap(stages::OPEN);
                 let to = payload.get_mut(..file.len());
-                let to = to.ok_or_else(|| changed("the file was shorter then"))?;
+                let to = to.ok_or_else(|| changed("the file was shorter at that time"))?;
                 to.copy_from_slice(&file);
                 meter.lap(stages::EMIT);
                 file.len()
@@ -205,12 +202,12 @@ impl Job for EncodeJob {
     }
 
     fn memory_limit(&self) -> u64 {
-        // The room of a JPEG is larger than its pixels.
+        // The space of a JPEG is larger than its pixels.
         let pixels = match self.spec.encode {
             CacheEncoding::Jpeg { .. } => self.rooms.largest().saturating_mul(2),
             CacheEncoding::Copy | CacheEncoding::Raw => 0,
         };
-        // What is kept of earlier samples may lie beside the whole of this one's.
+        // Buffers of earlier samples may exist in addition to the whole of this one's.
         self.spec
             .limits
             .max_scratch
@@ -228,7 +225,7 @@ impl Job for EncodeJob {
     }
 }
 
-/// The upright height and width that a file's header says, or of the box in it.
+/// The upright height and width from a file's header, or of the box in it.
 fn header_size(
     file: &[u8],
     limits: &PictureLimits,
@@ -244,7 +241,7 @@ fn check_size(found: (u32, u32), then: (u32, u32)) -> Result<(), SampleFault> {
         return Ok(());
     }
     Err(changed(&format!(
-        "the picture was {} x {}, and is now {} x {}",
+        "the image was {} x {}, and is now {} x {}",
         then.1, then.0, found.1, found.0
     )))
 }
@@ -259,7 +256,7 @@ fn changed(what: &str) -> SampleFault {
 
 #[cold]
 fn too_small() -> SampleFault {
-    SampleFault::new(FaultKind::Unknown, "its row is smaller than the picture")
+    SampleFault::new(FaultKind::Unknown, "its row is smaller than the image")
 }
 
 #[cfg(test)]

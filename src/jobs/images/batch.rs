@@ -1,7 +1,6 @@
-//! A batch: a view of a slot of the ring, or of memory of a device, which it owns until
-//! it is dropped.
+//! A batch: a view of a ring slot or of device memory, which it owns until it is dropped.
 //!
-//! In the consumer. Copies no pixels, but to give the host what lies on a device.
+//! In the consumer. Copies no pixels, except from a device to the host on request.
 
 use std::path::PathBuf;
 
@@ -18,54 +17,52 @@ use crate::pool::filled_batch::RowMemory;
 use crate::pool::ring::slots::HeldSlot;
 use crate::recipe::{DataType, MemoryLayout};
 
-/// Labels of a batch, one for each row.
+/// Labels of a batch, one per row.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BatchLabels {
-    /// The data set has none, and no operation of the recipe gives any.
+    /// The data set has no labels, and no operation of the recipe draws any.
     None,
-    /// A class each, the data set's or what an operation drew; -1 for a masked row.
+    /// A class per row, from the data set or drawn by an operation. -1 for a masked row.
     Classes(Vec<i64>),
-    /// `width` numbers each, row after row; zero for a masked row.
+    /// `width` numbers per row, row after row. Zeros for a masked row.
     Vectors { width: usize, values: Vec<f32> },
 }
 
-/// A sample that gave no pixels, and what stands in its row instead.
+/// A sample that could not be used, and what its row contains instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
     pub row: usize,
-    /// The sample that the row was for.
+    /// Id of the sample that was planned for the row.
     pub id: u64,
     /// Its path.
     pub path: PathBuf,
-    /// Why it gave no pixels.
+    /// Why it could not be used.
     pub fault: SampleFault,
-    /// The sample whose pixels stand in the row; none = the row is masked.
+    /// The sample whose pixels are in the row. None: the row is masked.
     pub substitute: Option<u64>,
 }
 
 /// Rows of pixels with their labels, ids and status.
 ///
-/// Most recipes end in one size. Their rows lie one behind the other and are one
-/// tensor, [`Pixels::Dense`]. A recipe without resize and crop, such as
-/// [`Recipe::full`](crate::Recipe::full), leaves each row its picture's own size:
-/// [`Pixels::PickleBytes`]. [`Batch::pixels`] gives either, [`Batch::row`] one row of both.
+/// With most recipes all rows have one size. They follow each other and form one tensor,
+/// [`BatchPixels::Dense`]. A recipe without resize and crop, such as
+/// [`Recipe::full`](crate::Recipe::full), keeps each image's own size: [`BatchPixels::Packed`].
+/// [`Batch::pixels`] returns either, and [`Batch::row`] one row of both.
 ///
-/// A row without pixels is masked: a sample that failed under
-/// [`OnError::Skip`](crate::OnError::Skip), and the padding of
-/// [`Tail::Pad`](crate::Tail::Pad). Its pixels are zero and its label is -1, or a
-/// vector of zeros. [`Batch::good_rows`] walks the others.
+/// A row without pixels is masked: a failed sample under [`OnError::Skip`](crate::OnError::Skip),
+/// or the padding of [`EpochTail::Pad`](crate::EpochTail::Pad). Its pixels are zero, and its label
+/// is -1 or a vector of zeros. [`Batch::good_rows`] iterates over the others.
 ///
-/// The pixels stay where the workers wrote them; the slot is free for the next
-/// batch when this one is dropped. Those of a batch on a device
-/// ([`LoaderBuilder::device`](crate::LoaderBuilder::device)) are read there, by
-/// [`Batch::on_device`], or behind [`Batch::to_host`]. Dropping it in any thread is fine. In a
-/// forked copy of the process the pixels cannot be read, and dropping does nothing.
+/// The pixels stay where the workers wrote them. Dropping the batch frees its slot for the next
+/// batch. Pixels on a device ([`LoaderBuilder::device`](crate::LoaderBuilder::device)) are read
+/// there through [`Batch::on_device`], or after [`Batch::to_host`]. A batch may be dropped in any
+/// thread. In a forked copy of the process the pixels cannot be read, and dropping does nothing.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) storage: BatchStorage,
     pub(crate) owner: Pid,
-    /// Where it begins.
+    /// The position of the batch.
     pub(crate) at: EpochMark,
     pub(crate) number: u64,
     pub(crate) extent: RowsExtent,
@@ -79,17 +76,17 @@ pub struct Batch {
     pub(crate) faults: Vec<RowFault>,
 }
 
-/// How large the rows are.
+/// The sizes of the rows.
 #[derive(Debug)]
 pub(crate) enum RowsExtent {
-    /// All of one size, pixels, one behind the other.
+    /// All rows have one size, in pixels, and follow each other.
     Equal {
         rows: usize,
         height: usize,
         width: usize,
     },
-    /// Each of its own size, behind the table that is repeated here: what lies
-    /// in shared memory, workers could have changed.
+    /// Each row has its own size. This is a copy of the table in the slot, since workers could
+    /// change what is in shared memory.
     Own {
         table: Vec<RowDescriptor>,
         /// Bytes of table and rows.
@@ -97,7 +94,7 @@ pub(crate) enum RowsExtent {
     },
 }
 
-/// Where the pixels are.
+/// The memory of the pixels.
 #[derive(Debug)]
 pub(crate) enum BatchStorage {
     Slot(HeldSlot),
@@ -106,7 +103,7 @@ pub(crate) enum BatchStorage {
 }
 
 impl BatchStorage {
-    /// All of it, which may be more than the batch takes; none on a device.
+    /// All bytes, perhaps more than the batch needs. None on a device.
     fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Slot(slot) => Some(slot.bytes()),
@@ -115,7 +112,7 @@ impl BatchStorage {
         }
     }
 
-    /// As [`BatchStorage::bytes`], to be written; empty on a device.
+    /// Like [`BatchStorage::bytes`], but writable. Empty on a device.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Slot(slot) => slot.bytes_mut(),
@@ -135,27 +132,27 @@ impl From<RowMemory> for BatchStorage {
 }
 
 impl Batch {
-    /// Epoch that the batch belongs to.
+    /// The epoch of the batch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.at.epoch
     }
 
-    /// Number of the batch within its epoch, on this rank. Where the epoch began with other
-    /// ranks or another batch size: the number of whole batches of now in front of it.
+    /// Number of the batch within its epoch, on this rank. If the epoch began with other ranks or
+    /// another batch size: the index of this batch, counted in whole batches of the current size.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Samples of its epoch, of all ranks, that are in front of the batches that the ranks have
-    /// now: [`State::samples`](crate::State) of a run that stands before it.
+    /// Number of samples of the epoch, over all ranks, before the current batch of every rank.
+    /// Equals [`State::samples`](crate::State) of a run that stands before this batch.
     #[must_use]
     pub fn samples_before(&self) -> u64 {
         self.at.samples
     }
 
-    /// Rows, masked ones included.
+    /// Number of rows, including masked ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.status.len()
@@ -169,8 +166,8 @@ impl Batch {
     /// The pixels of all rows: one tensor, or a table with rows of their own sizes.
     ///
     /// # Errors
-    /// On a device ([`Batch::on_device`] has those, [`Batch::to_host`] a copy), and in
-    /// a forked copy of the process that made the loader.
+    /// A batch on a device (use [`Batch::on_device`] or [`Batch::to_host`]); a forked copy of the
+    /// process.
     pub fn pixels(&self) -> Result<BatchPixels<'_>> {
         let bytes = self.host_bytes()?;
         let (dtype, layout) = (self.dtype, self.layout);
@@ -197,7 +194,7 @@ impl Batch {
     /// One row.
     ///
     /// # Errors
-    /// When there is no such row.
+    /// There is no such row.
     pub fn row(&self, index: usize) -> Result<BatchRow<'_>> {
         if index < self.len() {
             return Ok(BatchRow { batch: self, index });
@@ -208,21 +205,20 @@ impl Batch {
         )))
     }
 
-    /// Every row, masked ones included.
+    /// All rows, including masked ones.
     pub fn rows(&self) -> impl Iterator<Item = BatchRow<'_>> {
         (0..self.len()).map(|index| BatchRow { batch: self, index })
     }
 
-    /// The rows that hold pixels of a sample: all but masked ones.
+    /// The rows with pixels of a sample: all except masked ones.
     pub fn good_rows(&self) -> impl Iterator<Item = BatchRow<'_>> {
         self.rows().filter(|row| !row.status().is_masked())
     }
 
-    /// Length of each axis, in the order of [`Batch::layout`]: for a batch on a device
-    /// too.
+    /// Length of each axis, in the order of [`Batch::layout`]. Also for a batch on a device.
     ///
     /// # Errors
-    /// When rows have sizes of their own, equal or not.
+    /// Rows have their own sizes, whether equal or not.
     pub fn shape(&self) -> Result<[usize; 4]> {
         match self.extent {
             RowsExtent::Equal {
@@ -237,8 +233,8 @@ impl Batch {
         }
     }
 
-    /// Where each row lies in [`PackedPixels::bytes`], or in a device's copy of them;
-    /// none when all rows have one size.
+    /// The place of each row in [`PackedPixels::bytes`], or in the device's copy. None if all rows
+    /// have one size.
     #[must_use]
     pub fn descriptors(&self) -> Option<&[RowDescriptor]> {
         match &self.extent {
@@ -257,42 +253,41 @@ impl Batch {
         self.layout
     }
 
-    /// Samples of the rows, as numbers of the index; 0 for padding. Of a
-    /// substituted row the sample whose pixels stand there.
+    /// Index id of each row's sample. For a substituted row, the sample whose pixels are there. 0
+    /// for padding.
     #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// What each row is. Rows that are padding or failed hold zeros.
+    /// The status of each row. Padding and failed rows hold zeros.
     #[must_use]
     pub fn status(&self) -> &[RowStatus] {
         &self.status
     }
 
-    /// Which rows are repeats that fill this rank up: those of status `DuplicateImages`,
-    /// and those whose sample gave no pixels, so that they failed or another
-    /// sample stands there. The samples that they are for have rows elsewhere, so
-    /// an evaluation leaves them out.
+    /// Rows that repeat a sample of another row, to fill up this rank. These are the rows with
+    /// status `Repeated`, and planned repeats that failed or were substituted. An evaluation leaves
+    /// them out.
     #[must_use]
     pub fn repeated(&self) -> &[bool] {
         &self.repeated
     }
 
-    /// One label for each row, masked ones included.
+    /// One label per row, including masked rows.
     #[must_use]
     pub fn labels(&self) -> &BatchLabels {
         &self.labels
     }
 
-    /// The samples that gave no pixels, with paths and reasons: of rows that
-    /// are masked, and of rows that another sample fills.
+    /// The samples that could not be used, with paths and reasons: for masked rows and for rows
+    /// with a substitute.
     #[must_use]
     pub fn faults(&self) -> &[RowFault] {
         &self.faults
     }
 
-    /// All bytes that this process can read, which may be more than the batch takes.
+    /// All bytes that this process can read, perhaps more than the batch needs.
     fn host_bytes(&self) -> Result<&[u8]> {
         if getpid() != self.owner {
             return Err(Error::worker(
@@ -307,9 +302,9 @@ impl Batch {
         })
     }
 
-    /// The rows in memory of the device, where the loader has one
-    /// ([`LoaderBuilder::device`](crate::LoaderBuilder::device)): rows of one size as one
-    /// dense tensor of [`Batch::shape`], others as [`PackedPixels::bytes`] has them.
+    /// The rows in device memory, if the loader has a device
+    /// ([`LoaderBuilder::device`](crate::LoaderBuilder::device)). Rows of one size are one dense
+    /// tensor of [`Batch::shape`]. Others have the layout of [`PackedPixels::bytes`].
     #[must_use]
     pub fn on_device(&self) -> Option<&DeviceRows> {
         match &self.storage {
@@ -318,9 +313,8 @@ impl Batch {
         }
     }
 
-    /// The address of the first byte of [`Batch::pixels`], for who hands the memory to
-    /// another library: valid, writable and untouched by anybody else until the batch is
-    /// dropped.
+    /// The address of the first byte of [`Batch::pixels`], to hand the memory to another library.
+    /// It stays valid and writable until the batch is dropped, and nothing else writes it.
     ///
     /// # Errors
     /// As [`Batch::pixels`].
@@ -329,13 +323,13 @@ impl Batch {
         Ok(self.storage.bytes_mut().as_mut_ptr())
     }
 
-    /// Whether the pixels lie in a slot of the ring, which workers wait for.
+    /// Whether the pixels are in a ring slot, which workers wait for.
     #[must_use]
     pub fn is_in_slot(&self) -> bool {
         matches!(self.storage, BatchStorage::Slot(_))
     }
 
-    /// The same batch in memory of its own; its slot is free again.
+    /// Copies the batch into its own memory and frees its slot.
     ///
     /// # Errors
     /// As [`Batch::pixels`].
@@ -349,11 +343,11 @@ impl Batch {
         Ok(self)
     }
 
-    /// The same batch in memory of the host. Waits for the device, where it is on one,
-    /// and gives its memory there back.
+    /// The batch in host memory. If it is on a device, waits for the device, copies, and frees its
+    /// device memory.
     ///
     /// # Errors
-    /// When the device refuses.
+    /// A device error.
     pub fn to_host(mut self) -> Result<Self> {
         if let BatchStorage::Device(rows) = &self.storage {
             let bytes = rows.to_host()?;
@@ -380,27 +374,26 @@ impl<'a> BatchRow<'a> {
         self.index
     }
 
-    /// As [`Batch::ids`].
+    /// Like [`Batch::ids`].
     #[must_use]
     pub fn id(&self) -> u64 {
         self.batch.ids()[self.index]
     }
 
-    /// As [`Batch::status`].
+    /// Like [`Batch::status`].
     #[must_use]
     pub fn status(&self) -> RowStatus {
         self.batch.status()[self.index]
     }
 
-    /// As [`Batch::repeated`].
+    /// Like [`Batch::repeated`].
     #[must_use]
     pub fn is_repeated(&self) -> bool {
         self.batch.repeated()[self.index]
     }
 
-    /// Height and width, pixels: of the picture as it is to be looked at. A row that
-    /// failed has the size that its picture had when headers were read; padding, and a
-    /// picture without a readable header, have 0 x 0.
+    /// Height and width of the upright image, in pixels. A failed row has the size that its header
+    /// had when headers were read. Padding, and an image without a readable header, have 0 x 0.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         match &self.batch.extent {
@@ -424,13 +417,13 @@ impl<'a> BatchRow<'a> {
     /// The elements of the row.
     ///
     /// # Errors
-    /// As [`Batch::pixels`], and when the batch holds another type than `T`.
+    /// As [`Batch::pixels`]; the batch has another type than `T`.
     pub fn as_slice<T: PixelElement>(&self) -> Result<&'a [T]> {
         cast(self.batch.dtype, self.bytes()?)
     }
 
-    /// The bytes of its elements, in the machine's byte order; aligned for the dtype,
-    /// and to 64 bytes where rows have sizes of their own.
+    /// The bytes of its elements, in the machine's byte order. Aligned for the data type, and to 64
+    /// bytes if rows have their own sizes.
     ///
     /// # Errors
     /// As [`Batch::pixels`].

@@ -1,6 +1,6 @@
-//! What `Recipe::mixing` means for this data set's labels and this run's batches.
+//! Applies `Recipe::mixing` to the batches and labels of a run.
 //!
-//! In the consumer. The arithmetic is `mix`'s.
+//! In the consumer. `mix` does the arithmetic.
 
 use crate::data::index::{Index, Label};
 use crate::error::{Error, Result};
@@ -17,14 +17,14 @@ pub(crate) struct BatchMixing {
 }
 
 impl BatchMixing {
-    /// For a data set of which [`check_labels`] said that it fits.
+    /// For a data set that passed [`check_labels`].
     pub(crate) fn new(mixing: &Mixing) -> Self {
         Self {
             mixer: BatchMixer::new(mixing.clone()),
         }
     }
 
-    /// Makes vectors of a batch's labels, and mixes rows and labels.
+    /// Turns a batch's labels into vectors, and mixes rows and labels.
     pub(crate) fn mix(&mut self, batch: &mut Batch, plan: &EpochPlan) -> Result<()> {
         let mixing = self.mixer.mixing();
         let masked = |row: usize| batch.status[row].is_masked();
@@ -34,7 +34,7 @@ impl BatchMixing {
                 let of_samples = of_samples.map(|(row, class)| (!masked(row)).then_some(*class));
                 mix::one_hot(of_samples, mixing.num_classes, mixing.smoothing())?
             }
-            // Of masked rows they are zeros already.
+            // Labels of masked rows are zeros already.
             BatchLabels::Vectors { values, .. } => std::mem::take(values),
             BatchLabels::None => return Err(no_labels()),
         };
@@ -63,7 +63,7 @@ impl BatchMixing {
     }
 }
 
-/// Whether every label can be a vector of `num_classes` numbers.
+/// Checks that every label can be a vector of `num_classes` numbers.
 ///
 /// # Errors
 /// Names the sample, its path, its label, and what to change.
@@ -85,7 +85,7 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
     };
     let largest = all.max().unwrap_or(label);
     let fix = match label < 0 {
-        true => "labels to be mixed must be classes, from 0 on".to_owned(),
+        true => "mixing needs class labels from 0 on".to_owned(),
         false => format!(
             "the largest label is {largest}, so use num_classes {}",
             largest.saturating_add(1)
@@ -93,12 +93,10 @@ pub(crate) fn check_labels(mixing: &Mixing, index: &Index) -> Result<()> {
     };
     Err(Error::dataset(
         index.path(id),
-        format!("sample {id} has label {label}, and num_classes of mixing is {classes}: {fix}"),
+        format!("sample {id} has label {label}, and mixing has num_classes {classes}: {fix}"),
     ))
 }
 
 fn no_labels() -> Error {
-    Error::config(
-        "mixing mixes labels too, and this data set has none: add labels, or remove mixing",
-    )
+    Error::config("mixing needs labels, and this data set has none: add labels, or remove mixing")
 }

@@ -1,8 +1,7 @@
-//! A batch that workers are filling, for a device that decodes its JPEGs, row by row.
+//! A batch that workers still fill, while a device already decodes its JPEGs row by row.
 //!
-//! In the consumer, in the thread of JPEGs. What workers wrote of a row is checked before a kernel
-//! sees it. A row that was destroyed is not decoded here. Closing its batch finds it, too, and ends
-//! the run.
+//! In the consumer, in the JPEG thread. The content of a row is checked before a kernel reads it. A
+//! malformed row is not decoded here. Closing its batch finds it as well, and ends the run.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -28,10 +27,10 @@ use crate::pool::worker::attempts::AttemptRange;
 use crate::pool::worker::meter::StageMeter;
 use crate::recipe::CropRule;
 
-/// The job of the workers once more, in this process, which decodes all that it fills.
+/// The workers' job in this process, to decode rows that the device flags.
 pub(crate) struct CpuJob {
     job: Mutex<Box<dyn Job>>,
-    /// What it has counted: apart, so that a report does not wait for a decode.
+    /// Separate counters, so that a report does not wait for a decode.
     meter: Mutex<StageMeter>,
 }
 
@@ -50,11 +49,10 @@ impl CpuJob {
         meter.counted += more.counted;
     }
 
-    /// Adds the rows that it has made to those of workers, by their kinds, and the bytes that it
-    /// has read of substitutes.
+    /// Adds its rows to the workers' counts by kind, and the bytes of substitutes that it read.
     pub(crate) fn add_to(&self, report: &mut PoolReport) {
         let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
-        // Workers write theirs: any numbers.
+        // Workers write these, so they may be any numbers.
         report.input_bytes = report.input_bytes.wrapping_add(meter.bytes);
         report.truncated = report.truncated.wrapping_add(meter.truncated);
         report.counted = report.counted.wrapping_add(meter.counted);
@@ -67,7 +65,7 @@ impl fmt::Debug for CpuJob {
     }
 }
 
-/// A batch whose coded rows a device decodes as they come.
+/// A batch whose coded rows a device decodes while workers fill it.
 #[derive(Debug)]
 pub(crate) struct OpenCodedBatch {
     pub(crate) place: BatchRequest,
@@ -75,16 +73,16 @@ pub(crate) struct OpenCodedBatch {
     pub(crate) rows: Arc<BatchRows>,
 }
 
-/// What a batch is whose rows come yet.
+/// The plan of such a batch.
 #[derive(Debug)]
 pub(crate) struct BatchOutline {
     pub(crate) place: BatchRequest,
-    /// Attempts behind a row's first.
+    /// Attempts after a row's first.
     pub(crate) tries: u32,
     pub(crate) rule: CropRule,
     /// Height and width of its rows.
     pub(crate) size: (u32, u32),
-    /// What every part of the device holds: workers hand over no picture that is larger.
+    /// The limits of every part on the device. Workers hand over no larger image.
     pub(crate) parts: PartLimits,
 }
 
@@ -94,7 +92,7 @@ pub(crate) struct BatchRows {
     slot: WatchedSlot,
     outline: BatchOutline,
     cpu: Arc<CpuJob>,
-    /// All rows have been seen final.
+    /// Whether all rows were final once.
     is_filled: AtomicBool,
 }
 
@@ -108,13 +106,13 @@ impl BatchRows {
         }
     }
 
-    /// Notes that all rows were seen final. A row that is not any more was destroyed, and never
-    /// comes.
+    /// Records that all rows were final. A row that is not final afterwards was corrupted, and
+    /// stays so.
     pub(crate) fn close(&self) {
         self.is_filled.store(true, Release);
     }
 
-    /// Where a row begins: as [`crate::jobs::images::packing`] places rows of crops.
+    /// Offset of a row, as in [`crate::jobs::images::packing`] for crops.
     fn begin_of(&self, row: u32) -> usize {
         row as usize * self.outline.rule.row_bytes(self.outline.size).row_bytes()
     }
@@ -128,7 +126,7 @@ impl BatchRows {
         };
         let first = begin + coded.start;
         let copy = |from, to: &mut [u8]| self.slot.copy(first + from, to);
-        // Weights are those of the pixels that the row's header names.
+        // Weights apply to the pixels that the row's header names.
         let size = (kernel.width, kernel.height);
         let picture = CodedPicture::copied_as(size, coded.len(), copy).ok()?;
         if !self.outline.parts.hold(&picture) {
@@ -153,7 +151,7 @@ impl CodedBatch for BatchRows {
         if row >= self.outline.place.rows_to_fill {
             return CodedRowState::NotCoded;
         }
-        // Before the row is looked at, which may become final behind the look.
+        // Read before the row's state, since the row may become final in between.
         let is_filled = self.is_filled.load(Acquire);
         if !self.slot.is_final(row) {
             return match is_filled {
@@ -161,7 +159,7 @@ impl CodedBatch for BatchRows {
                 false => CodedRowState::Pending,
             };
         }
-        // Failed, or destroyed.
+        // Failed, or corrupted.
         let Some(Some(attempt)) = self.slot.final_attempt(row, self.outline.tries) else {
             return CodedRowState::NotCoded;
         };
@@ -200,7 +198,7 @@ impl CodedBatch for BatchRows {
             )
         };
         let mut filled = fill(attempt, attempt, &mut meter);
-        // The worker that handed it over has counted the file, and none that stands in for it.
+        // The worker that handed the row over has counted its file, but no substitute.
         meter.bytes = 0;
         if filled.is_none() && attempt < tries {
             filled = fill(attempt + 1, tries, &mut meter);
@@ -249,7 +247,7 @@ mod tests {
         pixels: 1 << 20,
     };
 
-    /// Nobody asks it.
+    /// A job that is never called.
     struct NoJob;
 
     impl Job for NoJob {
@@ -301,7 +299,7 @@ mod tests {
         row
     }
 
-    /// A ring of one slot of two rows, the second of which is a coded one.
+    /// A ring with one slot of two rows. The second row is coded.
     struct Scene {
         slots: RingSlots,
         rule: CropRule,
@@ -345,7 +343,7 @@ mod tests {
             BatchRows::new(slot, outline, Arc::new(CpuJob::new(Box::new(NoJob))))
         }
 
-        /// What is seen of the second row before it is final, and after.
+        /// The state of the second row before it is final, and after.
         fn look(&mut self, row: &[u8], outcome: RowOutcome) -> (CodedRowState, CodedRowState) {
             self.sequence += 1;
             let place = BatchRequest {
@@ -383,7 +381,8 @@ mod tests {
             (before.unwrap(), after)
         }
 
-        /// Everything that a coded row names is its own, and a part takes it or does not.
+        /// Everything that a coded row names is inside of the row, and a part accepts or rejects
+        /// it.
         fn is_checked(&self, coded: &CodedRow) {
             let own = self.row_bytes..2 * self.row_bytes;
             let (data, kernel) = (&coded.data, &coded.kernel);
@@ -422,7 +421,8 @@ mod tests {
         assert!(matches!(pixels, CodedRowState::NotCoded));
     }
 
-    /// Its attempts cost so many bytes each, and all fail but the last, whose row it has.
+    /// A job whose attempts cost this number of bytes each. All fail except the last, which makes
+    /// the row.
     struct FailsBut(u32, Vec<u8>);
 
     impl Job for FailsBut {
@@ -457,15 +457,15 @@ mod tests {
         }
     }
 
-    /// Beside what the worker has counted, which read the first file.
+    /// In addition to the worker's counts, which include the first file.
     #[test]
     fn what_the_cpu_reads_and_makes_is_counted() {
         let program = program();
         let rule = program.crops.unwrap();
         let mut row = coded_row(&program);
-        // Of pixels, whatever they are.
+        // Now the row holds pixels, whatever their values.
         row[crate::decode_plan::crop_row::CROP_HEADER_CODED].fill(0);
-        // The attempt that was handed over, that which gives pixels, and what is counted.
+        // The attempt that was handed over, the one that succeeds, and the counts.
         for (attempt, good, bytes, truncated) in [
             (0, 0, 0, 1),
             (0, 2, 110, 1),
@@ -505,7 +505,7 @@ mod tests {
         }
     }
 
-    /// A row that nobody would finish any more is no row of which more is to come.
+    /// A row that no worker will finish is reported as not coded.
     #[test]
     fn a_row_whose_word_is_destroyed_has_come_once_its_batch_is_filled() {
         let program = program();
@@ -531,7 +531,7 @@ mod tests {
         assert!(matches!(seen, CodedRowState::NotCoded), "{seen:?}");
     }
 
-    /// Whatever a worker writes, a row is none, or all that it names is its own.
+    /// Whatever a worker writes, a row is rejected, or all that it names is inside of it.
     #[test]
     fn rows_of_other_processes_do_no_harm() {
         let program = program();
@@ -543,7 +543,7 @@ mod tests {
         for number in 0..4000 {
             let mut changed = row.clone();
             for _ in 0..1 + number % 3 {
-                // In the row's header, its weights, or the header and the data of the picture.
+                // In the row's header, its weights, or the header and the data of the image.
                 let (begin, len) = match random.below(4) {
                     0 => (0, CROP_HEADER),
                     1 => (CROP_HEADER, pixels_at - CROP_HEADER),

@@ -1,8 +1,8 @@
-//! From a batch in a slot to one on a device.
+//! Delivers batches from ring slots to a device.
 //!
-//! In the consumer. Opened behind the start of the pool, so that workers fill the
-//! first slots while the device is made ready. A slot is free again once the device
-//! has read it: looked at in each `next` (`device_pool`), no thread does it.
+//! In the consumer. The device is opened after the pool has started, so that workers fill the first
+//! slots meanwhile. A slot is free again once the device has read it. Each `next` checks that
+//! (`device_pool`), no thread does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,38 +30,38 @@ use crate::pool::ring::slots::{HeldSlot, WatchedSlot};
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 use crate::sys::clock::RunningClock;
 
-/// How long to sleep while every batch on the device is held.
+/// Sleep while every batch on the device is held.
 const LOOK: Duration = Duration::from_millis(1);
-/// A device decodes a batch in a few milliseconds. When it takes longer than this it hangs.
+/// A device decodes a batch in a few milliseconds. After this time it counts as hung.
 const DECODE_LIMIT: Duration = Duration::from_secs(20);
 
-/// A device, and what makes batches on it.
+/// A device, and the stages that make batches on it.
 #[derive(Debug)]
 pub(crate) struct DeviceBatches {
-    // In this order: it writes into the stage's batches.
+    // First: the JPEG thread writes into the stage's batches.
     jpegs: Option<Jpegs>,
     context: Arc<CudaContext>,
     stage: DeviceStage,
-    /// Batches that may be on the device at a time.
+    /// Batches that may be on the device at one time.
     outputs: usize,
     /// Runs while live batches hold all of them.
     held: Option<RunningClock>,
-    /// Slots of the ring, and bytes of each.
+    /// Slots of the ring, and bytes per slot.
     slots: usize,
     slot_bytes: u64,
     planned: u64,
-    /// What was used of the device, by whomever, right after the context was made, and
-    /// since then once all of it was taken.
+    /// Used device bytes, by any process: right after the context was created, and since then after
+    /// all allocations.
     at_context: u64,
     at_start: u64,
 }
 
-/// How the batch of a slot lies there.
+/// The content of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotContents {
-    /// Bytes of the slot that hold rows, where workers finish them.
+    /// Bytes of finished rows.
     used: usize,
-    /// Height and width, where all rows have one.
+    /// Height and width, if all rows have one size.
     size: (u32, u32),
 }
 
@@ -80,25 +80,27 @@ impl SlotContents {
     }
 }
 
+/// The slot that holds a batch.
+///
 /// # Errors
-/// When the batch lies in none.
+/// The batch is not in a slot.
 pub(crate) fn slot_of(storage: BatchStorage) -> Result<HeldSlot> {
     match storage {
         BatchStorage::Slot(slot) => Ok(slot),
         BatchStorage::Own(_) | BatchStorage::Device(_) => Err(Error::Device {
-            what: "a batch that lies in no slot of the ring".into(),
+            what: "a batch is not in a slot of the ring".into(),
         }),
     }
 }
 
 #[derive(Debug)]
 enum DeviceStage {
-    /// Rows as workers finished them.
+    /// Copies finished rows.
     Rows(RowsStage),
     Crops(Box<CropMaker>),
 }
 
-/// Rows that the kernel of crops makes.
+/// Makes rows with the crops kernel.
 #[derive(Debug)]
 struct CropMaker {
     stage: CropStage,
@@ -108,35 +110,36 @@ struct CropMaker {
     rows: Vec<KernelRow>,
 }
 
-/// What a device is opened for.
+/// The settings for opening a device.
 pub(crate) struct DeviceSpec<'a> {
     pub(crate) program: &'a SampleProgram,
     pub(crate) plan: &'a EpochPlan,
     pub(crate) upload: UploadMode,
-    /// Batches on the device at a time.
+    /// Batches on the device at one time.
     pub(crate) outputs: usize,
-    /// The parts in which the device decodes JPEGs; none = workers decode all.
+    /// The parts in which the device decodes JPEGs. None: workers decode all.
     pub(crate) jpegs: Option<JpegParts>,
 }
 
-/// Batches on a device at a time, with so many slots: one is made while another is held.
+/// Batches on a device at one time, for a ring with this depth. At least 2: one is made while
+/// another is held.
 pub(crate) fn outputs(depth: u32) -> u32 {
     depth.max(2)
 }
 
-/// Who decodes JPEGs on a device, and who decodes once more what it flags.
+/// The thread that decodes JPEGs on the device, and the CPU job for images that it flags.
 #[derive(Debug)]
 struct Jpegs {
     thread: JpegThread,
     cpu: Arc<CpuJob>,
-    /// What every part holds.
+    /// The limits of every part.
     parts: PartLimits,
 }
 
-/// What runs on a device cannot have.
+/// Rejects a device without workers.
 ///
 /// # Errors
-/// No workers.
+/// 0 workers.
 pub(crate) fn check_workers(device: Device, workers: u32) -> Result<()> {
     if device == Device::Cpu {
         return Ok(());
@@ -161,7 +164,7 @@ impl DeviceSpec<'_> {
         }
     }
 
-    /// Of crops.
+    /// The sizes of the crops stage.
     fn shape(&self, rule: CropRule) -> CropShape {
         let batches = self.batches();
         let most = |bytes: &dyn Fn((u32, u32)) -> usize| {
@@ -181,7 +184,7 @@ impl DeviceSpec<'_> {
         }
     }
 
-    /// What the device decodes with; none = workers decode all.
+    /// The sizes of the JPEG decoder. None: workers decode all.
     fn jpeg_shape(&self) -> Option<JpegShape> {
         let rule = self.program.crops?;
         let (parts, room) = (self.jpegs?, self.row_room()?);
@@ -199,7 +202,7 @@ impl DeviceSpec<'_> {
         })
     }
 
-    /// Of a row of crops at most.
+    /// The room of the largest row.
     fn row_room(&self) -> Option<JpegRoom> {
         let rule = self.program.crops?;
         let rooms = self
@@ -219,18 +222,17 @@ impl DeviceSpec<'_> {
             })
     }
 
-    /// What the device decodes of pictures; none = workers decode all.
+    /// The limits of an image that the device decodes. None: workers decode all.
     pub(crate) fn jpeg_limits(&self) -> Option<PartLimits> {
         self.jpegs.and(self.row_room()).map(JpegShape::of_pictures)
     }
 
-    /// Bytes of the host that a run has pinned for JPEGs, beside the ring.
+    /// Pinned host bytes for JPEGs, in addition to the ring.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         self.jpeg_shape().map_or(0, |jpegs| jpegs.pinned_bytes())
     }
 
-    /// Most bytes of the device that a run takes, its context apart. `slot_bytes` are those
-    /// of a slot of the ring.
+    /// Most device bytes of the run, without the context. `slot_bytes`: bytes of a ring slot.
     pub(crate) fn device_bytes(&self, slot_bytes: u64) -> u64 {
         match self.program.crops {
             Some(rule) => self.shape(rule).device_bytes(),
@@ -239,10 +241,10 @@ impl DeviceSpec<'_> {
     }
 }
 
-/// Starts what decodes JPEGs: beside the start of workers.
+/// Starts the JPEG thread, while workers start.
 ///
 /// # Errors
-/// No further thread.
+/// The system cannot start a thread.
 pub(crate) fn start_jpegs(ordinal: u32) -> Result<JpegThread> {
     JpegThread::start(ordinal, DECODE_LIMIT)
 }
@@ -257,8 +259,8 @@ fn places(rule: CropRule, size: (u32, u32)) -> RowPlaces {
 }
 
 impl DeviceBatches {
-    /// Opens the device, pins the ring, and takes all the memory that the run has there.
-    /// `jpegs`: the decoder that was started, and who decodes what it flags.
+    /// Opens the device, pins the ring, and allocates all device memory of the run. `jpegs`: the
+    /// JPEG thread, and the CPU job for images that the device flags.
     ///
     /// # Errors
     /// What is missing, and what to do.
@@ -301,7 +303,7 @@ impl DeviceBatches {
             context,
         };
         if let (Some((mut thread, cpu)), Some(shape)) = (jpegs, work.jpeg_shape()) {
-            // Behind all that cannot do with less memory.
+            // After all allocations that cannot be smaller.
             thread.start_decoder(shape)?;
             let parts = JpegShape::of_pictures(shape.room);
             this.jpegs = Some(Jpegs { thread, cpu, parts });
@@ -310,7 +312,7 @@ impl DeviceBatches {
         Ok(this)
     }
 
-    /// Of the device, since its context was made.
+    /// Device bytes used since the context was created.
     fn used_bytes(&self) -> Result<u64> {
         let free = self.context.free_bytes()?;
         Ok(self.context.free_bytes_at_start().saturating_sub(free))
@@ -326,14 +328,14 @@ impl DeviceBatches {
         self.slot_bytes
     }
 
-    /// Adds what the CPU has counted of rows that it decoded again.
+    /// Adds the CPU's counters for rows that it decoded again.
     pub(crate) fn add_redecoded_to(&self, report: &mut PoolReport) {
         if let Some(jpegs) = &self.jpegs {
             jpegs.cpu.add_to(report);
         }
     }
 
-    /// Where the device's time went.
+    /// The device's times.
     pub(crate) fn times(&self) -> DeviceTimes {
         let mut times = match &self.stage {
             DeviceStage::Rows(stage) => stage.times(),
@@ -345,10 +347,10 @@ impl DeviceBatches {
         times
     }
 
-    /// What the device's memory is used for.
+    /// The use of the device's memory.
     ///
     /// # Errors
-    /// When the device does not answer.
+    /// The device does not answer.
     pub(crate) fn memory(&self) -> Result<DeviceMemory> {
         Ok(DeviceMemory {
             upload: match &self.stage {
@@ -366,12 +368,12 @@ impl DeviceBatches {
         })
     }
 
-    /// Gives back the slots that were read, waits until one is free for workers, and
-    /// until there is memory for a batch; false when that takes longer than `most`. The
-    /// `limit` counts through such calls.
+    /// Waits until a slot is free for workers, and device memory for a batch. Frees slots that the
+    /// device has read. False if that takes longer than `most`. `limit` is counted over several
+    /// such calls.
     ///
     /// # Errors
-    /// `SlotsHeld` when live batches hold all of it for `limit`; a device error.
+    /// `SlotsHeld` if live batches hold all the memory for `limit`; a device error.
     pub(crate) fn make_room(&mut self, limit: Duration, most: Duration) -> Result<bool> {
         self.reap()?;
         while self.under_way() >= self.slots {
@@ -400,18 +402,18 @@ impl DeviceBatches {
         Ok(true)
     }
 
-    /// Batches that may be on the device at a time.
+    /// Batches that may be on the device at one time.
     pub(crate) fn outputs(&self) -> u32 {
         self.outputs as u32
     }
 
-    /// As [`Self::make_room`], without waiting: true when there is room.
+    /// Like [`Self::make_room`], but does not wait. True if there is room.
     pub(crate) fn has_room_now(&mut self) -> Result<bool> {
         self.reap()?;
         Ok(self.has_room() && self.under_way() < self.slots)
     }
 
-    /// Waits until every slot under way was read.
+    /// Waits until the device has read every slot under way.
     pub(crate) fn wait_all(&mut self) -> Result<()> {
         while self.wait_one()? {}
         Ok(())
@@ -425,8 +427,8 @@ impl DeviceBatches {
         Ok(())
     }
 
-    /// Sleeps until the oldest slot under way was read, and gives it back; false when
-    /// there is none.
+    /// Sleeps until the device has read the oldest slot, and frees that slot. False if there is
+    /// none.
     pub(crate) fn wait_one(&mut self) -> Result<bool> {
         match &mut self.stage {
             DeviceStage::Rows(stage) => stage.wait_one(),
@@ -434,12 +436,12 @@ impl DeviceBatches {
         }
     }
 
-    /// Whether the device decodes some of the rows.
+    /// Whether the device decodes JPEGs.
     pub(crate) fn decodes(&self) -> bool {
         self.jpegs.is_some()
     }
 
-    /// See [`jpeg_batches::end`].
+    /// See [`jpeg_batches::finish_batch`].
     pub(crate) fn finish_decode(
         &mut self,
         batch: ClosedBatch,
@@ -463,10 +465,10 @@ impl DeviceBatches {
         }
     }
 
-    /// Puts a batch that lies in a slot on the device. The slot is free once it was read.
+    /// Delivers a batch in a slot to the device. The slot is free once the device has read it.
     ///
     /// # Errors
-    /// A device error, or a malformed row.
+    /// A device error; a malformed row.
     pub(crate) fn put(&mut self, batch: Batch, program: &SampleProgram) -> Result<Batch> {
         let laid = SlotContents::of(&batch)?;
         let slot = Arc::new(slot_of(batch.storage)?);
@@ -477,7 +479,7 @@ impl DeviceBatches {
         })
     }
 
-    /// As [`Self::put`], of a slot that somebody may keep.
+    /// Like [`Self::put`], for a slot that the caller may keep.
     pub(crate) fn put_slot(
         &mut self,
         slot: Arc<HeldSlot>,
@@ -502,11 +504,11 @@ impl DeviceBatches {
         }
     }
 
-    /// Opens a batch that workers are filling: the device decodes its coded rows as they come.
-    /// `size`: height and width of its rows; `tries`: attempts behind a row's first.
+    /// Opens a batch that workers still fill: the device decodes its coded rows as they become
+    /// final. `size`: height and width of its rows. `tries`: attempts after a row's first.
     ///
     /// # Errors
-    /// A device that fails; no memory for a batch.
+    /// A device error; no memory for a batch.
     pub(crate) fn open_batch(
         &mut self,
         (place, slot): (BatchRequest, WatchedSlot),
@@ -535,11 +537,10 @@ impl DeviceBatches {
         })
     }
 
-    /// Closes a batch that was opened, now that workers have filled it: its other rows are put
-    /// on the device.
+    /// Closes an open batch after workers have filled it: delivers its other rows to the device.
     ///
     /// # Errors
-    /// A device error, or a malformed row.
+    /// A device error; a malformed row.
     pub(crate) fn close_batch(
         &mut self,
         opened: OpenCodedBatch,
@@ -558,7 +559,7 @@ impl DeviceBatches {
         if place != opened.place {
             return Err(Error::Device {
                 what: format!(
-                    "batch {} to be decoded, and batch {} was opened",
+                    "batch {} is filled, but batch {} was opened before it",
                     place.number, opened.place.number
                 ),
             });
@@ -579,12 +580,12 @@ impl DeviceBatches {
         match (&mut self.jpegs, &mut self.stage) {
             (Some(jpegs), DeviceStage::Crops(crops)) => Ok((jpegs, crops)),
             _ => Err(Error::Device {
-                what: "coded rows, of a run whose workers decode all".into(),
+                what: "coded rows came, but workers decode all images".into(),
             }),
         }
     }
 
-    /// The rows of the oldest batch that was begun, and whose coded rows are done.
+    /// The rows of the oldest closed batch, after its coded rows are decoded.
     ///
     /// # Errors
     /// A device error.
@@ -592,16 +593,15 @@ impl DeviceBatches {
         match &mut self.stage {
             DeviceStage::Crops(crops) => crops.stage.finish(),
             DeviceStage::Rows(_) => Err(Error::Device {
-                what: "the end of a batch that was not begun".into(),
+                what: "no batch was begun, so none can be finished".into(),
             }),
         }
     }
 
-    /// Lets go of batches that nobody wants: those that were opened, and so many that were
-    /// closed and not finished.
+    /// Forgets batches that are not needed: all open ones, and `begun` closed ones.
     pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, begun: usize) {
         if let Some(jpegs) = &mut self.jpegs {
-            // Of a device that fails nothing is used any more.
+            // After an error the device is not used any more.
             let _ = jpegs.thread.cancel_batches();
         }
         opened.for_each(drop);
@@ -611,8 +611,8 @@ impl DeviceBatches {
     }
 }
 
-/// What the kernel is told of the rows of a slot, every number checked. `masked`: whether a
-/// row holds no sample.
+/// The kernel's rows for a slot, with every number checked. `masked`: whether a row holds no
+/// sample.
 fn described(
     slot: &HeldSlot,
     rule: CropRule,

@@ -1,14 +1,12 @@
-//! Workers and a device: batches are put on it ahead of who takes them.
+//! A pool of workers with a device: batches are delivered to the device ahead of the consumer.
 //!
-//! In the consumer, inside of `next`: before a batch is handed over, every batch behind it that
-//! workers have finished is put on the device, as far as that has memory. So the device copies
-//! and computes while the consumer works with what it was given, and slots are free for workers
-//! early.
+//! In the consumer, inside of `next`. Before a batch is returned, later batches that workers have
+//! finished are delivered to the device, as far as it has memory. So the device copies and computes
+//! while the consumer works, and slots become free early.
 //!
-//! Where the device decodes, a batch is opened for it while workers fill it, as far as the
-//! device has memory for batches: a thread gives it coded rows as they come, whatever the
-//! consumer does meanwhile. A batch that workers have filled is closed: its other rows are put
-//! on the device. It is done when all coded ones are decoded.
+//! If the device decodes JPEGs, a batch has three states. Open: workers still fill it, and a thread
+//! sends its coded rows to the device as they become final. Closed: all rows are final, and its
+//! other rows are delivered. Done: the device has decoded its rows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -25,22 +23,22 @@ use crate::pool::filled_batch::{FilledBatch, RowMemory};
 use crate::pool::pool_report::PoolReport;
 use crate::pool::ring::slots::WatchedSlot;
 
-/// How long a sleep is, while decoding is waited for, between two looks at the workers.
+/// Time between two checks of the workers while the consumer waits for a decode.
 const LOOK: Duration = Duration::from_micros(200);
-/// The same while workers are waited for, between two looks at what can be opened.
+/// Time between two attempts to open batches while the consumer waits for workers.
 const FILLING: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct DevicePool {
-    // In this order: what the device reads of the ring is waited for before the pool ends.
+    // The order matters: the device must have read the ring before the pool is dropped.
     ahead: VecDeque<Result<Batch>>,
-    /// Behind those: what workers have filled, and the device decodes.
+    /// Later batches: filled by workers, being decoded by the device.
     decoding: VecDeque<ClosedBatch>,
-    /// Behind those: what both are at.
+    /// Still later batches: being filled and decoded.
     opened: VecDeque<OpenCodedBatch>,
     pub(crate) device: DeviceBatches,
     pub(crate) pool: Pool,
-    /// How long to wait until a batch is dropped.
+    /// How long to wait for the caller to drop a batch.
     hold_timeout: Duration,
 }
 
@@ -62,7 +60,7 @@ impl DevicePool {
         Ok(report)
     }
 
-    /// The batch at which the run stands; none when it is not there within `limit`.
+    /// The next batch. None if it is not ready within `limit`.
     pub(crate) fn next_within(
         &mut self,
         run: &mut ImageRun,
@@ -86,7 +84,7 @@ impl DevicePool {
         Ok(Some(batch))
     }
 
-    /// The batch at which the run stands, put on the device as it is.
+    /// The next batch, from workers to the device, if the device does not decode.
     fn take_put(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         if !self.device.make_room(self.hold_timeout, limit)? {
@@ -97,8 +95,8 @@ impl DevicePool {
         taken.map(|filled| self.put(run, filled)).transpose()
     }
 
-    /// The batch at which the run stands, as workers finish it. Slots that the device
-    /// reads come back meanwhile, for workers to go on with.
+    /// The next batch from the workers. Meanwhile frees slots that the device has read, so that
+    /// workers can continue.
     fn take(&mut self, run: &ImageRun, limit: Duration) -> Result<Option<FilledBatch>> {
         let coming = |n| run.place_ahead(n);
         loop {
@@ -111,7 +109,7 @@ impl DevicePool {
         }
     }
 
-    /// The batch at which the run stands, once its coded rows are decoded.
+    /// The next batch, after its coded rows are decoded.
     fn take_decoded(&mut self, run: &mut ImageRun, limit: Duration) -> Result<Option<Batch>> {
         let began = Instant::now();
         loop {
@@ -125,7 +123,7 @@ impl DevicePool {
                     return Ok(None);
                 }
                 let left = limit.saturating_sub(began.elapsed());
-                // Others may be opened meanwhile.
+                // Returns early so that further batches can be opened.
                 match self.take(run, left.min(FILLING))? {
                     Some(filled) => self.close(run, filled)?,
                     None if left <= FILLING => return Ok(None),
@@ -139,7 +137,7 @@ impl DevicePool {
         }
     }
 
-    /// The oldest batch that is being decoded, if it is within `most`.
+    /// The oldest batch that is being decoded, if it is done within `most`.
     fn decoded(&mut self, run: &mut ImageRun, most: Duration) -> Result<Option<Batch>> {
         let Some(first) = self.decoding.pop_front() else {
             return Ok(None);
@@ -158,8 +156,9 @@ impl DevicePool {
         }
     }
 
-    /// Opens what workers are at, as far as the device has memory for it, and closes what they
-    /// have finished. `behind`: batches between the run's place and those that are being decoded.
+    /// Opens batches that workers fill, as far as the device has memory, and closes those that they
+    /// have finished. `behind`: number of batches between the run's position and the first one that
+    /// is being decoded.
     fn open_batches(&mut self, run: &ImageRun, behind: usize) -> Result<()> {
         loop {
             let behind = behind + self.decoding.len();
@@ -188,7 +187,7 @@ impl DevicePool {
     }
 
     fn close(&mut self, run: &ImageRun, filled: FilledBatch) -> Result<()> {
-        // Filled before there was memory for it.
+        // Workers filled it before the device had memory for it.
         if self.opened.is_empty()
             && let RowMemory::Slot(slot) = &filled.rows
         {
@@ -198,7 +197,7 @@ impl DevicePool {
         let begun = match self.opened.pop_front() {
             Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
-                what: "a batch to be decoded that lies in no slot of the ring".into(),
+                what: "a batch to decode is not in a slot of the ring".into(),
             }),
         };
         self.decoding
@@ -212,9 +211,8 @@ impl DevicePool {
         Ok(())
     }
 
-    /// Puts on the device what workers have finished behind the batch that is about
-    /// to be handed over, and gives the slots that were read back to them. An error
-    /// is told when its batch is asked for.
+    /// Delivers later finished batches to the device, and frees the slots that it has read. An
+    /// error is returned in place of its batch.
     fn run_ahead(&mut self, run: &mut ImageRun) {
         while !matches!(self.ahead.back(), Some(Err(_))) {
             match self.one_ahead(run) {
@@ -225,7 +223,8 @@ impl DevicePool {
         }
     }
 
-    /// The batch behind all that are on the device, if it is finished and has room there.
+    /// The next batch after those on the device, if workers have finished it and the device has
+    /// memory.
     fn one_ahead(&mut self, run: &mut ImageRun) -> Result<Option<Batch>> {
         let behind = 1 + self.ahead.len();
         if self.device.decodes() {
@@ -250,12 +249,12 @@ impl DevicePool {
 
     fn put(&mut self, run: &mut ImageRun, filled: FilledBatch) -> Result<Batch> {
         let batch = run.make_batch(filled)?;
-        // Else the batch is lost, and the next one has been asked for.
+        // Otherwise the batch would be lost and the next call would return the one after it.
         let put = self.device.put(batch, &run.program);
         put.map_err(|why| self.pool.end(why))
     }
 
-    /// Drops what was put ahead, and cancels what workers have not begun.
+    /// Drops the batches that are ahead, and cancels work that no worker has started.
     pub(crate) fn cancel(&mut self) {
         self.ahead.clear();
         self.device

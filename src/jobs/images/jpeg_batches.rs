@@ -1,8 +1,8 @@
-//! Batches of which a device decodes some rows: opened before workers have filled them, closed
-//! when they have, done when the device has made its rows.
+//! A batch that the device's decoder shares with the workers. States: open (workers still fill it),
+//! closed (all rows are final), done (the device has decoded its rows).
 //!
-//! In the consumer. A picture that the CPU's decoder refuses, too, is a failed row of its batch, or
-//! another sample stands in for it.
+//! In the consumer. If the CPU decoder rejects an image too, its row has failed or contains a
+//! substitute.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -16,44 +16,46 @@ use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{CropRowBytes, CropRule};
 
-/// A batch that is filled, and that the device is at.
+/// A closed batch: all rows are final, and the device decodes.
 #[derive(Debug)]
 pub(crate) struct ClosedBatch {
     pub(crate) place: BatchRequest,
     pub(crate) bad: Vec<BadRow>,
-    /// Those that are coded.
+    /// The coded rows.
     pub(crate) rows: Vec<u32>,
 }
 
-/// Whether a device has made its rows of a batch.
+/// Whether the device has decoded a batch.
 #[derive(Debug)]
 pub(crate) enum DecodeOutcome {
-    /// Where it stands, and the rows whose own samples gave nothing.
+    /// The batch, and the rows whose own samples failed.
     Done(BatchRequest, Vec<BadRow>),
     Pending(ClosedBatch),
 }
 
-/// What is made of a batch, and by what.
+/// The rows of a batch by the kernel that makes them.
 #[derive(Debug, Default)]
 pub(crate) struct RowSplit {
     /// All rows, for the kernel that reads slots.
     pub(crate) rows: Vec<KernelRow>,
-    /// Those that are coded.
+    /// The coded rows.
     pub(crate) coded: Vec<u32>,
 }
 
-/// What stands in a row.
+/// The content of a row.
 #[derive(Debug)]
 pub(crate) enum RowContent {
     Pixels(KernelRow),
-    /// Where the coded crop stands in the row, and the row but for where its pixels are.
+    /// The range of the coded crop in the row, and the kernel's row, still without the address of
+    /// its pixels.
     Coded(Range<usize>, KernelRow),
 }
 
-/// Waits at most `most` for the oldest batch that was closed.
+/// Waits at most `most` for the oldest closed batch.
 ///
 /// # Errors
-/// A device that fails, or hangs; other rows than who closed the batch has found.
+/// The device fails or hangs; the decoded rows are not those that were coded when the batch was
+/// closed.
 pub(crate) fn finish_batch(
     thread: &mut JpegThread,
     batch: ClosedBatch,
@@ -70,15 +72,15 @@ pub(crate) fn finish_batch(
     if rows != due {
         let other = |row: &&u32| !rows.contains(row) || !due.contains(row);
         let row = rows.iter().chain(&due).find(other).copied();
-        let why = "its coded crop is none, or was changed";
-        // No batch follows it: what was begun of this one is still there.
+        let why = "its coded crop is malformed, or was changed";
+        // No batch follows: work on this one may still be under way.
         return Err(thread.fail(destroyed_row(row.unwrap_or(0), why)));
     }
     add(&mut bad, verdicts);
     Ok(DecodeOutcome::Done(place, bad))
 }
 
-/// Which rows of a batch are coded. `size`: height and width of its rows.
+/// Finds the coded rows of a batch. `size`: height and width of its rows.
 ///
 /// # Errors
 /// A malformed row.
@@ -108,8 +110,8 @@ pub(crate) fn split_rows(
     Ok(split)
 }
 
-/// What stands in a row, which begins there in its slot; its header is checked. `copy` copies the
-/// row's first bytes, as [`header_of`] has it.
+/// Reads and checks a row that begins at byte `begin` of its slot. `copy` copies the row's first
+/// bytes, as in [`header_of`].
 ///
 /// # Errors
 /// A malformed row.
@@ -128,8 +130,8 @@ pub(crate) fn read_row(
     })
 }
 
-/// The header of a row, copied and checked. `copy` copies the row's first bytes, and is false where
-/// there are not so many.
+/// Copies and checks the header of a row. `copy` copies the row's first bytes, and returns false if
+/// there are too few.
 ///
 /// # Errors
 /// A malformed row.
@@ -142,7 +144,7 @@ pub(crate) fn header_of(
     let mut header = [0; CROP_HEADER];
     match copy(&mut header) {
         true => CropHeader::read(&header, room, size, takes),
-        false => Err("it does not lie in its slot".into()),
+        false => Err("it is outside of its slot".into()),
     }
 }
 
@@ -153,7 +155,7 @@ fn flagged(flags: u32) -> KernelRow {
     }
 }
 
-/// What the kernel is told of a row whose header was checked.
+/// The kernel's row for a checked header.
 ///
 /// # Errors
 /// A step that the recipe does not have.
@@ -170,15 +172,15 @@ pub(crate) fn kernel_row(
     Ok(row)
 }
 
-/// A malformed row.
+/// The error for a malformed row.
 pub(crate) fn destroyed_row(row: u32, why: &str) -> Error {
     Error::protocol(format!(
-        "row {row} was destroyed in shared memory, by a decoder gone wrong: {why}; build a new \
+        "row {row} was destroyed in shared memory, by a faulty decoder: {why}; build a new \
          loader from the last state"
     ))
 }
 
-/// Puts what the CPU has found of rows among the bad ones.
+/// Adds the CPU's verdicts to the bad rows.
 fn add(bad: &mut Vec<BadRow>, verdicts: Vec<CpuVerdict>) {
     for verdict in verdicts {
         let CpuVerdict {
@@ -187,7 +189,7 @@ fn add(bad: &mut Vec<BadRow>, verdicts: Vec<CpuVerdict>) {
             attempt,
         } = verdict;
         match bad.iter_mut().find(|bad| bad.row == row) {
-            // A substitute: the row keeps its own sample's reason.
+            // A row with a substitute keeps the fault of its own sample.
             Some(substituted) => substituted.attempt = attempt,
             None => bad.push(BadRow {
                 row,

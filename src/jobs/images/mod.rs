@@ -1,18 +1,20 @@
 //! Images: one row of a batch = one sample.
 //!
-//! - `spec`: what a worker must know, and how the job is ordered;
-//! - `packing`: which bytes of a slot are a row's.
+//! - `spec`: what a worker needs, and how the job is ordered;
+//! - `packing`: which bytes of a slot belong to which row.
 //!
-//! The worker side, in workers and in the consumer with zero workers or for what a device flags:
-//! - `worker`: from a place in the epoch to the row.
+//! The worker side, in workers, and in the consumer with zero workers or for images that a device
+//! flags:
+//! - `worker`: fills the row of a position in the epoch.
 //!
 //! The consumer side:
-//! - `device_pool`, `on_device`: batches on a device, `jpeg_batches`, `coded_batch`: of JPEGs that
-//!   it decodes, and `replay`: the device stage alone;
-//! - `run`: from filled rows to a batch; `mix`, `mixed`: batches whose rows are mixed;
-//! - `on_error`: what becomes of a row without pixels; [`batch`], `view`: what a trainer gets.
+//! - `device_pool`, `device_batches`: batches on a device; `jpeg_batches`, `coded_batch`: with
+//!   JPEGs that the device decodes; `replay`: measures the device stage alone;
+//! - `run`: from filled rows to a batch; `mix`, `batch_mixing`: mixes the rows of batches;
+//! - `on_error`: what happens to a row whose sample fails; [`batch`], `pixel_views`: batches and
+//!   views of their pixels.
 //!
-//! Never in here: how processes live, how a file's bytes become a row (`jobs::sample`).
+//! Never in here: the life of processes, how a file's bytes become a row (`jobs::sample`).
 
 pub mod batch;
 pub(crate) mod batch_mixing;

@@ -1,4 +1,4 @@
-//! What becomes of a row whose sample gives no pixels.
+//! What happens to a row whose sample fails.
 //!
 //! In the consumer.
 
@@ -6,24 +6,23 @@ use serde::Deserialize;
 
 use crate::order::EpochPlan;
 
-/// What happens when a sample gives no pixels.
+/// What happens when a sample cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// The run stops with the first failed sample in delivery order.
+    /// The run stops at the first failed sample in delivery order.
     #[default]
     Stop,
     /// The row is masked: zero pixels, status `Failed`, listed in the batch.
     Skip,
-    /// The row takes the next sample of the epoch's order that gives pixels,
-    /// out of at most 8, each with the random parameters of its own place;
-    /// status `Substituted`, both samples listed in the batch. The row is
-    /// masked when all of them fail.
+    /// The row gets the next usable sample of the epoch's order, of at most 8. Each is tried with
+    /// the random parameters of its own position. Status `Substituted`, and the batch lists both
+    /// samples. If all of them fail, the row is masked.
     Substitute,
 }
 
 impl OnError {
-    /// Samples that are tried in the place of one that gives no pixels.
+    /// Number of substitutes to try.
     pub(crate) fn tries(self, plan: &EpochPlan) -> u32 {
         match self {
             Self::Stop | Self::Skip => 0,

@@ -1,8 +1,7 @@
-//! From where a batch begins to the bytes of its slot: which row lies where, and
-//! how large a slot must be for any batch.
+//! The bytes of a slot that belong to each row of a batch, and the size of a slot for any batch.
 //!
-//! Pure but for the sizes, which it reads out of shared memory that nobody can
-//! change. Rows of a batch lie one behind the other and never share a byte.
+//! Pure, except that it reads image sizes from sealed shared memory. Rows of a batch follow each
+//! other and never share a byte.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,44 +14,44 @@ use crate::order::{EpochMark, EpochPlan, RowPlan, RowStatus};
 use crate::picture::PictureLimits;
 use crate::recipe::{CropRule, RowExtent, SampleProgram};
 
-/// Rows of own sizes begin at multiples of this: a cache line, and enough for
-/// every vector register and every GPU load.
+/// Rows with their own sizes begin at multiples of this: a cache line, enough for every vector
+/// register and every GPU load.
 const ROW_ALIGNMENT: usize = 64;
 
-/// Where rows lie.
+/// The layout of slots.
 #[derive(Debug)]
 pub(crate) struct SlotPacking {
     plan: EpochPlan,
-    /// Samples that may stand in for the one of a row: there is room for each.
+    /// Substitutes of a row's sample. The row has room for each of them.
     tries: u32,
     rule: PackingRule,
 }
 
 #[derive(Debug)]
 enum PackingRule {
-    /// Every row of a batch has as many bytes.
+    /// All rows of a batch have the same number of bytes.
     Equal {
-        /// Height and width, unless the plan gives the batch others.
+        /// Height and width, unless the plan sets another size for the batch.
         size: (u32, u32),
         row: EqualRow,
     },
-    /// A row has its picture's size.
+    /// A row has its image's size.
     Own {
         sizes: SampleSizes,
-        /// Bytes of one pixel of a row.
+        /// Bytes of a pixel in a row.
         pixel: u64,
         limits: PictureLimits,
-        /// Bytes of the table in front of the rows.
+        /// Bytes of the table before the rows.
         table: usize,
     },
 }
 
-/// What is in a row of a size that follows from the recipe.
+/// The content of a row whose size follows from the recipe.
 #[derive(Debug, Clone, Copy)]
 enum EqualRow {
-    /// Elements, so many bytes for a pixel.
+    /// Finished elements, with this number of bytes per pixel.
     Finished { pixel: u64 },
-    /// What a device makes a row of.
+    /// A crop, from which a device makes a row.
     Crop(CropRule),
 }
 
@@ -68,19 +67,18 @@ impl EqualRow {
     }
 }
 
-/// The places of one batch's rows, kept because they are asked for one by one.
-/// No heap allocation once it has held a full batch.
+/// The places of one batch's rows, cached because they are requested one by one. Allocates nothing
+/// after the first full batch.
 #[derive(Debug, Default)]
 pub(crate) struct PackedBatch {
-    /// Where the batch begins.
+    /// The position of the batch.
     of: Option<EpochMark>,
     rows: Vec<Range<usize>>,
 }
 
 impl SlotPacking {
     /// # Errors
-    /// When sizes are there and not needed, or the other way round, or are those
-    /// of another number of samples.
+    /// Sizes that are given and not needed, needed and not given, or of another number of samples.
     pub(crate) fn new(
         program: &SampleProgram,
         plan: EpochPlan,
@@ -110,7 +108,7 @@ impl SlotPacking {
             }
             (_, sizes) => {
                 return Err(Error::protocol(format!(
-                    "rows of another extent over {} samples came with the sizes of {}",
+                    "the sizes of {1} samples do not match rows over {0} samples",
                     plan.samples(),
                     sizes.map_or(0, |s| s.len())
                 )));
@@ -119,7 +117,7 @@ impl SlotPacking {
         Ok(Self { plan, tries, rule })
     }
 
-    /// Bytes of a slot that holds any batch of any epoch in any order.
+    /// Bytes of a slot that has room for any batch of any epoch in any order.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match &self.rule {
             PackingRule::Equal { size, row } => {
@@ -134,7 +132,7 @@ impl SlotPacking {
         }
     }
 
-    /// Bytes of a row, where all rows of all batches have as many.
+    /// Bytes of a row, if all rows of all batches have the same number.
     pub(crate) fn row_bytes(&self) -> Option<u64> {
         match &self.rule {
             PackingRule::Equal { size, row } if self.plan.scales().next().is_none() => {
@@ -144,13 +142,13 @@ impl SlotPacking {
         }
     }
 
-    /// Samples that are in a slot at once, at least.
+    /// The least number of different samples in a full slot.
     fn in_a_slot(&self) -> usize {
         let rows = self.plan.most_rows_per_sample(self.tries);
         (self.plan.options().batch as usize).div_ceil(rows as usize)
     }
 
-    /// Bytes of a slot in which samples of these sizes are, largest first.
+    /// Bytes of a slot for samples of these sizes, largest first.
     fn bound(&self, table: usize, samples: impl Iterator<Item = u64>) -> u64 {
         let rows = self.plan.most_rows_per_sample(self.tries) as usize;
         samples
@@ -159,8 +157,8 @@ impl SlotPacking {
             .fold(table as u64, u64::saturating_add)
     }
 
-    /// Bytes of a slot if the `few` largest pictures were no larger than the next
-    /// one. None when rows are equal or there is no next one.
+    /// Bytes of a slot if the `few` largest images were as small as the next one. None if rows are
+    /// equal or there is no next one.
     pub(crate) fn slot_bytes_without(&self, few: usize) -> Option<u64> {
         let PackingRule::Own { table, .. } = &self.rule else {
             return None;
@@ -170,8 +168,8 @@ impl SlotPacking {
         Some(self.bound(*table, largest.iter().map(|&(bytes, _)| bytes.min(next))))
     }
 
-    /// The `count` samples that take the most room, largest first: bytes of the
-    /// slot and id. Empty when all rows are equal.
+    /// The `count` samples with the largest rows, largest first: bytes and id. Empty if all rows
+    /// are equal.
     pub(crate) fn largest(&self, count: usize) -> Vec<(u64, u64)> {
         let PackingRule::Own { sizes, .. } = &self.rule else {
             return Vec::new();
@@ -192,8 +190,8 @@ impl SlotPacking {
             .collect()
     }
 
-    /// Height and width of a sample when the headers were read; none when they
-    /// were not, or could not be.
+    /// Height and width of a sample when headers were read. None if they were not read, or could
+    /// not be.
     pub(crate) fn scanned_size(&self, id: u64) -> Option<(u32, u32)> {
         match &self.rule {
             PackingRule::Equal { .. } => None,
@@ -201,11 +199,11 @@ impl SlotPacking {
         }
     }
 
-    /// Checks that a picture, upright, is what its row was measured for.
+    /// Checks that an upright image still has the size for which its row was made.
     ///
     /// # Errors
-    /// When rows have their own sizes and this one's is another now, or is over
-    /// a limit, so that no room was kept for it.
+    /// Rows have their own sizes, and this image has another size now, or exceeds a limit and has
+    /// no room.
     pub(crate) fn check_size(
         &self,
         id: u64,
@@ -225,22 +223,21 @@ impl SlotPacking {
             Some((h, w)) => Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is now {width} x {height}, and was {w} x {h} when headers were \
+                    "the image is now {width} x {height}, and was {w} x {h} when headers were \
                      read"
                 ),
             )),
-            // Over a limit then and now is no change.
+            // Over a limit then and now: not a change.
             None => measure((height, width), *pixel, limits).and(Err(SampleFault::new(
                 FaultKind::Changed,
                 format!(
-                    "the picture is now {width} x {height}, and could not be read when headers were"
+                    "the image is now {width} x {height}, and could not be read when headers were"
                 ),
             ))),
         }
     }
 
-    /// Bytes of the slot that are kept for a row: enough for each sample that may
-    /// stand in it.
+    /// The range of a row in the slot. It has room for the sample and each substitute.
     pub(crate) fn place(&self, packed: &mut PackedBatch, at: EpochMark, row: u32) -> Range<usize> {
         match &self.rule {
             PackingRule::Equal { size, row: equal } => {
@@ -254,13 +251,13 @@ impl SlotPacking {
                     self.pack(*table, packed, at);
                 }
                 let end = packed.rows.last().map_or(*table, |r| r.end);
-                // Padding takes no bytes.
+                // Padding has no bytes.
                 packed.rows.get(row as usize).cloned().unwrap_or(end..end)
             }
         }
     }
 
-    /// Bytes of the slot that a batch of `rows` rows takes.
+    /// Bytes of the slot that a batch of `rows` rows needs.
     pub(crate) fn batch_bytes(&self, packed: &mut PackedBatch, at: EpochMark, rows: u32) -> usize {
         rows.checked_sub(1)
             .map_or(0, |last| self.place(packed, at, last).end)
@@ -282,7 +279,7 @@ impl SlotPacking {
         packed.of = Some(at);
     }
 
-    /// Bytes of a row of this size; none when no picture of it is decoded.
+    /// Bytes of a row of this size. None if no image of this size is decoded.
     fn own_bytes(&self, size: Option<(u32, u32)>) -> Option<usize> {
         let PackingRule::Own { pixel, limits, .. } = &self.rule else {
             return None;
@@ -290,7 +287,7 @@ impl SlotPacking {
         measure(size?, *pixel, limits).ok()
     }
 
-    /// The table of a batch in which `rows` stand; none when rows are equal.
+    /// The table of a batch with these rows. None if rows are equal.
     pub(crate) fn descriptors(
         &self,
         packed: &mut PackedBatch,
@@ -325,8 +322,8 @@ impl SlotPacking {
     }
 }
 
-/// Most bytes of one row: keeps the sums of [`SlotPacking::pack`] in range for the
-/// most rows that a slot may have.
+/// Most bytes of one row. Keeps the sums of [`SlotPacking::pack`] in range for the most rows of a
+/// slot.
 const MAX_ROW: usize = 1 << 40;
 
 /// Bytes of a table for `rows` rows, up to the first row.
@@ -334,9 +331,8 @@ fn table_bytes(rows: u32) -> usize {
     (rows as usize * RowDescriptor::BYTES).next_multiple_of(ROW_ALIGNMENT)
 }
 
-/// Bytes of the row of a picture with `pixel` bytes to a pixel. Limits are those
-/// that every picture has to keep to whatever its format: its decoded pixels
-/// alone must fit what a worker may take.
+/// Bytes of the row of an image with `pixel` bytes per pixel. Checks the limits that apply to every
+/// format: the decoded pixels must fit a worker's memory.
 fn measure(
     (height, width): (u32, u32),
     pixel: u64,

@@ -1,6 +1,6 @@
-//! Views of a batch's pixels: one tensor, or a table with rows; and their elements.
+//! Views of a batch's pixels: one tensor, or a table with rows. And their element types.
 //!
-//! In the consumer. Borrows; copies no pixels. Never in here: what a row is for.
+//! In the consumer. Borrows, and copies no pixels. Never in here: what a row is for.
 
 use half::{bf16, f16};
 
@@ -8,9 +8,9 @@ use crate::decode_plan::row_descriptor::RowDescriptor;
 use crate::error::{Error, Result};
 use crate::recipe::{DataType, MemoryLayout};
 
-/// A Rust type that batches may hold: `u8`, [`struct@f16`], [`bf16`] or `f32`.
+/// A Rust type for a batch's elements: `u8`, [`struct@f16`], [`bf16`] or `f32`.
 pub trait PixelElement: sealed::Sealed + bytemuck::AnyBitPattern {
-    /// The recipe's name of it.
+    /// The recipe's name of the type.
     const DTYPE: DataType;
 }
 
@@ -38,7 +38,7 @@ impl PixelElement for f32 {
     const DTYPE: DataType = DataType::F32;
 }
 
-/// The elements behind `bytes`, which are of type `dtype`.
+/// The elements in `bytes`, which have type `dtype`.
 pub(crate) fn cast<T: PixelElement>(dtype: DataType, bytes: &[u8]) -> Result<&[T]> {
     if T::DTYPE != dtype {
         return Err(Error::config(format!(
@@ -50,7 +50,7 @@ pub(crate) fn cast<T: PixelElement>(dtype: DataType, bytes: &[u8]) -> Result<&[T
         .map_err(|e| Error::protocol(format!("the slot is not aligned for {dtype}: {e}")))
 }
 
-/// What a batch says that is asked for one tensor, and is none.
+/// The error if one tensor was requested and rows have their own sizes.
 pub(crate) fn no_tensor() -> Error {
     Error::config(
         "rows of this batch have their own sizes, so they are not one tensor: use Batch::row or \
@@ -60,20 +60,19 @@ pub(crate) fn no_tensor() -> Error {
 
 /// The pixels of a batch, where the workers wrote them.
 ///
-/// [`BatchPixels::as_slice`] is enough for a recipe whose rows have one size. Code for any
-/// recipe looks which it is:
+/// [`BatchPixels::as_slice`] is enough if all rows have one size. Code for any recipe matches:
 ///
 /// ```
 /// # fn show(batch: &featherload::Batch) -> featherload::Result<()> {
-/// use featherload::batch::Pixels;
+/// use featherload::batch::BatchPixels;
 /// use featherload::f16;
 ///
 /// match batch.pixels()? {
-///     Pixels::Dense(tensor) => {
+///     BatchPixels::Dense(tensor) => {
 ///         let values = tensor.as_slice::<f16>()?;
 ///         println!("{:?}: {} values", tensor.shape(), values.len());
 ///     }
-///     Pixels::Packed(rows) => {
+///     BatchPixels::Packed(rows) => {
 ///         println!("{} rows in {} bytes", rows.descriptors().len(), rows.bytes().len());
 ///     }
 /// }
@@ -82,17 +81,17 @@ pub(crate) fn no_tensor() -> Error {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum BatchPixels<'a> {
-    /// Rows of one size: one tensor. What most recipes end in.
+    /// Rows of one size, as one tensor. The usual case.
     Dense(DensePixels<'a>),
-    /// Rows of their own sizes behind a table: recipes without resize and crop.
+    /// A table, and rows with their own sizes: recipes without resize and crop.
     Packed(PackedPixels<'a>),
 }
 
 impl<'a> BatchPixels<'a> {
-    /// All elements of the one tensor.
+    /// All elements of the tensor.
     ///
     /// # Errors
-    /// When the batch holds another type than `T`, or rows have sizes of their own.
+    /// The batch has another type than `T`, or rows have their own sizes.
     pub fn as_slice<T: PixelElement>(self) -> Result<&'a [T]> {
         self.dense()?.as_slice()
     }
@@ -106,10 +105,10 @@ impl<'a> BatchPixels<'a> {
         }
     }
 
-    /// The one tensor.
+    /// The tensor.
     ///
     /// # Errors
-    /// When rows have sizes of their own, equal or not.
+    /// Rows have their own sizes, whether equal or not.
     pub fn dense(self) -> Result<DensePixels<'a>> {
         match self {
             Self::Dense(pixels) => Ok(pixels),
@@ -117,21 +116,21 @@ impl<'a> BatchPixels<'a> {
         }
     }
 
-    /// Table and rows.
+    /// The table and the rows.
     ///
     /// # Errors
-    /// When all rows have one size.
+    /// All rows have one size.
     pub fn packed(self) -> Result<PackedPixels<'a>> {
         match self {
             Self::Packed(pixels) => Ok(pixels),
             Self::Dense(_) => Err(Error::config(
-                "rows of this batch have one size: use Pixels::dense",
+                "rows of this batch have one size: use BatchPixels::dense",
             )),
         }
     }
 }
 
-/// One dense tensor: rows one behind the other.
+/// One dense tensor: rows follow each other.
 #[derive(Debug, Clone, Copy)]
 pub struct DensePixels<'a> {
     pub(crate) bytes: &'a [u8],
@@ -147,7 +146,7 @@ impl<'a> DensePixels<'a> {
         self.shape
     }
 
-    /// Distance between neighbours along each axis, in elements: always dense.
+    /// Distance between neighbours along each axis, in elements. Always dense.
     #[must_use]
     pub fn strides(&self) -> [usize; 4] {
         let s = self.shape;
@@ -167,20 +166,20 @@ impl<'a> DensePixels<'a> {
     /// All elements.
     ///
     /// # Errors
-    /// When the batch holds another type than `T`.
+    /// The batch has another type than `T`.
     pub fn as_slice<T: PixelElement>(&self) -> Result<&'a [T]> {
         cast(self.dtype, self.bytes)
     }
 
-    /// The bytes of all elements, in the machine's byte order; aligned for the dtype.
+    /// The bytes of all elements, in the machine's byte order. Aligned for the data type.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
-/// Rows of their own sizes in one piece, so that one copy brings all of it elsewhere.
-/// One row's elements are [`Row::as_slice`](crate::batch::Row::as_slice).
+/// Rows with their own sizes in one piece, so that one copy moves all of them.
+/// [`BatchRow::as_slice`](crate::batch::BatchRow::as_slice) returns the elements of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct PackedPixels<'a> {
     pub(crate) bytes: &'a [u8],
@@ -190,14 +189,14 @@ pub struct PackedPixels<'a> {
 }
 
 impl<'a> PackedPixels<'a> {
-    /// Where each row lies in [`PackedPixels::bytes`].
+    /// The place of each row in [`PackedPixels::bytes`].
     #[must_use]
     pub fn descriptors(&self) -> &'a [RowDescriptor] {
         self.table
     }
 
-    /// A [`RowDescriptor`] for each row of a full batch, then the rows, each at the
-    /// offset that its descriptor says. What lies between rows means nothing.
+    /// A [`RowDescriptor`] for each row of a full batch, then the rows, each at the offset in its
+    /// descriptor. Bytes between rows are undefined.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

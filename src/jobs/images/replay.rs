@@ -1,7 +1,7 @@
-//! The device stage alone: slots that workers filled once are put on the device again
-//! and again.
+//! Measures the device stage alone: slots that workers filled once are delivered to the device
+//! repeatedly.
 //!
-//! In the consumer, for measurements. Workers rest meanwhile: their slots are held.
+//! In the consumer, for measurements. Workers wait meanwhile, since their slots are held.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,26 +16,26 @@ use crate::jobs::images::run::ImageRun;
 use crate::order::RowStatus;
 use crate::pool::ring::slots::HeldSlot;
 
-/// What a device does when nothing but itself, and the bus, is in its way.
+/// The speed of a device that only waits for itself and the bus.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[non_exhaustive]
 pub struct DeviceReplay {
-    /// Slots that were filled.
+    /// Filled slots.
     pub slots: u32,
     /// Bytes of a slot.
     pub slot_bytes: u64,
-    /// Batches that were put on the device.
+    /// Batches delivered to the device.
     pub batches: u64,
-    /// Rows of these.
+    /// Rows of these batches.
     pub rows: u64,
-    /// From the first one's call to the end of the last one's work.
+    /// Seconds from the first call to the end of the last batch's work.
     pub seconds: f64,
-    /// What the device did meanwhile.
+    /// The device's times in this period.
     pub device: DeviceTimes,
 }
 
 impl DeviceReplay {
-    /// Bytes that the device has read of slots, in a second of the whole time.
+    /// Bytes that the device read from slots, per second of the whole time.
     pub fn bytes_per_s(&self) -> f64 {
         (self.device.copied_bytes + self.device.in_place_bytes) as f64 / self.seconds
     }
@@ -51,12 +51,12 @@ struct FilledSlot {
 impl DevicePool {
     /// See [`crate::loader::Loader::replay`].
     pub(crate) fn replay(&mut self, run: &mut ImageRun, rounds: u32) -> Result<DeviceReplay> {
-        // The run stands where it stood: its batches come again behind the replay.
+        // The position does not change: these batches come again after the replay.
         self.pool.check_owner()?;
         if self.device.decodes() {
             return Err(Error::option(
                 "decode_on",
-                "a replay is of pixels that workers decoded: use decode_on cpu",
+                "a replay needs workers that decode all images: use decode_on cpu",
             ));
         }
         self.cancel();
@@ -68,7 +68,7 @@ impl DevicePool {
         replay
     }
 
-    /// A batch in each slot, or as many as are left of the run.
+    /// One batch per slot, or as many as remain in the run.
     fn fill(&mut self, run: &mut ImageRun) -> Result<Vec<FilledSlot>> {
         let mut filled = Vec::new();
         while filled.len() < self.device.slots() && run.place_ahead(filled.len()).is_some() {
@@ -86,7 +86,7 @@ impl DevicePool {
         }
         if filled.is_empty() {
             return Err(Error::config(
-                "a replay needs a batch, and the run has none left",
+                "a replay needs a batch, and the run has no more batches",
             ));
         }
         Ok(filled)

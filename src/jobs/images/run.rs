@@ -1,4 +1,4 @@
-//! What a run is, apart from who makes its rows; and from a slot to a batch.
+//! A run of images without its processes: makes batches from slots.
 //!
 //! In the consumer.
 
@@ -19,7 +19,7 @@ use crate::pool::batch_request::BatchRequest;
 use crate::pool::filled_batch::{BadRow, FilledBatch};
 use crate::recipe::{RowExtent, SampleProgram};
 
-/// What the run is, apart from who makes the rows.
+/// A run of images, without its processes.
 #[derive(Debug)]
 pub(crate) struct ImageRun {
     pub(crate) index: Arc<Index>,
@@ -30,20 +30,20 @@ pub(crate) struct ImageRun {
     pub(crate) packed: PackedBatch,
     pub(crate) state: State,
     pub(crate) epochs: Option<u64>,
-    /// Batches from the state on that can be made; none = all. Set where their shards come
-    /// from elsewhere.
+    /// Batches from the current position on whose shards are here. None: all. Only set for a remote
+    /// data set.
     pub(crate) ready_batches: Option<usize>,
     pub(crate) on_error: OnError,
-    /// Samples that are tried in the place of one that gives no pixels.
+    /// Substitutes to try for a sample that cannot be used.
     pub(crate) tries: u32,
     pub(crate) startup: Duration,
-    /// What is done to whole batches.
+    /// Mixes whole batches.
     pub(crate) mixing: Option<BatchMixing>,
-    /// Time that it took so far.
+    /// Time for mixing so far.
     pub(crate) mixing_time: Duration,
 }
 
-/// The batch that begins there, for the pool.
+/// The pool's request for the batch at this position.
 pub(crate) fn batch_place(plan: &EpochPlan, at: EpochMark) -> BatchRequest {
     BatchRequest {
         key: at.into(),
@@ -55,8 +55,8 @@ pub(crate) fn batch_place(plan: &EpochPlan, at: EpochMark) -> BatchRequest {
 }
 
 impl ImageRun {
-    /// The place `n` batches behind the state, as far as the run is known: to
-    /// the end of this epoch, or of the last when their number was given.
+    /// The request for the batch `n` after the current one, as far as the run is known: to the end
+    /// of this epoch, or to the last epoch if their number is known.
     pub(crate) fn place_ahead(&self, n: usize) -> Option<BatchRequest> {
         if self.ready_batches.is_some_and(|batches| n >= batches) {
             return None;
@@ -67,16 +67,16 @@ impl ImageRun {
         known.then(|| batch_place(&self.plan, at))
     }
 
-    /// The batch whose rows are filled.
+    /// Makes a batch from filled rows.
     ///
     /// # Errors
-    /// The first bad sample, under [`OnError::SessionEnd`].
+    /// The first bad sample, under [`OnError::Stop`].
     pub(crate) fn make_batch(&mut self, filled: FilledBatch) -> Result<Batch> {
         let FilledBatch { place, rows, bad } = filled;
         self.make_batch_in(&place, BatchStorage::from(rows), bad)
     }
 
-    /// As [`ImageRun::finished`], of rows that lie there.
+    /// Like [`ImageRun::make_batch`], for rows in this storage.
     pub(crate) fn make_batch_in(
         &mut self,
         place: &BatchRequest,
@@ -97,7 +97,7 @@ impl ImageRun {
         Ok(batch)
     }
 
-    /// Height and width of the rows of a place, where they follow from the recipe or the plan.
+    /// Height and width of a batch's rows, if they follow from the recipe or the plan.
     pub(crate) fn row_size(&self, place: &BatchRequest) -> (u32, u32) {
         let usual = match self.program.extent {
             RowExtent::Fixed { height, width } => (height, width),
@@ -106,15 +106,14 @@ impl ImageRun {
         self.plan.size_at(place.key.into()).unwrap_or(usual)
     }
 
-    /// One batch was handed over.
+    /// Moves to the next batch after one was returned.
     pub(crate) fn advance(&mut self) {
-        // No batch is given of an epoch near the last number: see `loader::epoch`.
+        // Cannot overflow: the epoch is limited (see `loader::image_loader`).
         self.state.go_to(self.plan.next_mark(self.state.mark()));
         self.ready_batches = self.ready_batches.map(|batches| batches.saturating_sub(1));
     }
 
-    /// Puts what stands in each row in its place, masks the rows that hold no
-    /// sample and describes the others.
+    /// Applies bad rows, masks the rows without a sample, and describes the others.
     fn batch(
         &mut self,
         place: &BatchRequest,
@@ -125,7 +124,7 @@ impl ImageRun {
         let mut rows: Vec<_> = (0..place.rows)
             .map(|row| self.plan.row_at(at, row))
             .collect();
-        // Before bad rows are settled: that changes their status.
+        // Before bad rows are applied, since that changes their status.
         let repeated = rows
             .iter()
             .map(|r| r.status == RowStatus::Repeated)
@@ -152,7 +151,7 @@ impl ImageRun {
         }
     }
 
-    /// Mixes the rows of a batch, where the recipe says so.
+    /// Mixes the rows of a batch, if the recipe does so.
     fn mix(&mut self, batch: &mut Batch) -> Result<()> {
         let Some(mixed) = &mut self.mixing else {
             return Ok(());
@@ -163,8 +162,7 @@ impl ImageRun {
         Ok(())
     }
 
-    /// Zeroes masked rows and, where rows have their own sizes, writes the table
-    /// in front of them.
+    /// Zeroes masked rows. If rows have their own sizes, writes the table before them.
     fn lay_out(
         &mut self,
         at: EpochMark,
@@ -173,7 +171,7 @@ impl ImageRun {
     ) -> RowsExtent {
         let packed = &mut self.packed;
         let bytes = storage.bytes_mut();
-        // A device makes rows of zeros itself.
+        // A device zeroes its rows itself.
         let rows_to_clear = match self.program.crops {
             Some(_) => &[],
             None => rows,
@@ -209,7 +207,7 @@ impl ImageRun {
         }
     }
 
-    /// Puts what stands in a bad row in the place of what was planned.
+    /// Replaces the planned sample of a bad row by what the row contains.
     fn apply_bad_row(&self, at: EpochMark, bad: BadRow, rows: &mut [RowPlan]) -> RowFault {
         let BadRow {
             row,
@@ -227,7 +225,7 @@ impl ImageRun {
                     .filter(|stands| stands.status == RowStatus::Substituted)
                     .count();
                 if tried > 0 {
-                    let text = format!("; {tried} samples behind it failed too");
+                    let text = format!("; its {tried} substitutes failed too");
                     fault.reason.push_str(&text);
                 }
             }
@@ -241,8 +239,8 @@ impl ImageRun {
         }
     }
 
-    /// The labels of what stands in the rows: the data set's, or those that an
-    /// operation drew for their positions. A masked row has none of its own.
+    /// The labels of the rows: the data set's, or those that an operation drew for their positions.
+    /// A masked row has no label of its own.
     fn labels(&self, epoch: u64, rows: &[RowPlan]) -> BatchLabels {
         let is_masked = |r: &RowPlan| r.status.is_masked();
         if self.program.labelling_op().is_some() {

@@ -1,6 +1,6 @@
-//! What a worker must know to make rows of images.
+//! What a worker needs to fill rows of images.
 //!
-//! Plain data, used in every process; compiled without the decoders too.
+//! Plain data, used in every process. Also compiled without the decoders.
 
 use std::os::fd::AsFd;
 
@@ -16,10 +16,10 @@ use crate::pool::job::JobRequest;
 use crate::pool::ring::ticket::BatchKey;
 use crate::recipe::SampleProgram;
 
-/// By this name it is ordered.
+/// Name of the job.
 pub(crate) const NAME: &str = "images";
 
-/// A batch of images is known by where it begins.
+/// The key of a batch of images is its position.
 impl From<EpochMark> for BatchKey {
     fn from(at: EpochMark) -> Self {
         Self([at.epoch, at.samples])
@@ -36,20 +36,19 @@ impl From<BatchKey> for EpochMark {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImageSpec {
     pub(crate) program: SampleProgram,
-    /// The rest of the plan is the index's and the sampler's table.
+    /// The options of the order. Index and sampler table come separately.
     pub(crate) plan: OrderOptions,
     pub(crate) limits: PictureLimits,
-    /// Samples that may stand in for the one of a row.
+    /// Substitutes of a row's sample.
     pub(crate) tries: u32,
-    /// What a device decodes: JPEGs that its parts hold; none = workers decode all.
+    /// Limits of JPEGs that a device decodes. None: workers decode all.
     pub(crate) jpegs: Option<PartLimits>,
-    /// Whether shards may be removed while the run goes on: then none is kept open.
+    /// Whether shards may be deleted during the run. Then no shard is kept open.
     pub(crate) evicts_shards: bool,
 }
 
 impl ImageSpec {
-    /// Orders the job. The sizes are there when rows have sizes of their own, the
-    /// table when the sampler needs one.
+    /// Orders the job. `sizes` if rows have their own sizes, `table` if the sampler needs one.
     pub(crate) fn order<'a>(
         &self,
         index: &'a Index,

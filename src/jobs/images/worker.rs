@@ -1,8 +1,7 @@
-//! Images: one row = one sample, from its place in the epoch to finished
-//! elements.
+//! Images: one row = one sample, from its position in the epoch to finished elements.
 //!
-//! Runs in workers, and in the consumer with zero workers or for what a device flags. Which sample
-//! it is, and the bytes of its file; what becomes of them is `sample`.
+//! Runs in workers, and in the consumer with zero workers or for images that a device flags.
+//! Chooses the sample and reads its file. `sample` does the rest.
 
 use std::ops::Range;
 
@@ -23,7 +22,7 @@ use crate::pool::worker::meter::StageMeter;
 use crate::recipe::RowExtent;
 use crate::sys::cpu::CpuLevel;
 
-/// Everything that a worker keeps from sample to sample.
+/// The state that a worker keeps from sample to sample.
 #[derive(Debug)]
 pub(crate) struct ImageJob {
     index: Index,
@@ -40,7 +39,7 @@ pub(crate) struct ImageJob {
 pub(crate) const KIND: JobKind = JobKind { name: NAME, build };
 
 fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
-    // A level that `FEATHERLOAD_CPU` names wrongly ends the run, before a picture is decoded.
+    // An invalid `FEATHERLOAD_CPU` ends the run before an image is decoded.
     CpuLevel::detect()?;
     let spec: ImageSpec = parts.spec()?;
     let mut fds = std::mem::take(&mut parts.descriptors).into_iter();
@@ -68,8 +67,7 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
 }
 
 impl ImageJob {
-    /// `sizes` are those of the samples, where rows have sizes of their own;
-    /// `table` is the sampler's, if it needs one.
+    /// `sizes`: if rows have their own sizes. `table`: if the sampler needs one.
     pub(crate) fn new(
         spec: &ImageSpec,
         index: Index,
@@ -115,7 +113,7 @@ impl Job for ImageJob {
         let at = EpochMark::from(ticket.key);
         let row = self.plan.attempt_at(at, row, attempt);
         if row.status == RowStatus::Padding {
-            // Nobody posts padding: the ticket's words were scribbled on.
+            // Padding has no ticket, so the shared memory is corrupted.
             return Err(SampleFault::new(
                 FaultKind::Corrupt,
                 "its ticket names a row that holds no sample",
@@ -148,7 +146,7 @@ impl Job for ImageJob {
 
     fn prefers(&self, ticket: &Ticket, row: u32) -> bool {
         self.home.prefers(&self.index, || {
-            // Its words may be scribbled on.
+            // Shared memory: the key may be any numbers.
             let at = ticket.key.into();
             let is_there = self.plan.has_batch_at(at) && row < ticket.rows;
             is_there.then(|| self.plan.attempt_at(at, row, 0).id)
@@ -156,7 +154,7 @@ impl Job for ImageJob {
     }
 
     fn memory_limit(&self) -> u64 {
-        // What is kept of earlier samples may lie beside the whole of this one's.
+        // Buffers of earlier samples may exist in addition to the whole of this one's.
         self.max_scratch
             .saturating_add(sample::KEEP as u64)
             .saturating_add(sample::BESIDE_SCRATCH)

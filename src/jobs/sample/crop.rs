@@ -1,10 +1,10 @@
-//! The row of a crop: pixels as they were decoded, and the weights and steps by
-//! which a device makes a row of the batch of them.
+//! The row of a crop: decoded pixels, with the weights and steps by which a device makes the
+//! batch's row.
 //!
-//! Runs in workers. A crop that has no room is resized here, and handed over with
-//! weights that copy: which crops, follows from the sample alone. Where a device decodes
-//! a sample, its coded crop is handed over. One that has no room as pixels comes with the tables
-//! of that resize, by which the device makes the same pixels.
+//! Runs in workers. A crop that does not fit is resized here, and its weights only copy pixels.
+//! Which crops that are depends on the sample alone. If a device decodes the sample, the row holds
+//! its coded crop. If the decoded crop would not fit, the tables of the resize come with it, and
+//! the device makes the same pixels.
 
 use crate::decode_plan::crop_row::{CROP_HEADER, CROP_HEADER_CODED, CropHeader, CropStep};
 use crate::decode_plan::stored_picture::DecodePlan;
@@ -16,13 +16,13 @@ use crate::recipe::steps::OpStep;
 use crate::recipe::weights::{AxisGeometry, FixedTable, WeightTable};
 use crate::recipe::{CropRowBytes, CropRule, PixelPlacement, Step};
 
-/// Writes rows; keeps the tables of the last one.
+/// Writes rows. Keeps the tables of the last one.
 #[derive(Debug)]
 pub(crate) struct CropWriter {
     rule: CropRule,
     across: WeightTable,
     down: WeightTable,
-    /// Of those in whole numbers: across, down.
+    /// Tables in integers: across, down.
     fixed: [FixedTable; 2],
 }
 
@@ -41,8 +41,8 @@ impl CropWriter {
         self.across.bytes() + self.down.bytes() + fixed[0] + fixed[1]
     }
 
-    /// Begins a row of the pixels that were wanted, and gives their place in it.
-    /// None when they have no room, or need a border: they are to be finished first.
+    /// Begins a row of the decoded pixels, and returns their place in it. None if they do not fit
+    /// or need a border. Then the worker must finish them first.
     pub(crate) fn begin<'a>(
         &mut self,
         cut: &DecodePlan,
@@ -62,10 +62,10 @@ impl CropWriter {
         }))
     }
 
-    /// A row of the coded crop, which `write` writes: as many bytes as it says, or none. False when
-    /// the crop is not to be decoded by a device whose parts are within `limits`: it needs a border
-    /// or more than a part has, or `write` has no room or takes no such file. The row holds
-    /// anything then.
+    /// Writes a row with a coded crop. `write` writes the crop and returns its bytes, or none if it
+    /// does not fit or the file is not supported. False if a device with these limits should not
+    /// decode the crop: it needs a border, or more than a part has. The content of the row is then
+    /// undefined.
     pub(crate) fn copy_coded(
         &mut self,
         cut: &DecodePlan,
@@ -81,7 +81,7 @@ impl CropWriter {
         let header = self.header(cut, steps)?;
         let room = self.room(cut, &header, size);
         let window = (cut.window.w, cut.window.h);
-        // What makes the pixels of the row, where the window has no room as such.
+        // How the row's pixels are made if the window does not fit.
         let resize = match self.weights(cut, header, room, row) {
             true => None,
             false => {
@@ -93,7 +93,7 @@ impl CropWriter {
             Some(_) => cut.size,
             None => window,
         };
-        // A window that is as large is told to be wanted as it is.
+        // A window of the same size needs no resize.
         if resize.is_some() && pixels == window {
             return Ok(false);
         }
@@ -102,7 +102,7 @@ impl CropWriter {
             Some(axes) => Some(coded + self.tables(axes, &mut held[coded..])?),
             None => Some(coded),
         });
-        // What the consumer checks, too: a row that it refused would end the run.
+        // The consumer checks this too, and would end the run.
         let coded = coded.filter(|&coded| {
             let read = CodedPicture::read_as(&held[..coded], pixels);
             read.is_ok_and(|read| limits.hold(&read))
@@ -114,8 +114,8 @@ impl CropWriter {
         Ok(true)
     }
 
-    /// Writes the tables of a resize, as the resampler of workers has them. How many bytes; none
-    /// where they have no room.
+    /// Writes the tables of a resize, as the workers' resampler has them. Returns the number of
+    /// bytes. None if they do not fit.
     fn tables(&mut self, (x, y): (AxisGeometry, AxisGeometry), to: &mut [u8]) -> Option<usize> {
         self.across.prepare(x);
         self.down.prepare(y);
@@ -131,8 +131,7 @@ impl CropWriter {
         write_resize(axes, down_first(&x, &y), to)
     }
 
-    /// Writes the header and the weights of a row. False when they, or what it holds, have no
-    /// room.
+    /// Writes the header and the weights of a row. False if they, or the content, do not fit.
     fn weights(
         &mut self,
         cut: &DecodePlan,
@@ -144,8 +143,7 @@ impl CropWriter {
             copying(&header, room, row);
             return true;
         };
-        // Windows are asked for before tables are made: those of a picture as thin
-        // as a thread are long.
+        // Checks their sizes before tables are computed: tables for a very thin image are long.
         let taps = |axis: &AxisGeometry| axis.window() as u32;
         let most = CropHeader {
             width: cut.window.w,
@@ -174,7 +172,7 @@ impl CropWriter {
         true
     }
 
-    /// Begins a row of pixels that are as large as the row, and gives their place.
+    /// Begins a row of pixels that have the row's size, and returns their place.
     pub(crate) fn begin_resized<'a>(
         &mut self,
         cut: &DecodePlan,
@@ -187,7 +185,7 @@ impl CropWriter {
         Ok(copying(&header, room, row))
     }
 
-    /// Of a row of pixels that are as large as the row.
+    /// The header for pixels of the row's size.
     fn header(&self, cut: &DecodePlan, steps: &[OpStep]) -> Result<CropHeader, SampleFault> {
         let mut header = CropHeader {
             width: cut.size.0,
@@ -200,7 +198,7 @@ impl CropWriter {
         };
         let mut placement = cut.fold.placement;
         for step in &steps[cut.fold.steps..] {
-            // Colour steps know no place, so turns pass them.
+            // Colour steps do not depend on places, so they commute with rotations.
             if let Some(turned) = turned(placement, &step.step) {
                 placement = turned;
                 continue;
@@ -209,7 +207,7 @@ impl CropWriter {
             let (Some(to), Some(step)) = (to, CropStep::of(&step.step)) else {
                 return Err(SampleFault::new(
                     FaultKind::Unsupported,
-                    "a step of the recipe cannot be handed over to a device",
+                    "a device cannot run a step of the recipe",
                 ));
             };
             *to = step;
@@ -219,7 +217,7 @@ impl CropWriter {
         Ok(header)
     }
 
-    /// The room of the row, whose size is the batch's, or that of every row.
+    /// The room of the row, whose size is set by the batch or the recipe.
     fn room(
         &self,
         cut: &DecodePlan,
@@ -233,7 +231,7 @@ impl CropWriter {
     }
 }
 
-/// The border that a crop needs before it is as large as the row.
+/// The border that a crop needs to get the row's size.
 pub(super) fn border(cut: &DecodePlan, steps: &[OpStep]) -> Option<Step> {
     let next = steps.get(cut.fold.steps)?.step;
     matches!(next, Step::Pad { .. }).then_some(next)
@@ -248,7 +246,7 @@ fn turned(placement: PixelPlacement, step: &Step) -> Option<PixelPlacement> {
     }
 }
 
-/// A row whose output pixels are its pixels, and their place.
+/// Weights that copy pixels, and the place of the pixels.
 fn copying<'a>(header: &CropHeader, room: CropRowBytes, row: &'a mut [u8]) -> &'a mut [u8] {
     let (front, pixels) = parts(header, room, row);
     let (of_header, mut tables) = front.split_at_mut(CROP_HEADER);
@@ -265,7 +263,7 @@ fn copying<'a>(header: &CropHeader, room: CropRowBytes, row: &'a mut [u8]) -> &'
     pixels
 }
 
-/// Header and weights, and the pixels.
+/// Splits a row into header and weights, and pixels.
 fn parts<'a>(
     header: &CropHeader,
     room: CropRowBytes,
@@ -275,13 +273,13 @@ fn parts<'a>(
     (front, &mut pixels[..header.payload_bytes() as usize])
 }
 
-/// The most weights of an output pixel.
+/// The most weights of any output pixel.
 fn longest(table: &WeightTable, outputs: u32) -> u32 {
     let of = |o: u32| table.row(o as usize).1.len() as u32;
     (0..outputs).map(of).max().unwrap_or(0)
 }
 
-/// First pixels, then tap by tap the weights of all output pixels.
+/// Writes the first pixel of each output pixel, then tap by tap the weights of all output pixels.
 fn write(table: &WeightTable, outputs: u32, to: &mut [u8]) {
     let outputs = outputs as usize;
     let to = to.as_chunks_mut::<4>().0;

@@ -30,7 +30,7 @@ use crate::recipe::{
     Rotate90, RotationStyle, RowExtent, Size, Span,
 };
 
-/// A row, and the bytes that the canvas and the resampler held behind it.
+/// A row, and the bytes that the canvas and the resampler held after it.
 type Made = (std::result::Result<Vec<u8>, String>, (usize, usize));
 
 /// The row that a recipe makes of a file.
@@ -584,7 +584,7 @@ fn exact_is_exact() {
 proptest! {
     #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::with_cases(4000) })]
 
-    /// Whatever is drawn, no sample takes more than the forecast says, nor makes a
+    /// Whatever is drawn, no sample takes more than the memory plan, nor makes a
     /// buffer larger than what is said to be kept of all.
     #[test]
     fn no_draw_takes_more_than_the_forecast_says(

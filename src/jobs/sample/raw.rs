@@ -1,6 +1,5 @@
-//! A sample whose pixels lie in its file as they are: nothing is decoded, and each
-//! pixel that is wanted is read there once, by the resize, by the emission, or by
-//! a copy into the canvas that further steps work on.
+//! A sample whose file has uncompressed pixels. Nothing is decoded. Each needed pixel is read once:
+//! by the resize, by the emission, or by a copy into the canvas for further steps.
 //!
 //! Runs where `sample` does.
 
@@ -12,7 +11,7 @@ use crate::pixels::resample::{PixelSource, ResizeAxes};
 use crate::pool::worker::meter::StageMeter;
 
 impl SampleDecoder {
-    /// Fills the row from the pixels of a picture `width` wide, as stored.
+    /// Fills the row from the stored pixels of an image that is `width` pixels wide.
     pub(crate) fn fill_from_raw(
         &mut self,
         (pixels, width): (&[u8], usize),

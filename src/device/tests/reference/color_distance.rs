@@ -1,5 +1,4 @@
-//! How far the elements of a row are from those that were wanted, in levels. For
-//! tests.
+//! The distance of a row's elements from the expected ones, in levels. For tests.
 //!
 //! Hue cannot be compared by itself: it jumps from 360 to 0, and of a pixel that is
 //! nearly grey the last bit of a level turns it anywhere. So `hsv` is compared by
@@ -9,7 +8,7 @@
 
 use crate::recipe::{ColorSpace, MemoryLayout, OutputFormat};
 
-/// The farthest that an element of a row in `f32` is from what is wanted, before it
+/// The largest distance of an element of a row in `f32` from the expected one, before it
 /// is normalised: levels, and units of the other colour spaces. `space` is the one
 /// that the pixels were converted to.
 pub(crate) fn apart(

@@ -1,6 +1,6 @@
-//! What a worker makes of a file: the row of a crop, or a finished row.
+//! The row that a worker makes of a file: a crop, or a finished row.
 //!
-//! For tests; a worker's code, without its process.
+//! For tests. Runs a worker's code without its process.
 
 use crate::decode_plan::crop_row::{CropHeader, RowContents};
 use crate::device::jpeg_part::PartLimits;
@@ -24,7 +24,7 @@ pub(crate) fn extent(program: &SampleProgram, size: Option<(u32, u32)>) -> (u32,
     }
 }
 
-/// The bytes that a worker writes, of so many that the row has.
+/// A row of `bytes` bytes as a worker fills it.
 pub(crate) fn filled(
     program: &SampleProgram,
     file: &[u8],
@@ -46,7 +46,7 @@ pub(crate) fn filled(
         .map_err(|f| f.reason)
 }
 
-/// What a worker hands over of a file, and what it says.
+/// The row that a worker hands over for a file, with its checked header and its sizes.
 pub(crate) fn handed(
     program: &SampleProgram,
     file: &[u8],

@@ -1,7 +1,7 @@
-//! What is drawn for a batch: the operation, partners, weights and boxes.
+//! The random choices for a batch: the operation, partners, weights and boxes.
 //!
-//! Pure functions of the random numbers of the batch's place; in one order, so
-//! that a batch can be drawn again. Never here: pixels.
+//! Pure functions of the batch's position, in a fixed order, so that a batch can be drawn again.
+//! Never here: pixels.
 
 use std::f64::consts::LN_2;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use crate::order::PositionRandom;
 use crate::recipe::MixOp;
 use crate::recipe::geometry::UniformSource;
 
-/// What is done to the rows of a batch.
+/// The operation on the rows of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum MixOperation {
     Nothing,
-    /// Own pixels times `keep`, and the partner's times the rest.
+    /// Own pixels times `keep` plus the partner's times `1 - keep`.
     Blend {
         keep: f64,
     },
@@ -28,7 +28,7 @@ pub(crate) enum MixOperation {
     },
 }
 
-/// A box, and the part of the row that lies outside.
+/// A box, and the fraction of the row outside of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PasteBox {
     pub(crate) rows: Range<usize>,
@@ -47,18 +47,18 @@ impl MixOperation {
     }
 }
 
-/// Who is whose partner, among the rows that hold samples.
+/// The partner of each row, among the rows with samples.
 #[derive(Debug, Default)]
 pub(crate) struct RowPartners {
     /// Numbers of these rows in the batch.
     pub(crate) rows: Vec<usize>,
-    /// Place in `rows` of the partner of each: a permutation.
+    /// For each of them, the index in `rows` of its partner. A permutation.
     pub(crate) of: Vec<usize>,
 }
 
 impl RowPartners {
-    /// Every permutation equally often, by Fisher and Yates: also those that leave
-    /// a row its own partner.
+    /// Fisher-Yates: all permutations are equally likely, including those in which a row is its own
+    /// partner.
     fn shuffle(&mut self, random: &mut PositionRandom) {
         for last in (1..self.of.len()).rev() {
             let other = random.below(last as u64 + 1) as usize;
@@ -67,7 +67,7 @@ impl RowPartners {
     }
 }
 
-/// Draws what is done to a batch of rows of this height and width.
+/// Draws the operation for a batch of rows of this height and width.
 pub(crate) fn draw(
     op: &MixOp,
     sampled: &[usize],
@@ -118,7 +118,7 @@ pub(crate) fn draw(
     }
 }
 
-/// An operation that takes random partners.
+/// An operation with random partners.
 fn shuffled(
     op: &MixOp,
     size: (usize, usize),
@@ -140,14 +140,14 @@ fn shuffled(
             decay_power: *decay_power,
             max_soft: *max_soft,
         },
-        // Refused by the recipe's check, or taken apart above.
+        // Rejected by the recipe's check, or resolved above.
         _ => MixOperation::Nothing,
     }
 }
 
-/// The box of CutMix's authors, timm and PaddleClas: its sides are cut to whole
-/// pixels, its halves too, and it is cut off where it leaves the row. What it
-/// really covers is what labels are weighted by.
+/// The box of CutMix's authors, timm and PaddleClas: its sides and half sides are rounded down to
+/// whole pixels, and it is clipped to the row. Labels are weighted by the pixels that it really
+/// covers.
 fn paste(keep: f64, (height, width): (usize, usize), random: &mut PositionRandom) -> MixOperation {
     let cut = (1.0 - keep).sqrt();
     let mut along = |length: usize| {
@@ -164,10 +164,10 @@ fn paste(keep: f64, (height, width): (usize, usize), random: &mut PositionRandom
     })
 }
 
-/// A draw of beta(a, a), with exp and log of `libm`. As in NumPy: up to 1 by
-/// Jöhnk ("Erzeugung von betaverteilten und gammaverteilten Zufallszahlen",
-/// Metrika 8, 1964), beyond by algorithm BB of Cheng ("Generating beta variates
-/// with nonintegral shape parameters", Communications of the ACM 21, 1978).
+/// A draw of beta(a, a), with exp and log of `libm`. As in NumPy: for `a` up to 1 by Jöhnk
+/// ("Erzeugung von betaverteilten und gammaverteilten Zufallszahlen", Metrika 8, 1964), above by
+/// algorithm BB of Cheng ("Generating beta variates with nonintegral shape parameters",
+/// Communications of the ACM 21, 1978).
 pub(crate) fn beta(a: f64, random: &mut PositionRandom) -> f64 {
     loop {
         let drawn = match a <= 1.0 {
@@ -180,8 +180,8 @@ pub(crate) fn beta(a: f64, random: &mut PositionRandom) -> f64 {
     }
 }
 
-/// One attempt; at least half of them succeed. In logarithms throughout: for
-/// small `a` both powers may be too small for a float.
+/// One attempt. At least half of them succeed. Uses logarithms, since for small `a` both powers may
+/// underflow.
 fn johnk(a: f64, random: &mut PositionRandom) -> Option<f64> {
     let mut power = || libm::log(open(random)) / a;
     let (x, y) = (power(), power());
@@ -189,7 +189,7 @@ fn johnk(a: f64, random: &mut PositionRandom) -> Option<f64> {
         return None;
     }
     Some(match y - x {
-        // Both are beyond what logarithms say: the greater one is all.
+        // Both logarithms are infinite: the greater one decides.
         apart if apart.is_nan() => f64::from(u8::from(x > y)),
         apart => 1.0 / (1.0 + libm::exp(apart)),
     })

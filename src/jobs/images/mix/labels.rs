@@ -2,11 +2,10 @@
 
 use crate::error::{Error, Result};
 
-/// A vector for each class: one-hot, smoothed by `epsilon`. Where there is none,
-/// for rows that hold no sample, it is zero.
+/// A vector per class: one-hot, smoothed by `epsilon`. Zeros for rows without a sample.
 ///
 /// # Errors
-/// When a class is out of range; it is named.
+/// A class out of range. The text names it.
 pub(crate) fn one_hot(
     classes: impl ExactSizeIterator<Item = Option<i64>>,
     num_classes: u32,

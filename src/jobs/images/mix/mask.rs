@@ -1,14 +1,14 @@
-//! Masks of low frequencies: FMix of Harris et al., "FMix: Enhancing mixed sample
-//! data augmentation" (arXiv 2002.12047).
+//! Masks of low frequencies: FMix of Harris et al., "FMix: Enhancing mixed sample data
+//! augmentation" (arXiv 2002.12047).
 //!
-//! Noise is the real part of a spectrum of normal numbers that fall off with a
-//! power of the frequency; its highest values become the mask. The authors' code
-//! (and PaddleClas', which is a copy) mixes up two axes of that spectrum, so that
-//! only two frequencies are left along a row; here it is what the paper says.
+//! Noise is the real part of a spectrum of normal numbers that decrease with a power of the
+//! frequency. Its highest values become the mask. Known difference: the authors' code, and
+//! PaddleClas' copy, confuse two axes of the spectrum, so that only two frequencies remain along a
+//! row. This file follows the paper.
 //!
-//! The sum over the frequencies is written out, one axis after the other: with the
-//! paper's power few of them count, and a fast transform would have to be one for
-//! every length, with the same bits on every CPU.
+//! The sum over the frequencies is written out, one axis after the other. With the paper's power
+//! only few of them count. A fast transform would have to support every length, with the same bits
+//! on every CPU.
 
 use crate::jobs::images::mix::draw::normals;
 use crate::jobs::images::mix::rows::RowShape;
@@ -16,11 +16,11 @@ use crate::order::PositionRandom;
 use crate::recipe::MemoryLayout;
 use crate::recipe::geometry::UniformSource;
 
-/// Frequencies of which the amplitude is below this part of the largest are left
-/// out: with the power 3 the edge of a mask moves by a tenth of a pixel.
+/// Frequencies with an amplitude below this fraction of the largest are left out. With power 3 this
+/// moves the edge of a mask by a tenth of a pixel.
 const FAINT: f64 = 1e-4;
 
-/// A mask with the buffers that it is made in.
+/// A mask and its work buffers.
 #[derive(Debug, Default)]
 pub(crate) struct MixMask {
     field: Vec<f32>,
@@ -28,14 +28,14 @@ pub(crate) struct MixMask {
     values: Vec<f32>,
 }
 
-/// Bytes for rows of so many pixels; at most three channels.
+/// Bytes for rows of this number of pixels, with at most three channels.
 pub(crate) fn bytes(pixels: u64) -> u64 {
     pixels.saturating_mul(4 + 4 + 3 * 4)
 }
 
 impl MixMask {
-    /// The weight of each element's own value; of a plane where planes lie one
-    /// behind the other, for each of them the same.
+    /// The weight of each element's own value. For planar rows: of one plane, the same for all
+    /// planes.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
     }
@@ -59,8 +59,8 @@ impl MixMask {
         self.cut(keep, max_soft, up, channels);
     }
 
-    /// The highest values of the field become 1, the lowest 0; what is in between
-    /// goes down evenly, by rank.
+    /// The highest values of the field become 1, the lowest 0. In between, weights decrease evenly
+    /// by rank.
     fn cut(&mut self, keep: f64, max_soft: f64, up: bool, channels: usize) {
         let field = &self.field;
         let pixels = field.len();
@@ -70,7 +70,7 @@ impl MixMask {
         let low = middle.saturating_sub(soft);
         let high = (middle + soft).min(pixels);
 
-        // Equal values by their place: then there is one order.
+        // Ties go to the lower index, so that the order is unique.
         let higher = |a: &u32, b: &u32| {
             let by_value = field[*b as usize].total_cmp(&field[*a as usize]);
             by_value.then(a.cmp(b))
@@ -88,7 +88,7 @@ impl MixMask {
         let values = &mut self.values;
         values.clear();
         values.resize(pixels * channels, 0.0);
-        // Divided by, so that the last is exactly 0.
+        // The divisor that makes the last weight exactly 0.
         let slope = high.saturating_sub(low + 1).max(1) as f64;
         for (rank, place) in order[..high].iter().enumerate() {
             let value = match rank.checked_sub(low) {
@@ -101,8 +101,8 @@ impl MixMask {
     }
 }
 
-/// Noise with the period of the row on both axes. Its mean, which no order of
-/// values depends on, is left out.
+/// Noise with the period of the row on both axes. Its mean is left out, since it does not affect
+/// the order of values.
 pub(crate) fn noise(
     height: usize,
     width: usize,
@@ -121,7 +121,7 @@ pub(crate) fn noise(
     let (mut even, mut odd) = (vec![0f64; height], vec![0f64; height]);
     let (mut cosines, mut sines) = (vec![0f32; width], vec![0f32; width]);
     for kx in 0..=most_x {
-        // Of two opposite frequencies one: their sum is as a single one.
+        // One of two opposite frequencies: their sum equals a single one.
         let first = if kx == 0 { 1 } else { -(most_y as i64) };
         even.fill(0.0);
         odd.fill(0.0);
@@ -156,7 +156,7 @@ pub(crate) fn noise(
     }
 }
 
-/// Sine and cosine of every whole part of a turn.
+/// Sine and cosine of every n-th of a circle.
 fn roots(n: usize) -> Vec<(f64, f64)> {
     (0..n)
         .map(|i| libm::sincos(std::f64::consts::TAU * i as f64 / n as f64))

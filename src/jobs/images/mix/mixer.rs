@@ -1,4 +1,4 @@
-//! Mixes one batch: draws how, then does it to rows and labels.
+//! Mixes one batch: draws the operation, then applies it to rows and labels.
 //!
 //! In the consumer.
 
@@ -14,7 +14,7 @@ use crate::jobs::images::mix::rows::{MixElement, RowShape};
 use crate::order::PositionRandom;
 use crate::recipe::{DataType, MixOp, Mixing};
 
-/// Mixes batches, with buffers that stay.
+/// Mixes batches, with reused buffers.
 #[derive(Debug)]
 pub(crate) struct BatchMixer {
     mixing: Mixing,
@@ -23,7 +23,7 @@ pub(crate) struct BatchMixer {
     saved: SavedRow,
 }
 
-/// One row, while its place is being overwritten: of one of the types.
+/// A copy of one row while its place is overwritten. Only the field of its type is used.
 #[derive(Debug, Default)]
 struct SavedRow {
     f32: Vec<f32>,
@@ -46,16 +46,16 @@ impl BatchMixer {
         &self.mixing
     }
 
-    /// Whether pixels are mixed, not labels alone.
+    /// Whether pixels are mixed, not only labels.
     pub(crate) fn mixes_rows(&self) -> bool {
         self.mixing.mixer().is_some()
     }
 
-    /// Mixes the rows that hold samples, whose numbers `sampled` has in ascending
-    /// order, and their labels: `num_classes` numbers for each row of the batch.
+    /// Mixes the rows with samples and their labels. `sampled`: numbers of these rows in ascending
+    /// order. Labels have `num_classes` numbers per row.
     ///
     /// # Errors
-    /// When the rows are not aligned for their type.
+    /// Rows that are not aligned for their type.
     pub(crate) fn mix(
         &mut self,
         mut random: PositionRandom,
@@ -83,7 +83,7 @@ impl BatchMixer {
             DataType::F32 => apply(&how, shape, partners, mask, bytes, &mut saved.f32)?,
             DataType::F16 => apply(&how, shape, partners, mask, bytes, &mut saved.f16)?,
             DataType::Bf16 => apply(&how, shape, partners, mask, bytes, &mut saved.bf16)?,
-            // Refused by the recipe's check.
+            // Rejected by the recipe's check.
             DataType::U8 => {
                 return Err(Error::protocol(
                     "batches of u8 cannot be mixed: cast to f16, \
@@ -131,7 +131,7 @@ fn apply<T: MixElement>(
         }
         MixOperation::Mask { .. } => {
             rows::combine_partners(all, elements, partners, saved, |own, other| {
-                // One mask a plane, or one for all that lie in each other.
+                // One mask per plane, or one for interleaved channels.
                 let values = mask.values();
                 for (own, other) in own
                     .chunks_exact_mut(values.len())
@@ -145,8 +145,8 @@ fn apply<T: MixElement>(
     Ok(())
 }
 
-/// What mixing takes in the consumer, bytes: once, and for each row of each batch
-/// that is alive. `row` is the largest row's elements' bytes, `pixels` its pixels.
+/// Bytes for mixing in the consumer: once, and per row of each live batch. `row`: bytes of the
+/// largest row. `pixels`: its pixels.
 pub(crate) fn mixing_bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64) {
     let label = u64::from(mixing.num_classes) * 4;
     let Some(op) = mixing.mixer() else {
@@ -159,10 +159,10 @@ pub(crate) fn mixing_bytes(mixing: &Mixing, row: u64, pixels: u64) -> (u64, u64)
     (row.saturating_add(label).saturating_add(mask), label)
 }
 
-/// Whether labels of several classes each can be served.
+/// Checks that labels with several classes can be mixed.
 ///
 /// # Errors
-/// When they would be smoothed.
+/// They would be smoothed.
 pub(crate) fn check_vectors(mixing: &Mixing, width: usize) -> Result<()> {
     if width as u64 != u64::from(mixing.num_classes) {
         return Err(Error::config(format!(

@@ -1,13 +1,12 @@
-//! Batches whose rows are mixed with each other, and their labels with them.
+//! Mixes rows of a batch with each other, and their labels.
 //!
-//! In the consumer, on the CPU, in place, right before a batch is handed over: a
-//! pure function of the batch's bytes, its labels and the random numbers of its
-//! place in the epoch, so it is the same for any number of workers and through
-//! every death. Never here: where batches come from, what their paths are, threads.
+//! In the consumer, on the CPU, in place, right before a batch is returned. A pure function of the
+//! batch's bytes, its labels and its position in the epoch. So it is the same for any number of
+//! workers, and if workers die. Never here: where batches come from, paths, threads.
 //!
 //! - `mixer`: one batch, from draw to labels;
-//! - `draw`: which operation, who is whose partner, how much of each;
-//! - `rows`: what the rows are; pixels and labels of partners, in place;
+//! - `draw`: the operation, the partners and the weights;
+//! - `rows`: mixes pixels and labels of partners in place;
 //! - `mask`: masks of low frequencies;
 //! - `labels`: from classes to vectors.
 

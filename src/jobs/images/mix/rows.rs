@@ -1,7 +1,7 @@
-//! Rows and their partners' rows, in place.
+//! Mixes rows with their partners' rows, in place.
 //!
-//! Along the cycles of the permutation: each row is changed when its own pixels
-//! are no longer needed, but for the first of a cycle, of which a copy is kept.
+//! Follows the cycles of the permutation. Each row is changed once its own pixels are not needed
+//! any more. Only the first row of a cycle is copied.
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use crate::jobs::images::mix::draw::{PasteBox, RowPartners};
 use crate::recipe::{DataType, MemoryLayout};
 
-/// What the rows of a batch are.
+/// The shape of the rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowShape {
     pub(crate) channels: usize,
@@ -29,15 +29,15 @@ impl RowShape {
     }
 }
 
-/// Elements that are turned into `f32` at a time.
+/// Elements converted to `f32` at a time.
 const CHUNK: usize = 256;
 
-/// What a row consists of.
+/// An element type that can be mixed.
 pub(crate) trait MixElement: bytemuck::Pod {
     /// `own * keep + other * (1 - keep)`, in `f32`, rounded once.
     fn blend(own: &mut [Self], other: &[Self], keep: f64);
 
-    /// The same with a weight for each element.
+    /// The same with a weight per element.
     fn blend_by(own: &mut [Self], other: &[Self], keep: &[f32]);
 }
 
@@ -80,7 +80,7 @@ impl MixElement for bf16 {
     }
 }
 
-/// Hands on a chunk of both, and where it begins.
+/// Calls `blend` for chunks of both, with the index of the chunk's first element.
 fn in_f32<T>(own: &mut [T], other: &[T], mut blend: impl FnMut(usize, &mut [f32], &[f32]))
 where
     [T]: HalfFloatSliceExt,
@@ -96,8 +96,8 @@ where
     }
 }
 
-/// Combines each row of `width` elements with its partner's as that was before. A
-/// row that is its own partner is left as it is.
+/// Combines each row of `width` elements with its partner's original row. A row that is its own
+/// partner does not change.
 pub(crate) fn combine_partners<T: Copy>(
     all: &mut [T],
     width: usize,
@@ -137,7 +137,7 @@ pub(crate) fn combine_partners<T: Copy>(
 
 /// Copies the partner's pixels into a box.
 pub(crate) fn paste<T: Copy>(own: &mut [T], other: &[T], at: &PasteBox, shape: RowShape) {
-    // Planes of single numbers, or one of whole pixels.
+    // Planes of single numbers, or one plane of whole pixels.
     let (planes, pixel) = match shape.layout {
         MemoryLayout::Nchw => (shape.channels, 1),
         MemoryLayout::Nhwc => (1, shape.channels),

@@ -44,7 +44,7 @@ fn ops() -> Vec<MixOp> {
     ]
 }
 
-/// A batch before and behind its mixing, as f64.
+/// A batch before and after its mixing, as f64.
 struct Case {
     shape: RowShape,
     rows: usize,
