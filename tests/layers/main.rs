@@ -46,20 +46,45 @@ const LAYERS: Layers<'_> = &[
     (
         "jobs",
         &[
-            "error", "sys", "picture", "data", "recipe", "order", "decode_plan", "pixels", "pool", "device",
+            "error",
+            "sys",
+            "picture",
+            "data",
+            "recipe",
+            "order",
+            "decode_plan",
+            "pixels",
+            "pool",
+            "device",
         ],
     ),
     (
         "memory_plan",
         &[
-            "error", "sys", "picture", "data", "recipe", "decode_plan", "pool", "jobs",
+            "error",
+            "sys",
+            "picture",
+            "data",
+            "recipe",
+            "decode_plan",
+            "pool",
+            "jobs",
         ],
     ),
     (
         "loader",
         &[
-            "error", "sys", "picture", "data", "recipe", "order", "pool", "device", "remote",
-            "jobs", "memory_plan",
+            "error",
+            "sys",
+            "picture",
+            "data",
+            "recipe",
+            "order",
+            "pool",
+            "device",
+            "remote",
+            "jobs",
+            "memory_plan",
         ],
     ),
     (
@@ -169,7 +194,9 @@ const LAYERS: Layers<'_> = &[
     ),
     (
         "tests_support",
-        &["error", "picture", "data", "recipe", "order", "pool", "jobs"],
+        &[
+            "error", "picture", "data", "recipe", "order", "pool", "jobs",
+        ],
     ),
 ];
 

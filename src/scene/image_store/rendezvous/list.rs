@@ -114,10 +114,7 @@ impl HolderList {
     fn of(mut file: File) -> Option<Self> {
         file.try_lock().ok()?;
         let holders = read_holders(&mut file);
-        let list = Self {
-            file,
-            holders: holders,
-        };
+        let list = Self { file, holders };
         let named = list.file.metadata().is_ok_and(|found| found.nlink() > 0);
         named.then_some(list)
     }
