@@ -184,7 +184,7 @@ unsafe fn owned(
 }
 
 /// # Safety
-/// Called once with a form that `capsule` made, by who took it or by `forget_legacy`.
+/// Called once with a form that `capsule` made, by its consumer or by `forget_legacy`.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     if managed.is_null() {
         return;
@@ -196,7 +196,7 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
 }
 
 /// # Safety
-/// Called once with a form that `capsule` made, by who took it or by `forget_versioned`.
+/// Called once with a form that `capsule` made, by its consumer or by `forget_versioned`.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     if managed.is_null() {
         return;

@@ -6,7 +6,7 @@
 //! - `stream_state`: what all streams hold; `scene_stream`: what streams over a scene share;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
 //! - `views`: whole images of a scene; `raw_view`: that of a step;
-//! - `held`: the memory of these batches; `wait`: work behind which Python waits;
+//! - `held_step`: the memory of these batches; `wait`: work behind which Python waits;
 //! - `tensor`: memory of a batch as other libraries take it; `dlpack`: the form in which
 //!   they do;
 //! - `errors`: the library's errors as Python's; `logs`: its warnings.

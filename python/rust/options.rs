@@ -63,7 +63,7 @@ pub struct RunRequest<O> {
 pub struct LoaderRequest {
     pub builder: LoaderBuilder,
     pub recipe: Recipe,
-    /// What is said of the config.
+    /// Notes about the config.
     pub told: Vec<String>,
 }
 

@@ -53,7 +53,7 @@ impl RawView {
         self.held.given.index()
     }
 
-    /// One of the arrays; None where there is none of that name.
+    /// One of the arrays; None if the name is unknown.
     fn array(&self, name: &str) -> Option<Tensor> {
         let view = &self.held.given;
         let mut fields = ViewField::ALL.into_iter();

@@ -60,7 +60,7 @@ impl RawRays {
         fields.map(RayField::name).collect()
     }
 
-    /// One of the arrays; None where there is none of that name.
+    /// One of the arrays; None if the name is unknown.
     fn array(&self, name: &str) -> Option<Tensor> {
         let batch = &self.held.given;
         let mut fields = RayField::ALL.into_iter();

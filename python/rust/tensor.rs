@@ -125,7 +125,7 @@ impl Tensor {
         }
     }
 
-    /// The same memory as whole numbers of 16 bits, for who has no bfloat16.
+    /// The same memory as 16-bit integers, for libraries without bfloat16.
     fn bits(&self) -> PyResult<Self> {
         if self.element.size() != 2 {
             return Err(PyValueError::new_err("its elements do not have 16 bits"));

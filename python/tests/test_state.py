@@ -216,7 +216,7 @@ def test_an_epoch_begins_with_its_first_batch(loader: Make) -> None:
     next(epoch)
     assert (one.epoch, one.state_dict()["samples"]) == (2, 32)
     del epoch
-    # What comes is the next epoch; the state is for who goes on with this one.
+    # What comes is the next epoch; the state is for a run that continues this one.
     state = one.state_dict()
     assert (one.epoch, state["epoch"], state["samples"]) == (3, 2, 32)
     waiting = iter(one)

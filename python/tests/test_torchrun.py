@@ -56,7 +56,7 @@ def test_a_rank_that_dies_is_started_again_and_each_sample_comes_once(
     out = "".join(out for out, _ in said)
     assert all(agent.returncode == 0 for agent in agents), "\n".join(error for _, error in said)
 
-    again = re.findall(r"rank (\d) of 4 goes on behind 40 samples", out)
+    again = re.findall(r"rank (\d) of 4 continues after 40 samples", out)
     assert sorted(again) == ["0", "1", "2", "3"], out
     for epoch in range(2):
         seen: list[int] = []

@@ -93,7 +93,7 @@ def test_lightning_fits_and_resumes(loader: Make, tmp_path: Path) -> None:
             whole, loader(framework="torch"), loader(framework="torch", shuffle=False)
         )
         assert [epoch for epoch, _ in whole.seen] == [0] * 8 + [1] * 8
-        # Saved in the middle of an epoch, which goes on behind it.
+        # Saved in the middle of an epoch, which continues after it.
         first = Model()
         saver = lightning.pytorch.callbacks.ModelCheckpoint(
             dirpath=tmp_path, filename="{step}", every_n_train_steps=11, save_top_k=-1

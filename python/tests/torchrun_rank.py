@@ -1,4 +1,4 @@
-"""A rank of `test_torchrun.py`: keeps what it has seen, and goes on behind it.
+"""A rank of `test_torchrun.py`: saves the samples that it received, and continues after them.
 
 torchrun_rank.py SRC PLACE: keeps `rank-N.json` in PLACE, which all machines see. It is no test.
 """
@@ -42,7 +42,7 @@ def main(src: str, place: Path) -> None:
         found = json.loads(kept.read_text())
         seen = found["seen"]
         loader.load_state_dict(found["state"])
-        print(f"rank {rank} of {world} goes on behind {sum(map(len, seen))} samples", flush=True)
+        print(f"rank {rank} of {world} continues after {sum(map(len, seen))} samples", flush=True)
     batches = 0
     while loader.epoch < EPOCHS:
         epoch = loader.epoch

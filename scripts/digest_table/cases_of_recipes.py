@@ -1,4 +1,4 @@
-"""Cases of what is done to samples and to batches, what is said of it, what is refused."""
+"""Cases of operations on samples and batches: results, reports and errors."""
 
 from itertools import product
 

@@ -52,8 +52,8 @@ def storm_full_stderr(world, dice):
         if family:
             number = dice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGABRT))
             sent += run.send(dice.choice(family), number)
-    # The caller's process may wait for who reads its last words, as any program does; nobody
-    # of the pool may, and nobody of it is left then.
+    # The caller's process may wait for the reader of its last output, as any program does. No
+    # process of the pool may wait, and none is left then.
     waits = False
     while run.sleep(0.05) and not waits:
         waits = len(run.tree()) == 1 and processes.waits_in(run.child.pid) == "anon_pipe_write"

@@ -27,8 +27,8 @@ use crate::sys::location::ResolvedPath;
 /// Builds a cache: a folder of shards.
 ///
 /// The same source and options give the same bytes, whatever the number of
-/// workers, and however often the build was broken off: what is complete stays,
-/// and the same call goes on behind it.
+/// workers, and however often the build is interrupted: complete shards stay,
+/// and the same call continues after them.
 ///
 /// A sample of a cache is a picture and its label: other fields that samples of
 /// WebDataset's shards have are not copied.

@@ -44,11 +44,11 @@
 //! |---|---|
 //! | what is asked for; its options; no cache is written into its source | `builder`, `options`, `overlap` |
 //! | which parts are built, where; how one is built in its folder | `build`, `folder_build` |
-//! | what is there; how the cache there differs; which shards are finished, which are missing | `folder`, `changes`, `complete_shards`, `missing_shards` |
+//! | what is there; how the cache there differs; which shards are finished, which are missing | `cache_folder`, `changes`, `complete_shards`, `shard_places` |
 //! | the lock of a folder; what a refused build removes; the names of all files | `lock`, `new_folders`, `layout` |
 //! | the source's shards out of a store; headers and fingerprint of its files | `source_shards`, `source_headers` |
 //! | the space that a build takes; a disk without it | `disk_estimate`, `disk_full` |
-//! | payloads into shards; bad samples that may be left out | `payload_writer`, `faults` |
+//! | payloads into shards; bad samples that may be left out | `payload_writer`, `lasting_faults` |
 //! | one sample; one shard; one shard on its way to storage | `sample_members`, `shard_ledger`, `shard_file` |
 //! | a cache on its way into a store: its folder here; what is there, and what is sent | `stage`, `upload` |
 //! | progress and reports | `report` |

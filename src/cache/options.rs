@@ -72,7 +72,7 @@ pub enum BuildPart {
 
 impl BuildPart {
     /// # Errors
-    /// A share that there is none of, or a part of a cache whose shards depend on each other.
+    /// The share does not exist, or a part of a cache whose shards depend on each other.
     pub(crate) fn check(self, options: &BuildOptions, force: bool) -> Result<(), Error> {
         let option = match self {
             Self::All => return Ok(()),

@@ -63,8 +63,8 @@ pub struct BuildProgress<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BuildReport {
-    /// False when the build was ended early: complete shards stay, and the same
-    /// call goes on behind them. Of a share: all of its shards are there.
+    /// Whether all shards exist (for a share: all of its shards). False after an early end: the
+    /// complete shards stay, and the same call continues after them.
     pub complete: bool,
     /// Samples in complete shards; of a share, as all that follows, in its own.
     pub samples: u64,

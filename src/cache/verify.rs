@@ -7,7 +7,7 @@
 //! free. Changes nothing.
 //!
 //! - `subject`: what is to be checked; `tasks`: the parts of that work; `findings`: what it found;
-//! - `bytes`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
+//! - `file_window`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
 //!   `tar_headers`: one without a manifest, by its headers alone.
 
 mod file_window;

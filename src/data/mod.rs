@@ -3,9 +3,9 @@
 //! - [`index`]: paths, labels and class names, sealed for all processes;
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
-//! - [`packed`]: compressed pages of Parquet files;
-//! - [`sizes`]: the upright size of every sample, in shared memory;
-//! - `relinked`: folders that are reached again through links.
+//! - [`packed_page`]: compressed pages of Parquet files;
+//! - [`sample_sizes`]: the upright size of every sample, in shared memory;
+//! - `linked_folders`: folders that are reached again through links.
 //!
 //! Made in the consumer; coordinator and workers map what is sealed. Never in here:
 //! pixels, recipes, an order of samples, a thread that outlives a call.

@@ -1,7 +1,7 @@
 //! The memory that steps on pixels take, from sizes alone: what a worker checks
 //! before it begins on a sample, and what `plan` prints.
 //!
-//! Follows what `recipe::effect` says of each step on the buffers of `pixels/canvas` and
+//! Follows what `recipe::buffer_effect` says of each step on the buffers of `pixels/canvas` and
 //! `pixels/resample`: two of `u8`
 //! and two of `f32`, of which steps that cannot work in place read one and write
 //! the other; rows of a blur; what AugMix keeps and sums; rows and tables of a resize, in either type. Each

@@ -600,8 +600,7 @@ mod tests {
         assert!(e.is_config(), "{e}");
         assert_eq!(
             e.to_string(),
-            "the path \"a\\0b\" has a NUL byte, which no name of a file has: correct it where it \
-             is written"
+            "the path \"a\\0b\" has a NUL byte, which is not allowed in a file name: correct the path"
         );
     }
 

@@ -188,14 +188,17 @@ mod tests {
         assert!(base.check_resumable(&state()).is_ok());
         type Change = fn(&mut State);
         let changes: [(&str, Change); 13] = [
-            ("identities that come more often was none and is now", |s| {
-                let ratio = IdentityRatio {
-                    first: 2,
-                    last: 3,
-                    ratio: 4,
-                };
-                s.plan.identity_ratios = vec![ratio];
-            }),
+            (
+                "the list of identities with ratios was none and is now",
+                |s| {
+                    let ratio = IdentityRatio {
+                        first: 2,
+                        last: 3,
+                        ratio: 4,
+                    };
+                    s.plan.identity_ratios = vec![ratio];
+                },
+            ),
             (
                 "length of an epoch was all samples and is now 9 batches",
                 |s| s.plan.length = crate::order::EpochLength::Batches(9),
@@ -269,7 +272,7 @@ mod tests {
         let mut between = all(64, 4);
         between.samples = 100;
         let e = between.check_resumable(&all(64, 4)).unwrap_err();
-        assert!(e.to_string().contains("100 samples, which are no whole"));
+        assert!(e.to_string().contains("100 samples, which are not whole"));
     }
 
     #[test]

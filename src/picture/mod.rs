@@ -7,13 +7,13 @@
 //! afterwards. A file that is broken is a [`SampleFault`](crate::SampleFault),
 //! never a panic.
 //!
-//! - `formats`: one row for each format: name, extensions, mark, decoder, memory;
-//!   `format`: sniffed from the content, never from a name;
+//! - `format_table`: one row for each format: name, extensions, mark, decoder, memory;
+//!   `file_format`: sniffed from the content, never from a name;
 //! - `orientation`: the eight EXIF orientations, and whether they count; `xmp`: where XMP has
 //!   them;
 //!   `background`: what transparent pictures stand on;
 //! - `pixel_box`: a part that counts as the picture;
-//! - `limits`: `max_pixels` and `max_scratch`; `damage`: what becomes of truncated files;
+//! - `limits`: `max_pixels` and `max_scratch`; `truncation`: what becomes of truncated files;
 //! - `jpeg`: headers, and decoding exactly the part that a crop needs;
 //! - `reader`: memory or a file, as decoders read it, with a limit on headers;
 //! - `raster`: every other format, as rows; `png` row by row, `png_text` its texts,
@@ -24,7 +24,7 @@
 //! - `npy`: raw pixels, whose headers are read and written;
 //! - `depth`: depth images, as numbers;
 //! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
-//! - `facts`: what a header says; `header`: the header of any format, for surveys;
+//! - `picture_header`: what a header says; `read_header`: the header of any format, for surveys;
 //! - `buffer`: memory that is kept.
 
 mod background;

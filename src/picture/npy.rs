@@ -191,8 +191,8 @@ fn fault(kind: FaultKind, what: impl AsRef<str>) -> SampleFault {
     SampleFault::new(kind, format!("NumPy: {}", what.as_ref()))
 }
 
-/// The most of a text out of a file that a message has: two of them, and the message,
-/// are within what is told of a fault.
+/// Longest part of a file's text that a message quotes. A message with two quotes fits a fault's
+/// text.
 const SHOWN: usize = 34;
 
 /// Text out of a file, for a message; ASCII.

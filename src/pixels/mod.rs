@@ -6,8 +6,8 @@
 //! picture is turned is the caller's [`Placement`](crate::recipe::Placement).
 //! Values are levels, 0 to 255, unless a function says otherwise.
 //!
-//! - `view`: rows of pixels in memory;
-//! - `shown`: a picture upright, whichever way it is stored;
+//! - `pixel_view`: rows of pixels in memory;
+//! - `oriented_pixels`: a picture upright, whichever way it is stored;
 //! - `level`: what the two types of a channel have in common;
 //! - `canvas`: a picture and the steps on it;
 //! - `resample/`: the separable resize;
@@ -16,7 +16,7 @@
 //!   pixel from a place near it;
 //! - `remap`: every pixel from a given place of another picture;
 //! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
-//!   change values, not places; `normal`: numbers for noise;
+//!   change values, not places; `normal_numbers`: numbers for noise;
 //! - `augment/`: Pillow's operations, which augmentation policies are made of;
 //! - `emit`: from pixels to the elements of a row.
 

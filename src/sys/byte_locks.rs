@@ -51,7 +51,7 @@ impl ByteLocks {
 
     fn own_file(&mut self, file: BorrowedFd<'_>) -> Result<&File> {
         let now = getpid();
-        let own = self.own.take().filter(|(of, _)| *of == now);
+        let own = self.own.take().filter(|(owner, _)| *owner == now);
         let own = match own {
             Some(own) => own,
             None => {

@@ -22,7 +22,9 @@ fn shape(text: &str) -> Vec<String> {
     let changing = ["limited by", "CPU", "faster"];
     let kept = text.lines().filter(|line| {
         let label = line.trim_start();
-        !changing.iter().any(|word| label.starts_with(word))
+        // The second line of a long text, which only the changing ones have.
+        let continues = line.starts_with("                   ");
+        !continues && !changing.iter().any(|word| label.starts_with(word))
     });
     kept.map(numbers_as_n).collect()
 }

@@ -113,11 +113,8 @@ fn a_final_answer_ends_a_read_at_once_and_names_bucket_and_cause() {
         ),
         ("no-list", "what they may read and list in bucket 'no-list'"),
         ("no-key", "check the credentials"),
-        ("elsewhere", "bucket 'elsewhere' lies in another region"),
-        (
-            "wrong-region",
-            "bucket 'wrong-region' lies in another region",
-        ),
+        ("elsewhere", "bucket 'elsewhere' is in another region"),
+        ("wrong-region", "bucket 'wrong-region' is in another region"),
     ] {
         for source in [
             format!("s3://{bucket}/set"),
@@ -145,10 +142,7 @@ fn a_final_answer_ends_a_build_at_once_and_names_bucket_and_cause() {
     for (bucket, says) in [
         ("no-bucket", "there is no such bucket, 'no-bucket'"),
         ("no-key", "check the credentials"),
-        (
-            "wrong-region",
-            "bucket 'wrong-region' lies in another region",
-        ),
+        ("wrong-region", "bucket 'wrong-region' is in another region"),
     ] {
         let to = format!("s3://{bucket}/cache");
         let (from, stage) = (

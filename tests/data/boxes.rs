@@ -109,7 +109,7 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     }
     fs::write(scene.at("boxes/sub/b.txt"), vec![b' '; (1 << 20) + 1]).unwrap();
     assert!(
-        said().0.contains("longer than 1048576 bytes"),
+        said().0.contains("longer than the limit of 1048576 bytes"),
         "{}",
         said().0
     );

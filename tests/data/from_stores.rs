@@ -387,8 +387,8 @@ fn what_cannot_be_built_is_refused_with_what_to_do() {
     assert!(said.contains("run `featherload index"), "{said}");
 }
 
-/// What is told of a build before its first share is written, and before its second; then it goes
-/// on as it would have.
+/// Calls `meanwhile` with the phase of a build before its first share is written, and before its
+/// second. Then the build continues.
 fn in_rounds(scene: &Scene, meanwhile: &mut dyn FnMut(BuildPhase)) -> BuildReport {
     let limit = scene.room_for(9);
     let builder = scene.builder(Some(limit), &scene.at("got"), apart());

@@ -287,7 +287,7 @@ fn a_server_that_says_no_length_is_refused_with_the_fix() {
     let said = stderr(&out);
     assert!(!out.status.success(), "{said}");
     assert!(
-        said.contains("/cache/manifest.json: the server does not say how long it is")
+        said.contains("/cache/manifest.json: the server does not report its length")
             && said.contains("Content-Length"),
         "{said}"
     );

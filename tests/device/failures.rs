@@ -39,8 +39,8 @@ fn bench(standin: &Standin, more: &[&str], environment: &[(&str, &str)]) -> Outp
     out
 }
 
-/// What was said of a run that ended with this exit status: 3 for the machine, 2 for
-/// the arguments. One line: no panic, no warning of what was given up.
+/// The error text of a run with this exit status: 3 for the machine, 2 for the arguments. It is
+/// one line, without a panic or a warning.
 #[track_caller]
 fn said(out: &Output, status: i32) -> String {
     assert_eq!(out.status.code(), Some(status), "{out:?}");
@@ -142,7 +142,7 @@ fn a_device_that_is_not_there_is_named_with_those_that_are() {
     has(
         &said(&out, 3),
         &[
-            "no cuda:3",
+            "cuda:3 does not exist",
             "cuda:0 (Stand-in 0), cuda:1 (Stand-in 1)",
             "CUDA_VISIBLE_DEVICES is not set",
         ],

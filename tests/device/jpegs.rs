@@ -520,7 +520,7 @@ fn a_flagged_picture_has_the_row_of_the_cpu() {
     );
 }
 
-/// What is told of the rest of an epoch: rows, the samples that failed, and how it ended.
+/// The rest of an epoch: its rows, the failed samples, and how it ended.
 fn told(epoch: Epoch<'_>) -> (Vec<Row>, Vec<String>) {
     let (mut all, mut faults) = (Vec::new(), Vec::new());
     for batch in epoch {

@@ -74,7 +74,7 @@ pub enum Act {
     ForgetHandler,
     /// By a store: gives its row back, and then never asks for one again.
     NeverAgain,
-    /// Gives its row back, claims one of another ticket, which there is none of, and ends.
+    /// Gives its row back, claims a row of a ticket that does not exist, and ends.
     ClaimWhatNobodyAsksFor,
     /// Gives its row back and ends, again and again, not so fast that no worker starts.
     GiveBackForEver,

@@ -30,7 +30,7 @@ const ROWS: u32 = 8;
 const BATCHES: u64 = 3;
 const AT: (u64, u32) = (1, 3);
 
-/// Each act, and a word of what is said of it.
+/// Each act, and a word of its error text.
 const ACTS: [(Act, &str); 27] = [
     (Act::ReadOutside, "Permission denied"),
     (Act::ReadThroughLink, "Permission denied"),
@@ -64,7 +64,7 @@ const ACTS: [(Act, &str); 27] = [
     (Act::ReadInside, ""),
 ];
 
-/// What a run gave: whether all other rows were right, and what was said of the hostile one.
+/// The result of a run: whether all other rows were right, and the fault of the hostile one.
 struct Told {
     others_right: bool,
     fault: Option<String>,
@@ -216,7 +216,10 @@ fn no_end() {
         (Act::NeverAgain, "no row was finished"),
         (Act::GiveBackForEver, "no row was finished"),
         // By the coordinator, or by the consumer where it waits for that batch.
-        (Act::ClaimWhatNobodyAsksFor, "destroyed"),
+        (
+            Act::ClaimWhatNobodyAsksFor,
+            "overwritten by a faulty decoder",
+        ),
     ] {
         let ended = try_run(act, scene().path(), Sandbox::Auto);
         let why = ended.err().map(|e| e.to_string()).unwrap_or_default();

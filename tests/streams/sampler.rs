@@ -257,7 +257,7 @@ fn the_command_line_has_every_order_and_errors_name_its_flags() {
         ),
         (
             &["--sampler", "identity", "--per-id", "3"],
-            "no multiple of --per-id = 3",
+            "not a multiple of --per-id = 3",
         ),
     ] {
         let (err, digest) = bench(dir.path(), args);
@@ -518,7 +518,7 @@ fn what_an_order_lacks_is_named() {
         ),
         (
             builder(dir.path()).sampler(PK).batch_size(6),
-            "no multiple of per_id = 4",
+            "not a multiple of per_id = 4",
         ),
         (builder(dir.path()).sampler(given), "give sample_weights"),
         (

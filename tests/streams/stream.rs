@@ -54,7 +54,7 @@ fn a_state_behind_the_last_batch_is_refused_and_the_loader_goes_on() {
         for samples in [12, 19] {
             let e = loader.resume(&behind(samples)).unwrap_err();
             assert_eq!(e.option_name(), Some("resume"), "{e}");
-            let said = format!("behind {samples} samples of epoch 0, and an epoch has 12");
+            let said = format!("after {samples} samples of epoch 0, and an epoch has 12");
             assert!(e.to_string().contains(&said), "{e}");
             let e = make().resume(behind(samples)).build().unwrap_err();
             assert!(e.is_usage(), "{e}");
@@ -560,7 +560,7 @@ fn an_epoch_that_no_run_meets_is_an_error_and_no_panic() {
         assert!(last.next().is_none());
         drop(last);
         let e = loader.epoch().next().unwrap().unwrap_err();
-        assert!(e.to_string().contains("too far"), "{e}");
+        assert!(e.to_string().contains("too large"), "{e}");
     }
 }
 

@@ -251,7 +251,7 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         """The batches of the next epoch; of the one that ``load_state_dict`` or ``set_epoch``
         said. It begins with the first ``next``, and one that is not over is broken off then.
-        Where ``next`` raised an error, the next epoch goes on behind the last batch.
+        Where ``next`` raised an error, the next epoch continues after the last batch.
         """
         self._check_process()
         epoch = Epoch(self)

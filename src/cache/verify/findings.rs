@@ -62,7 +62,7 @@ impl FindingKind {
         }
     }
 
-    /// What is told of the member `name`, of which this part is hurt.
+    /// The finding of the member `name`, of which this part is damaged.
     pub(super) fn of_member(self, name: &str) -> String {
         match self {
             Self::Header => format!("the header of '{name}' is damaged"),

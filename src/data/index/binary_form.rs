@@ -37,8 +37,8 @@
 //! path is then its member's name), and 16 more where it has a box.
 //!
 //! - `head`: the numbers that it begins with; `damage`: why bytes are no index;
-//! - `content`: what a scan gathers, encoded; `parts`: the sections of shards;
-//!   `boxes`: that of boxes; `pages`: that of packed pages of Parquet files;
+//! - `content`: what a scan gathers, encoded; `shard_sections`: the sections of shards;
+//!   `box_section`: that of boxes; `page_section`: that of packed pages of Parquet files;
 //! - `words`: tables of words in bytes; `label_vector`: what a sample is labelled with.
 
 mod box_section;

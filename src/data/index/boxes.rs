@@ -166,7 +166,7 @@ mod tests {
         blank(MAX_BYTES as usize).unwrap();
         let e = found().unwrap_err().to_string();
         assert!(
-            e.contains("1.txt: is not a box file: is longer than 1048576 bytes"),
+            e.contains("1.txt: is not a box file: is longer than the limit of 1048576 bytes"),
             "{e}"
         );
         assert!(e.contains("Check `boxes`"), "{e}");

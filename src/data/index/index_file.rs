@@ -81,7 +81,7 @@ pub(crate) fn load(path: &Path) -> Result<Index> {
     })
 }
 
-/// As [`load`], for who says otherwise how the file is made again.
+/// Like [`load`], but leaves the repair hint to the caller.
 pub(crate) fn open(path: &Path) -> Result<Index, LoadFailure> {
     let opening = |e: io::Error| -> LoadFailure {
         match e.kind() {

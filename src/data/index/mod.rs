@@ -8,18 +8,18 @@
 //! id is its position, from 0. Nothing here is random, prints, or decides
 //! which samples a batch takes: that is the plan's.
 //!
-//! - `samples`: the index itself; `chosen`: some samples as an index of their own; `place`:
+//! - `samples`: the index itself; `subset`: some samples as an index of their own; `location`:
 //!   where a sample lies; `classes`, `class_counts`: names of classes, samples of each;
-//! - `opening`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
-//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `roots`: of lists, and
-//!   where their paths start; `value`: a label as it is written; `numbers`: several numbers in a
+//! - `constructors`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
+//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `list_root`: of lists, and
+//!   where their paths start; `label_value`: a label as it is written; `numbers`: several numbers in a
 //!   text; `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON
-//!   text; `record_keys`: what a record of JSON has; `foreign`: what is no data set; `encoding`:
-//!   text that is not UTF-8; `boxes`: box files; `beyond`: where links lead;
-//!   `reach`: the folders of all;
+//!   text; `record_keys`: what a record of JSON has; `foreign_data`: what is no data set; `text_encoding`:
+//!   text that is not UTF-8; `boxes`: box files; `link_targets`: where links lead;
+//!   `sandbox_roots`: the folders of all;
 //! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
-//! - `sealed`: the binary form; `save`: in a file; `kept`: an index of shards, for
-//!   later runs; `coming`: the same of shards that lie in an object store; `of_cache`: that of a
+//! - `binary_form`: the binary form; `index_file`: in a file; `index_cache`: an index of shards, for
+//!   later runs; `remote_index`: the same of shards that lie in an object store; `cached_samples`: that of a
 //!   cache, made while it is built; `agreement`: whether an index fits its shards.
 //!
 //! ```

@@ -14,9 +14,9 @@
 //!   pages over 64 MiB are in memory one at a time. A page of labels has at most 64 MiB, and its
 //!   values are read one by one.
 //!
-//! - `options`: how they are read; `found`: which names are those of such files;
+//! - `options`: how they are read; `file_paths`: which names are those of such files;
 //! - `file`: one file; `footer`: its end; `columns`: which columns are meant;
-//! - `pages`: the pages of a column; `thrift`, `levels`, `delta`: how heads and numbers are
+//! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: how heads and numbers are
 //!   written; `values`: the values of a page of labels;
 //! - `pictures`, `labels`: what the two columns have.
 

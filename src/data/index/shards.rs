@@ -18,10 +18,10 @@
 //!   such a place, or at an end that lacks the blocks which end a tar, is left out,
 //!   and counted.
 //!
-//! - `options`: how they are read; `group`: one shard; `found`: what is in it; `fields`:
-//!   which fields are picture and label; `choices`: those of all shards together; `member_order`:
+//! - `options`: how they are read; `group`: one shard; `shard_scan`: what is in it; `fields`:
+//!   which fields are picture and label; `common_fields`: those of all shards together; `member_order`:
 //!   members of a sample that do not stand together;
-//! - `joined`: labels of all shards;
+//! - `label_join`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 
 mod common_fields;

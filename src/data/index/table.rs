@@ -8,7 +8,7 @@
 //! - Its text is UTF-8. So are its paths: a list file holds others.
 //! - One column has the path, one or several have the label, the rest is not looked at.
 //!
-//! - `options`: how it is read; `form`: what kind of table it is; `columns`: which of them
+//! - `options`: how it is read; `table_format`: what kind of table it is; `columns`: which of them
 //!   are meant;
 //! - `row`: what a record says; `csv`, `json`: records as rows; `records`, `fields`: those of CSV
 //!   as bytes;

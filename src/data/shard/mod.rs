@@ -11,10 +11,10 @@
 //! nothing else of tar.
 //!
 //! - `header`, `pax`, `walk`: the members of a shard by its headers;
-//! - `name`: which sample a member belongs to, and as what;
-//! - `idx`: the index that DALI wants beside a shard;
-//! - `expand`: lists of shards, as people write them;
-//! - `append`: a shard written, member by member;
+//! - `member_name`: which sample a member belongs to, and as what;
+//! - `dali_index`: the index that DALI wants beside a shard;
+//! - `shard_patterns`: lists of shards, as people write them;
+//! - `shard_writer`: a shard written, member by member;
 //! - `manifest`: the checksummed manifests of a cache and of each shard; `hash`: hashes in them.
 
 pub(crate) mod dali_index;

@@ -440,7 +440,7 @@ impl<'a> HeaderWalk<'a> {
         self.forget();
     }
 
-    /// What was said of a member is of none that follows.
+    /// Clears the name and size of a member, so that they do not apply to the next one.
     fn forget(&mut self) {
         self.name = None;
         self.pax = None;

@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! - `scan`: headers by threads; `part`: those of samples in shards;
+//! - `scan`: headers by threads; `file_range`: those of samples in shards;
 //! - `statistics`: from the sizes of all samples to a few numbers.
 
 mod file_range;

@@ -223,7 +223,7 @@ pub(super) fn device(ordinal: u32) -> Result<(CUdevice, DeviceInfo)> {
             Err(_) => format!("cuda:{i}"),
         });
         return Err(Error::device(format!(
-            "cuda:{ordinal} does not exist: {} devices are visible (nvidia-smi lists all; {})",
+            "cuda:{ordinal} does not exist. Visible devices: {} (nvidia-smi lists all; {})",
             seen.collect::<Vec<_>>().join(", "),
             visible()
         )));

@@ -4,9 +4,9 @@
 //! row's own weights; colour steps and emission are those of workers, on floats.
 //! Slow and readable.
 //!
-//! - `handed`: what workers make of a file;
-//! - `apart`: how far two ways to a row are from each other;
-//! - `resized`: windows that the kernels of JPEGs resize.
+//! - `worker_rows`: what workers make of a file;
+//! - `color_distance`: how far two ways to a row are from each other;
+//! - `cpu_resize`: windows that the kernels of JPEGs resize.
 
 pub(in crate::device) mod color_distance;
 pub(in crate::device) mod cpu_resize;

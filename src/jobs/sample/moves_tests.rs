@@ -553,7 +553,7 @@ fn exact_is_exact() {
             all.set(all.get() + 1);
             good.set(good.get() + u32::from(got.is_ok()));
         }
-        // What was said of the memory; the decoder's own pixels are not in it.
+        // The computed memory; the decoder's own pixels are not part of it.
         let mut steps = Vec::new();
         let mut said = SampleMemory::default();
         for ((file, (_, held)), position) in files.iter().zip(&got).zip(position..) {

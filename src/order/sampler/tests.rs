@@ -545,7 +545,7 @@ fn bad_numbers_are_named() {
         (identity(0), "per_id is 0"),
         (
             identity(3),
-            "`batch_size` is 4, which is no multiple of per_id = 3",
+            "`batch_size` is 4, which is not a multiple of per_id = 3",
         ),
         (
             identity(1),

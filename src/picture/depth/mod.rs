@@ -4,7 +4,7 @@
 //! PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colours are refused: in OpenCV
 //! they become grey, which is no depth. Never in here: what a number means.
 //!
-//! - `facts`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
+//! - `depth_header`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
 //!   numbers.
 
 mod depth_header;

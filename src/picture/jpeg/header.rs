@@ -291,7 +291,7 @@ fn truncated(len: u64) -> SampleFault {
     ))
 }
 
-/// Whose bytes these are was found out before: `picture::format`.
+/// The caller has detected the format (`picture::file_format`).
 fn check_signature(bytes: &mut impl HeaderBytes) -> Result<(), SampleFault> {
     for expected in [0xFF, SOI] {
         match bytes.next()? {

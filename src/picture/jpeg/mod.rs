@@ -7,11 +7,11 @@
 //! done to the pixels afterwards. Decoded pixels are always 8-bit RGB.
 //!
 //! - `header`: the marker scan; pure.
-//! - `bytes`: what it scans, in memory or in a file.
+//! - `header_bytes`: what it scans, in memory or in a file.
 //! - `region`: a part of a picture, and the size of a decode; pure.
-//! - `standard`: tables that the standard prints; pure.
+//! - `standard_tables`: tables that the standard prints; pure.
 //! - `decoder`: limits, verdicts, and what decodes a file.
-//! - `baseline`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
+//! - `decode`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
 //!   the kernels that decode on a GPU.
 //! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
 //! - `tests`: also libjpeg-turbo to compare with, and files: usual ones, and those that no

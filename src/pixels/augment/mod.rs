@@ -10,7 +10,7 @@
 //! - `blend`: towards black, a mean, grey or a smooth picture, or away from it;
 //! - `hue`: through Pillow's `HSV`;
 //! - `affine`: where each pixel comes from, and `Image.rotate`; `perspective`: the same
-//!   with vanishing points; `between`: what is there, where that lies between pixels;
+//!   with vanishing points; `interpolate`: what is there, where that lies between pixels;
 //! - `mix`: AugMix's sum of pictures;
 //! - `opencv_blur`, `opencv_resize`: not Pillow's: what of OpenCV PaddleClas takes.
 //!

@@ -16,7 +16,7 @@ use crate::recipe::geometry::{PixelRect, pillow_quarter_turns};
 use crate::recipe::{AugmentStep, BoxFill, InterpolationMode, PixelPlacement};
 
 impl PictureCanvas {
-    /// Pixels are bytes: `recipe::check` sees to it.
+    /// Pixels are bytes: `recipe::check` rejects other recipes.
     pub(super) fn augment(&mut self, step: AugmentStep) {
         debug_assert!(!self.at.is_floats, "{step:?} of floats");
         let at = self.at;

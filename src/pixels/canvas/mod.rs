@@ -7,7 +7,7 @@
 //! takes in advance, and a test holds the two together. Never in here: arithmetic on
 //! pixels, random numbers, files.
 //!
-//! - `buffers`: two of a type, and the part that is the picture; `mix`: what AugMix keeps;
+//! - `buffers`: two of a type, and the part that is the picture; `mix_buffers`: what AugMix keeps;
 //! - `steps`: each step on them; `augment`: those of policies.
 
 mod augment;

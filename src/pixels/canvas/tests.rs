@@ -221,8 +221,8 @@ fn upright(canvas: &PictureCanvas) -> (usize, Vec<u8>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Whatever is done, two pictures after each other take no more than is said of
-    /// both, and the same ones again nothing more; what was done before leaves no mark.
+    /// Two pictures after each other take at most the computed memory of both. The same pictures
+    /// again take nothing more. Earlier work does not change the pixels.
     #[test]
     fn the_canvas_takes_no_more_than_was_said(
         pictures in prop::array::uniform2((

@@ -4,7 +4,7 @@
 //! Runs in the worker, and in the consumer when there are no workers. The
 //! folder is the table: one file an instruction set, each with the same two
 //! functions (one row across, one row down), all of them bit-identical to
-//! `scalar`, because integers are: `avx2` and `sse41`, by groups of `lanes`; `rows` has
+//! `scalar`, because integers are: `avx2` and `sse41`, by groups of `lane_weights`; `rows` has
 //! the two orders of them. What the pixels become is a function of the
 //! arguments alone, never of the CPU. Must never be in here: a formula for
 //! weights (they are `recipe::weights`), floats (only `floats`, which resizes
@@ -19,12 +19,12 @@
 //!
 //! Either order goes through the image once, with a few rows of scratch that
 //! stay in the first-level cache. Nearest neighbour is no sum: its pixels are
-//! copied (`pick`), on every CPU by the same code.
+//! copied (`nearest`), on every CPU by the same code.
 //!
 //! - `axes`: what is resized to what; `resampler`: the order of the passes, and memory;
-//! - `passes`: one row across or down, by `scalar`, `sse41` or `avx2`; `lanes`: weights in
+//! - `passes`: one row across or down, by `scalar`, `sse41` or `avx2`; `lane_weights`: weights in
 //!   the order that the latter two read them;
-//! - `pick`: nearest neighbour; `rows`: pictures that come row by row; `floats`: pixels
+//! - `nearest`: nearest neighbour; `rows`: pictures that come row by row; `floats`: pixels
 //!   that are floats.
 
 mod scalar;

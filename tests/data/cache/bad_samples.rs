@@ -87,7 +87,7 @@ fn a_bad_picture_stops_the_build_by_name_or_is_listed() {
         let index = Index::load(&to.join("index.fli")).unwrap();
         assert_eq!(index.len(), report.samples);
         all_members(&to);
-        // Gone on with behind a shard whose places were not all samples.
+        // Resumed after a shard that lacks some of its samples.
         let whole = files(&to);
         for number in (0..report.shards).rev() {
             fs::remove_file(to.join(format!("shard-{number:06}.json"))).unwrap();
@@ -157,7 +157,7 @@ fn a_build_that_a_bad_picture_stopped_goes_on_without_it() {
     assert!(shards >= 2, "{shards}");
     let report = build(src.path(), &to, skip);
     assert_eq!((report.kept_shards, report.skipped), (shards, 1));
-    assert_same(&files(&fresh), &files(&to), "gone on with skip");
+    assert_same(&files(&fresh), &files(&to), "resumed with skip");
     // Not the other way round, whole or half done.
     let refused = || {
         let e = built(src.path(), &to, stop).build().unwrap_err();

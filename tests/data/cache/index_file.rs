@@ -1,5 +1,5 @@
-//! The sealed index of a cache, damaged, missing or of another form: what is said
-//! of it, and that the build that is named makes it again.
+//! The sealed index of a cache, damaged, missing or of another form: the error
+//! text, and that the build which it names writes the index again.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Caches: built, gone on with, refused, checked and described.
+//! Caches: built, resumed, refused, checked and described.
 //!
 //! `FEATHERLOAD_KILLS` says how often a builder is killed (default 6). Where no
 //! tmpfs can be mounted the tests of full disks say `SKIP` and pass; with

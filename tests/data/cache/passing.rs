@@ -162,7 +162,7 @@ fn shards_of_files_that_were_changed_meanwhile_are_not_kept() {
     let kept = ["idx", "json", "tar"].map(|e| format!("shard-000000.{e}"));
     assert_eq!(left[0], "manifest.json");
     assert_eq!(left[1..], kept, "what this call made is gone");
-    // With the files as they were the build goes on behind the first shard.
+    // With the files as they were the build continues after the first shard.
     set(was);
     let report = build(src.path(), &to, skip());
     assert_eq!(report.kept_shards, 1);

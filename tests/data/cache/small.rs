@@ -1,4 +1,4 @@
-//! A small cache to check, and what is said of it.
+//! A small cache to verify, and the report on it.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

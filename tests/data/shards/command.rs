@@ -349,7 +349,7 @@ fn addresses_are_refused_and_files_that_look_like_them_open() {
         ),
         (
             "s3://{a,b}/x.tar",
-            "s3://{a,b}/x.tar: names shards that lie in several buckets",
+            "s3://{a,b}/x.tar: names shards in several buckets",
         ),
         (
             "s3://b/{a,a}.tar",

@@ -188,7 +188,7 @@ class _Images:
         return views
 
     def _straighten(self, views: Views) -> None:
-        """Cameras of straightened images, for who asks the dataset, too."""
+        """Sets the cameras of straightened images on the dataset too."""
         old = self._dataset.cameras
         new = views.cameras
         metadata = dict(old.metadata or {})

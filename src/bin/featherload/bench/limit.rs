@@ -98,7 +98,7 @@ pub enum GpuDecoding {
     Used,
 }
 
-/// What is said of the run when it is asked what would be faster.
+/// The facts from which `bench` derives what would be faster.
 pub struct RunFacts {
     pub workers: usize,
     pub depth: u32,

@@ -24,8 +24,8 @@ use crate::output;
 /// an index that later runs open at once.
 ///
 /// The same source and options give the same bytes, whatever the number of
-/// workers. A build that was broken off (Ctrl-C, a kill, a full disk) leaves
-/// complete shards alone, and the same command goes on behind them.
+/// workers. An interrupted build (Ctrl-C, a kill, a full disk) leaves complete
+/// shards, and the same command continues after them.
 ///
 /// Of samples of tar shards picture and label are written alone; other fields
 /// (txt, json, seg.png) are not copied, and are named before the first is written.
@@ -238,7 +238,7 @@ fn died(deaths: u64, what: &str) -> String {
 
 fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     let state = match (report.complete, report.kept_samples) {
-        (false, _) => "ended early: the same command goes on behind these",
+        (false, _) => "ended early: the same command continues after these",
         (true, kept) if kept == report.samples && kept > 0 => "all of them were there",
         (true, _) => "complete",
     };

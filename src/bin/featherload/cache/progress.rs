@@ -26,7 +26,7 @@ pub enum ProgressForm {
     Json,
 }
 
-/// What was told of a build.
+/// Prints the progress of a build.
 pub struct ProgressPrinter {
     bar: ProgressBar,
     pace: Option<Pace>,

@@ -10,7 +10,7 @@
 //! header and the window's rows of blocks ([`WindowDecoder::bytes`]), and a decode allocates nothing
 //! once that is there, but words.
 //!
-//! - `job`: what is asked for, and why it is refused.
+//! - `request`: what is asked for, and why it is refused.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
 //! - `general`: all other files.
 //! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
@@ -18,7 +18,7 @@
 //! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
 //! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
-//! - `form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
+//! - `simd_form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
 //!   only `unsafe` here.
 
 mod bits;

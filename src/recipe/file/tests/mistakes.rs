@@ -358,7 +358,7 @@ const TABLE: &[(RecipeFormat, &str, &str)] = &[
     (
         YAML,
         "a: 1\n<<: 3\n",
-        "2: expected a map, or a list of maps, behind '<<', found the num",
+        "2: expected a map, or a list of maps, after '<<', found the num",
     ),
     (
         TOML,

@@ -295,7 +295,7 @@ fn a_hole_in_a_transforms_file_is_not_read() {
     let file = std::fs::File::options().write(true).open(path).unwrap();
     file.set_len(256 << 20).unwrap();
     let e = folder.refused();
-    assert!(e.contains("transforms.json: is no text"), "{e}");
+    assert!(e.contains("transforms.json: is not text"), "{e}");
     assert!(e.contains("zero byte at offset 13"), "{e}");
 }
 

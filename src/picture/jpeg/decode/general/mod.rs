@@ -10,10 +10,10 @@
 //! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
 //! - `markers`: the frame, tables, headers of scans.
 //! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
-//!   Huffman codes; `sequential`, `progressive`: such decoders; `ahead`: odd stuffing.
-//! - `arithmetic`: the decoder of arithmetic coding; `decisions`: its binary decisions.
+//!   Huffman codes; `sequential`, `progressive`: such decoders; `read_ahead`: odd stuffing.
+//! - `arithmetic`: the decoder of arithmetic coding; `decision_decoder`: its binary decisions.
 //! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
-//! - `coefficients`: those of a whole picture; `painting`: from them to pixels.
+//! - `coefficients`: those of a whole picture; `paint`: from them to pixels.
 
 mod arithmetic;
 mod bits;
