@@ -122,7 +122,7 @@ impl CacheBuilder {
         self
     }
 
-    /// How worker processes are started. Default [`Launch::Exec`].
+    /// How worker processes are started. Default [`LaunchMethod::Exec`].
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.crew.launch = launch;
         self
@@ -154,7 +154,7 @@ impl CacheBuilder {
     /// beside its files, a folder that holds
     /// another cache or is being written by another process, a disk with too little
     /// room, a source of which no header can be read, and the first bad sample or
-    /// damaged shard under [`OnBadSample::SessionEnd`], the first that may pass otherwise.
+    /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }

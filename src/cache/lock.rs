@@ -52,7 +52,7 @@ impl FolderLock {
     /// The same of one that nobody holds at this moment.
     ///
     /// # Errors
-    /// As [`FolderLock::hold`], at once.
+    /// As [`FolderLock::lock_exclusive`], at once.
     pub(super) fn try_lock_exclusive(folder: &Path) -> Result<Self> {
         Self::lock_with(folder, false, Duration::ZERO)
     }

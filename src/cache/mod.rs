@@ -20,7 +20,7 @@
 //!    shards come from a store and do not all fit on this machine at once.
 //! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
 //!    compares the store, and at the end `send_rest` waits for it.
-//! 4. `Build::build_in_folder` (`folder_build`) takes the manifest that is there
+//! 4. `CacheBuild::build_in_folder` (`folder_build`) takes the manifest that is there
 //!    (`existing_manifest`). One of other options or another source ends the build, unless `force`
 //!    is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`, `make_shards`
 //!    where some are missing, and `finish`, but not for a share.

@@ -117,7 +117,7 @@ impl BuildPart {
 }
 
 /// What the content of a cache follows from, beside its source: the definition of each option.
-/// Who makes the cache, and how fast, is [`crate::cache::Builder`]'s.
+/// Who makes the cache, and how fast, is [`crate::cache::CacheBuilder`]'s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct BuildOptions {

@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 ///
 /// A batch whose rows have sizes of their own begins with one descriptor for
 /// each row that a full batch has; those behind the batch's rows are zero. Table
-/// and rows lie in one piece ([`Pixels::PickleBytes`](crate::batch::Pixels::Packed)), so one
+/// and rows lie in one piece ([`BatchPixels::Packed`](crate::batch::BatchPixels::Packed)), so one
 /// copy brings both to where they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Pod, Zeroable)]
 #[repr(C)]

@@ -20,7 +20,7 @@ use crate::recipe::weights::AxisGeometry;
 pub(crate) struct StoredPicture {
     /// Width and height.
     pub(crate) size: (u32, u32),
-    /// What makes it upright, as the recipe has it: see [`ExifOrientation::read_as`].
+    /// What makes it upright, as the recipe has it: see [`ExifOrientation::in_mode`].
     pub(crate) orientation: ExifOrientation,
     /// What its decoder takes.
     pub(crate) cost: DecodeCost,

@@ -121,7 +121,7 @@ impl LoaderBuilder {
     }
 
     /// The weight of each sample, in the order of the index. Used by
-    /// [`Weights::Given`](crate::order::Weights::Given).
+    /// [`SampleWeights::Given`](crate::order::SampleWeights::Given).
     pub fn sample_weights(mut self, weights: Vec<f64>) -> Self {
         self.sample_weights = Some(weights);
         self

@@ -7,7 +7,7 @@
 //! rows become.
 //!
 //! Memory: a frame format holds its frame and what its decoder needs beside it;
-//! [`RasterReader::decoding`] says how much before a pixel is decoded.
+//! [`RasterReader::decode_cost`] says how much before a pixel is decoded.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Read, Seek};
@@ -409,7 +409,7 @@ impl<'a> RasterReader<'a> {
     }
 
     /// Decodes what cannot be had row by row. Call once, before the first row,
-    /// and after [`RasterReader::decoding`] was found to be allowed.
+    /// and after [`RasterReader::decode_cost`] was found to be allowed.
     pub(crate) fn decode_frame(&mut self, scratch: &mut RasterScratch) -> Result<(), SampleFault> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let frame = width

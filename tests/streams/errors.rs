@@ -678,7 +678,7 @@ fn a_helper_that_is_none_is_named_within_six_seconds() {
         (script("garbage", "printf garbage >&0"), "7 bytes"),
         (
             script("chatty", "head -c 52 /dev/zero >&0"),
-            "no featherload",
+            "not a featherload helper",
         ),
     ];
     for (helper, words) in cases {

@@ -1,6 +1,6 @@
 //! The pool knows no pictures: a job of numbers, which the library does not have, runs
 //! in it with any number of workers and through every death. This executable is the
-//! helper too. No harness, since the usual one has threads and `Launch::Fork` wants none.
+//! helper too. No harness, since the usual one has threads and `LaunchMethod::Fork` wants none.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,6 +1,6 @@
 //! The command line: parse, dispatch, exit code. One file a sub-command.
 //!
-//! The same executable is the helper of `Launch::Exec`: started as one it becomes a
+//! The same executable is the helper of `LaunchMethod::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
 //! - `bench`, `cache`, `demo`, `doctor`, `index`, `operations`, `plan`, `preview`, `rss`: the

@@ -9,7 +9,7 @@
 //!
 //! Memory: 8 bytes a sample, in shared memory; 8 more while it runs. Paths are
 //! kept for files that cannot be read alone, and of the first
-//! [`Survey::MAX_FAULTS`] of those.
+//! [`HeaderSurvey::MAX_FAULTS`] of those.
 //!
 //! ```
 //! # fn main() -> featherload::Result<()> {
@@ -75,7 +75,7 @@ pub struct HeaderSurvey {
     /// Unreadable samples of each kind.
     #[serde(serialize_with = "by_name")]
     pub fault_kinds: BTreeMap<u8, u64>,
-    /// The unreadable samples with the lowest ids, at most [`Survey::MAX_FAULTS`].
+    /// The unreadable samples with the lowest ids, at most [`HeaderSurvey::MAX_FAULTS`].
     pub faults: Vec<SurveyFault>,
     #[serde(skip)]
     heights_and_widths: SampleSizes,

@@ -153,7 +153,7 @@ impl ImageResampler {
         self.floats.resample(src, axes, dst);
     }
 
-    /// Which pixels the output's are, where [`Passes::Pick`].
+    /// Which pixels the output's are, where [`PassOrder::Pick`].
     pub(super) fn picks(
         &self,
         ResizeAxes { x, y }: ResizeAxes,

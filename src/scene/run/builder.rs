@@ -127,13 +127,13 @@ impl<K: SceneKind> SceneBuilder<K> {
         self
     }
 
-    /// How the coordinator is started. Default [`Launch::Exec`].
+    /// How the coordinator is started. Default [`LaunchMethod::Exec`].
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.run.crew.launch = launch;
         self
     }
 
-    /// The executable for [`Launch::Exec`]. Default: searched for.
+    /// The executable for [`LaunchMethod::Exec`]. Default: searched for.
     pub fn helper(mut self, path: impl Into<PathBuf>) -> Self {
         self.run.crew.helper = Some(path.into());
         self

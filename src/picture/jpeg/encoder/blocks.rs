@@ -28,7 +28,7 @@ fn value_bits(value: i32) -> (u8, u32) {
     (count as u8, folded as u32 & ((1 << count) - 1))
 }
 
-/// `Kernels::encode`.
+/// `EncodeKernels::encode`.
 #[inline(always)]
 pub(super) fn encode(
     block: ZigzagBlock<'_>,

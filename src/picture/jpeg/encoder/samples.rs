@@ -38,7 +38,7 @@ fn convert([r, g, b]: [u8; 3]) -> [i32; 3] {
     ]
 }
 
-/// `Kernels::samples`, one pixel at a time.
+/// `EncodeKernels::samples`, one pixel at a time.
 pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     let mut sums = [[0; SIDE]; 8];
     for y in 0..SIDE {

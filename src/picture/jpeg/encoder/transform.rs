@@ -75,7 +75,7 @@ fn transpose(rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
     std::array::from_fn(|y| std::array::from_fn(|x| rows[x][y]))
 }
 
-/// `Kernels::transform`, one block at a time.
+/// `EncodeKernels::transform`, one block at a time.
 pub(super) fn transform(from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
     for which in 0..2 {
         let rows = from.map(|row| std::array::from_fn(|x| i32::from(row[8 * which + x])));

@@ -68,7 +68,7 @@ fn row(rgb: &[u8; 3 * SIDE]) -> [__m256i; 3] {
 /// Of the first and the last four of eight pixels: red and green, blue and green.
 const PAIRS: [[[u8; 16]; 2]; 2] = [[pairs(0, 0), pairs(0, 2)], [pairs(4, 0), pairs(4, 2)]];
 
-/// `Kernels::samples`.
+/// `EncodeKernels::samples`.
 #[target_feature(enable = "avx2")]
 pub(super) fn samples(pixels: McuPixels<'_>, to: &mut McuSamples) {
     // Quarters are rounded down and up in turns.

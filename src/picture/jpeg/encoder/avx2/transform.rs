@@ -113,7 +113,7 @@ fn divide(value: __m256i, q: &BlockQuantizer, row: usize) -> __m256i {
     _mm256_sign_epi16(quotient, value)
 }
 
-/// `Kernels::transform`.
+/// `EncodeKernels::transform`.
 #[target_feature(enable = "avx2")]
 pub(super) fn transform(from: &SamplePair, q: &BlockQuantizer, to: &mut QuantizedPair) {
     let rows = from.each_ref().map(|row| load_words(row));
