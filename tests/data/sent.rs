@@ -528,7 +528,7 @@ fn an_interrupted_command_says_what_is_there() {
     if !out.status.success() {
         assert_eq!(out.status.code(), Some(130), "{said}");
         assert!(said.contains("shards are there"), "{said}");
-        assert!(said.contains("the same command goes on"), "{said}");
+        assert!(said.contains("the same command continues"), "{said}");
     }
     scene.build();
     scene.check();
