@@ -246,7 +246,7 @@ def test_ctrl_c_says_what_is_there(
     run.send_signal(signal.SIGINT)
     out, error = run.communicate(timeout=LIMIT)
     assert run.returncode == 130, error
-    assert re.search(r"\d shards are there", out) and "the same command goes on" in out
+    assert re.search(r"\d shards are there", out) and "the same command continues" in out
     store.proxy.calm()
     cache.build(photos, url, **OPTIONS)
     assert_same(objects(store), want)

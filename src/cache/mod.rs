@@ -1,9 +1,9 @@
-//! Caches: a data set turned into shards that later runs map and read at the
-//! speed of the link.
+//! Caches: a data set as shards, which later runs map and read at the speed of the disk or
+//! network.
 //!
-//! A cache is a folder of uncompressed WebDataset tars, each with DALI's index
-//! and a checksummed manifest beside it. The samples are in no format of our own.
-//! Runs in the consumer, but for the workers of step 6. Never in here: printing, `unsafe`.
+//! A cache is a folder of uncompressed WebDataset tars. Each has DALI's index and a manifest with
+//! checksums beside it. The samples are ordinary image files. This room runs in the consumer, except
+//! for the workers of step 6. Never in here: printing, `unsafe`.
 //!
 //! ```text
 //! shard-000000.tar .idx .json   the samples; DALI's index; offsets and hashes
@@ -12,47 +12,47 @@
 //! index.fli                     the sealed index of all samples
 //! ```
 //!
-//! **The way of a build**, from the command line down. Each step is a function of this name:
+//! **The steps of a build**, from the command line down. Each name is a function:
 //!
-//! 1. `bin/featherload/cache/build.rs` fills a `CacheBuilder`. `CacheBuilder::build_watched` (`builder`)
-//!    checks the options, starts the coordinator and reads the names of the samples.
-//! 2. `Build::build` (`build`) makes one part, or `build_in_shares` several: where the source's
-//!    shards come from a store and do not all fit on this machine at once.
-//! 3. `build_part` holds the folder. On the way to a store that is a stage: `build_into_store`
-//!    compares the store, and at the end `send_rest` waits for it.
-//! 4. `CacheBuild::build_in_folder` (`folder_build`) takes the manifest that is there
-//!    (`existing_manifest`). One of other options or another source ends the build, unless `force`
-//!    is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`, `make_shards`
-//!    where some are missing, and `finish`, but not for a share.
+//! 1. `bin/featherload/cache/build.rs` fills a `CacheBuilder`.
+//!    `CacheBuilder::build_watched` (`builder`) checks the options, starts the coordinator and reads the names of the samples.
+//! 2. `CacheBuild::build` (`build`) builds one part. `build_in_shares` builds several: if the
+//!    source's shards come from a store and do not all fit on this machine at once.
+//! 3. `build_part` locks the folder. For a destination in a store, that folder is a stage:
+//!    `build_into_store` compares it with the store, and `upload_remaining` waits for the upload.
+//! 4. `CacheBuild::build_in_folder` (`folder_build`) reads the existing manifest
+//!    (`existing_manifest`). A manifest of other options or of another source ends the build, unless
+//!    `force` is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`, and
+//!    `make_shards` if some are missing. It calls `finish`, except for a share.
 //! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
-//!    `start_workers`, `clear_and_begin` (writes the begun `manifest.json`),
-//!    `PayloadWriter::write_all`. Then it compares the source's files once more.
+//!    `start_workers`, `clear_and_begin` (writes the first `manifest.json`),
+//!    `PayloadWriter::write_all`. Then it compares the source's files again.
 //! 6. Workers decode and encode: `EncodeJob::fill` (`jobs/encode/worker.rs`). `EncodeRun::next`
-//!    (`jobs/encode/run.rs`) gives payloads in order, and `PayloadWriter::end_shard` ends a shard.
-//! 7. `ShardFileWriter::finish` (`shard_file`) puts the files of a shard in their places in this
-//!    order: tar, `.idx`, manifest. Each is synced.
+//!    (`jobs/encode/run.rs`) returns payloads in order, and `PayloadWriter::end_shard` ends a shard.
+//! 7. `ShardFileWriter::finish` (`shard_file`) renames the files of a shard to their final names in this
+//!    order: tar, `.idx`, manifest. It syncs each of them.
 //!
-//! **What a kill leaves**: the begun `manifest.json`, complete shards, perhaps tars and `.idx`
-//! without a manifest (of the shard that was ending, or of shards that were being removed),
-//! temporary files, the lock's file. A shard is complete when its manifest can be read, its tar has
-//! the length that this states, and it begins at the right sample. The next call removes temporary
-//! files (not for a share: they may be another process's) and keeps complete shards. Shards of a
-//! size follow from those before them: the first that is missing and all after it are made. With
-//! `shard_samples` each missing one is made alone.
+//! **After a kill** the folder has the first `manifest.json`, complete shards, temporary files and
+//! the lock file. It may have tars and `.idx` files without a manifest, of shards that were being
+//! finished or removed. A shard is complete if its manifest can be read, its tar has the length that
+//! the manifest states, and it begins at the right sample. The next call keeps complete shards. It
+//! removes temporary files, except for a share, because they may belong to another process. Shards
+//! of a given size depend on the shards before them: the build makes the first missing one and all
+//! after it. With `shard_samples` it makes each missing shard alone.
 //!
-//! | what it is | files |
+//! | subject | files |
 //! |---|---|
-//! | what is asked for; its options; no cache is written into its source | `builder`, `options`, `overlap` |
-//! | which parts are built, where; how one is built in its folder | `build`, `folder_build` |
-//! | what is there; how the cache there differs; which shards are finished, which are missing | `cache_folder`, `changes`, `complete_shards`, `shard_places` |
-//! | the lock of a folder; what a refused build removes; the names of all files | `lock`, `new_folders`, `layout` |
-//! | the source's shards out of a store; headers and fingerprint of its files | `source_shards`, `source_headers` |
-//! | the space that a build takes; a disk without it | `disk_estimate`, `disk_full` |
-//! | payloads into shards; bad samples that may be left out | `payload_writer`, `lasting_faults` |
-//! | one sample; one shard; one shard on its way to storage | `sample_members`, `shard_ledger`, `shard_file` |
-//! | a cache on its way into a store: its folder here; what is there, and what is sent | `stage`, `upload` |
+//! | the request; its options; rejects a cache inside its own source | `builder`, `options`, `overlap` |
+//! | which parts are built, and where; the build of one part in its folder | `build`, `folder_build` |
+//! | the existing folder; differences from the request; finished and missing shards | `cache_folder`, `changes`, `complete_shards`, `shard_places` |
+//! | the lock of a folder; folders that a rejected build removes; the names of all files | `lock`, `new_folders`, `layout` |
+//! | the source's shards in a store; headers of its files, and the fingerprint that detects changes | `source_shards`, `source_headers` |
+//! | the disk space that a build takes; the error of a full disk | `disk_estimate`, `disk_full` |
+//! | writes payloads into shards; bad samples that may be skipped | `payload_writer`, `lasting_faults` |
+//! | the members of one sample; the table of shards; one shard while it is written | `sample_members`, `shard_ledger`, `shard_file` |
+//! | a cache in a store: its local folder; the stored and the uploaded files | `stage`, `upload` |
 //! | progress and reports | `report` |
-//! | whether all bytes are what they were; what is in a cache | `verify`, `info` |
+//! | verifies all bytes; describes a cache | `verify`, `info` |
 
 mod build;
 mod builder;

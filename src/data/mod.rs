@@ -1,14 +1,14 @@
-//! What there is: the samples of a data set, where they lie, and how large they are.
+//! The samples of a data set: their paths, labels and sizes.
 //!
-//! - [`index`]: paths, labels and class names, sealed for all processes;
+//! - [`index`]: paths, labels and class names, in sealed memory for all processes;
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
 //! - [`packed_page`]: compressed pages of Parquet files;
 //! - [`sample_sizes`]: the upright size of every sample, in shared memory;
-//! - `linked_folders`: folders that are reached again through links.
+//! - `linked_folders`: folders that a scan reaches twice through links.
 //!
-//! Made in the consumer; coordinator and workers map what is sealed. Never in here:
-//! pixels, recipes, an order of samples, a thread that outlives a call.
+//! The consumer makes this data. The coordinator and the workers map the sealed memory. Never in
+//! here: pixels, recipes, an order of samples, a thread that outlives a call.
 
 pub mod index;
 mod linked_folders;

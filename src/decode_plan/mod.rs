@@ -1,10 +1,11 @@
-//! Which part of a picture a sample needs, what it takes, and what is handed on of it.
+//! The decode plan of a sample: the part of the image that it needs, the memory that this takes,
+//! and the data that is passed on.
 //!
-//! - [`folded_steps`]: the first steps of a sample as one cut of the stored picture;
-//! - [`canvas_memory`]: the memory of the steps behind it;
-//! - [`stored_picture`]: both for one sample, by which workers check it before they allocate;
-//! - [`crop_row`]: what is in a row that a device makes a row of;
-//! - [`row_descriptor`]: what the table in front of rows of own sizes says of a row.
+//! - [`folded_steps`]: combines the first steps of a sample into one crop of the stored image;
+//! - [`canvas_memory`]: the memory of the steps after it;
+//! - [`stored_picture`]: both for one sample; workers check it before they allocate;
+//! - [`crop_row`]: the contents of a row that a device turns into a row of a batch;
+//! - [`row_descriptor`]: the table before rows of different sizes, and what it states of a row.
 //!
 //! The same in every process. Never in here: a decoded pixel, files, processes.
 

@@ -1,31 +1,29 @@
-//! One picture file: what format its bytes are in, what its header says, and
-//! its pixels as 8-bit RGB.
+//! One image file: the format of its bytes, its header, and its pixels as 8-bit RGB.
 //!
-//! Used in workers, in the consumer with zero workers, and (headers only) where
-//! a data set is surveyed. Knows files as bytes alone: no paths, no maps, no
-//! slots, no recipes, no threads, and nothing of what is done to the pixels
-//! afterwards. A file that is broken is a [`SampleFault`](crate::SampleFault),
-//! never a panic.
+//! Runs in workers, and in the consumer with zero workers. Surveys use the headers only. Files are
+//! bytes here: this room knows no paths, maps, slots, recipes or threads, and no later operations
+//! on the pixels. A broken file is a [`SampleFault`](crate::SampleFault), never a panic.
 //!
-//! - `format_table`: one row for each format: name, extensions, mark, decoder, memory;
-//!   `file_format`: sniffed from the content, never from a name;
-//! - `orientation`: the eight EXIF orientations, and whether they count; `xmp`: where XMP has
-//!   them;
-//!   `background`: what transparent pictures stand on;
-//! - `pixel_box`: a part that counts as the picture;
-//! - `limits`: `max_pixels` and `max_scratch`; `truncation`: what becomes of truncated files;
-//! - `jpeg`: headers, and decoding exactly the part that a crop needs;
+//! - `format_table`: one row for each format: name, extensions, magic bytes, decoder, memory;
+//! - `file_format`: detects the format from the content, never from the name;
+//! - `orientation`: the eight EXIF orientations, and whether they apply; `xmp`: orientations in
+//!   XMP;
+//! - `background`: the background of transparent images;
+//! - `pixel_box`: a rectangle that is used as the whole image;
+//! - `limits`: `max_pixels` and `max_scratch`; `truncation`: what happens to truncated files;
+//! - `jpeg`: headers, and a decoder of exactly the part that a crop needs;
 //! - `reader`: memory or a file, as decoders read it, with a limit on headers;
-//! - `raster`: every other format, as rows; `png` row by row, `png_text` its texts,
-//!   `png_repair` where it was cut off;
-//!   `tiff`: strips and tiles of every kind;
-//!   `webp`, `openexr`, `ico`, `dds`, `tga`, `gif`: what their decoders do not tell, or not
+//! - `raster`: every other format, row by row;
+//! - `png`, `png_text`, `png_repair`: PNG by rows, its texts, and truncated files;
+//! - `tiff`: strips and tiles of every kind;
+//! - `webp`, `openexr`, `ico`, `dds`, `tga`, `gif`: facts that their decoders do not report, or not
 //!   safely;
-//! - `npy`: raw pixels, whose headers are read and written;
+//! - `npy`: raw pixels with a NumPy header, read and written;
 //! - `depth`: depth images, as numbers;
-//! - `rgb8`: from the forms that pixels have in files to 8-bit RGB;
-//! - `picture_header`: what a header says; `read_header`: the header of any format, for surveys;
-//! - `buffer`: memory that is kept.
+//! - `rgb8`: conversion of all pixel forms of files to 8-bit RGB;
+//! - `picture_header`: the contents of a header; `read_header`: the header of any format, for
+//!   surveys;
+//! - `buffer`: memory that is used again.
 
 mod background;
 mod buffer;

@@ -1,24 +1,24 @@
 //! Arithmetic on decoded pixels.
 //!
-//! Runs in workers, and in the consumer with zero workers. Pure: never a file, a
-//! path, a ring, a thread, a random number that was not handed in; the same bits
-//! on every CPU. Pixels are three channels, in `u8` or `f32`, as stored: how the
-//! picture is turned is the caller's [`Placement`](crate::recipe::Placement).
-//! Values are levels, 0 to 255, unless a function says otherwise.
+//! Runs in workers, and in the consumer with zero workers. Pure: no files, paths, rings or threads.
+//! Random numbers come from the caller. The results have the same bits on every CPU. Pixels have
+//! three channels, in `u8` or `f32`, in the stored orientation. The caller's
+//! [`Placement`](crate::recipe::Placement) has the orientation of the image. Values are levels, 0
+//! to 255, unless a function states another range.
 //!
 //! - `pixel_view`: rows of pixels in memory;
-//! - `oriented_pixels`: a picture upright, whichever way it is stored;
-//! - `level`: what the two types of a channel have in common;
-//! - `canvas`: a picture and the steps on it;
+//! - `oriented_pixels`: an upright view of an image in any stored orientation;
+//! - `level`: the common interface of the two channel types;
+//! - `canvas`: an image and the steps on it;
 //! - `resample/`: the separable resize;
-//! - `pad`: pixels around a picture;
-//! - `rotate`: a turn by any angle, as torchvision; `warp`: as OpenCV; `elastic`: every
-//!   pixel from a place near it;
-//! - `remap`: every pixel from a given place of another picture;
-//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that
-//!   change values, not places; `normal_numbers`: numbers for noise;
-//! - `augment/`: Pillow's operations, which augmentation policies are made of;
-//! - `emit`: from pixels to the elements of a row.
+//! - `pad`: pixels around an image;
+//! - `rotate`: a rotation by any angle, as in torchvision; `warp`: as in OpenCV; `elastic`: moves
+//!   every pixel by a small random distance;
+//! - `remap`: takes every pixel from a given place of another image;
+//! - `jitter`, `grey`, `convert`, `blur`, `erase`, `normalise`: operations that change values and
+//!   move no pixel; `normal_numbers`: numbers for noise;
+//! - `augment/`: Pillow's operations, for augmentation policies;
+//! - `emit`: converts pixels to the elements of a row.
 
 mod augment;
 mod blur;

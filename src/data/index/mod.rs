@@ -1,27 +1,37 @@
-//! What there is: the paths of all samples, their labels and the class names.
+//! The index: the paths of all samples, their labels and the class names.
 //!
-//! Built in the consumer, before any other process exists, and sealed into a
-//! memfd that coordinator and workers map: its bytes are paid for once. Only
-//! names are read here, and of tar shards headers and labels: no picture is
-//! opened, so a sample that is broken, dangling or no regular file is found when
-//! it is loaded. A sample's
-//! id is its position, from 0. Nothing here is random, prints, or decides
-//! which samples a batch takes: that is the plan's.
+//! The consumer builds it before it starts any other process, and seals it into a memfd. The
+//! coordinator and the workers map that memfd, so its bytes exist once. A scan reads names only,
+//! and the headers and labels of tar shards. It opens no image. So a broken or dangling sample is
+//! found when it is loaded. The id of a sample is its position, from 0. Nothing here is random,
+//! prints, or decides which samples a batch takes: that is the task of `order`.
 //!
-//! - `samples`: the index itself; `subset`: some samples as an index of their own; `location`:
-//!   where a sample lies; `classes`, `class_counts`: names of classes, samples of each;
-//! - `constructors`: the ways to an index; `folder`, `list`, `table`, `shards`, `parquet`, `cifar`,
-//!   `open_cache`: one each; `names`: which names are pictures'; `lines`, `list_root`: of lists, and
-//!   where their paths start; `label_value`: a label as it is written; `numbers`: several numbers in a
-//!   text; `column_names`: which columns have paths and labels; `lenient_json`: a value of a JSON
-//!   text; `record_keys`: what a record of JSON has; `foreign_data`: what is no data set; `text_encoding`:
-//!   text that is not UTF-8; `boxes`: box files; `link_targets`: where links lead;
-//!   `sandbox_roots`: the folders of all;
-//! - `report`: what a scan found, left out and found damaged; `json`: paths in JSON;
-//! - `binary_form`: the binary form; `index_file`: in a file; `index_cache`: an index of shards, for
-//!   later runs; `remote_index`: the same of shards that lie in an object store; `cached_samples`: that of a
-//!   cache, made while it is built; `agreement`: whether an index fits its shards.
+//! The index and its parts:
 //!
+//! - `samples`: the index itself; `subset`: an index of some of its samples;
+//! - `location`: where a sample is stored;
+//! - `classes`, `class_counts`: the names of classes, and the number of samples in each;
+//! - `report`: found, skipped and damaged files of a scan; `json`: paths in JSON.
+//!
+//! Constructors:
+//!
+//! - `constructors`: the public ways to make an index;
+//! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
+//!   source;
+//! - `names`: extensions of image files; `foreign_data`: files that are no data set;
+//! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
+//! - `label_value`, `numbers`: a label, or several numbers, in a text;
+//! - `column_names`: columns of paths and labels; `record_keys`: keys of a JSON record;
+//! - `lenient_json`: a value of a JSON text; `text_encoding`: text that is not UTF-8;
+//! - `boxes`: box files; `link_targets`: targets of symbolic links;
+//! - `sandbox_roots`: the folders that workers may read.
+//!
+//! Stored forms:
+//!
+//! - `binary_form`: the binary form; `index_file`: that form in a file;
+//! - `index_cache`: the saved index of shards, for later runs; `remote_index`: the same for shards
+//!   in an object store; `cached_samples`: the index of a cache, made during the build;
+//! - `agreement`: whether an index fits its shards.
 //! ```
 //! # fn main() -> featherload::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();

@@ -1,21 +1,19 @@
-//! JPEG: reading headers, decoding exactly the part that a crop needs, and writing
-//! whole pictures for a cache.
+//! JPEG: reads headers, decodes exactly the part that a crop needs, and encodes whole images for a
+//! cache.
 //!
-//! Runs in workers, and in the consumer when there are none; the header also
-//! where a data set is surveyed. Knows files only
-//! as bytes: no paths, no maps, no slots, no recipes, and nothing of what is
-//! done to the pixels afterwards. Decoded pixels are always 8-bit RGB.
+//! Runs in workers, and in the consumer with zero workers. Surveys use the header only. Files are
+//! bytes here: no paths, maps, slots or recipes, and no later operations on the pixels. Decoded
+//! pixels are always 8-bit RGB.
 //!
-//! - `header`: the marker scan; pure.
-//! - `header_bytes`: what it scans, in memory or in a file.
-//! - `region`: a part of a picture, and the size of a decode; pure.
+//! - `header`: the scan for markers; pure.
+//! - `header_bytes`: the bytes that it scans, in memory or in a file.
+//! - `region`: a part of an image, and the size of a decode; pure.
 //! - `standard_tables`: tables that the standard prints; pure.
-//! - `decoder`: limits, verdicts, and what decodes a file.
-//! - `decode`: the decoder itself, with the bytes of libjpeg-turbo; in `gpu_rows` of it rows for
-//!   the kernels that decode on a GPU.
-//! - `encoder`: whole pictures to baseline files, in Rust, with the bytes of libjpeg-turbo.
-//! - `tests`: also libjpeg-turbo to compare with, and files: usual ones, and those that no
-//!   encoder writes.
+//! - `decoder`: limits and checks, and the choice of the decoder for a file.
+//! - `decode`: the decoder itself, with the bytes of libjpeg-turbo. Its `gpu_rows` are rows for the
+//!   kernels that decode on a GPU.
+//! - `encoder`: encodes whole images as baseline files, in Rust, with the bytes of libjpeg-turbo.
+//! - `tests`: comparisons with libjpeg-turbo, on usual files and on files that no encoder writes.
 
 mod decode;
 #[cfg(feature = "codecs")]
