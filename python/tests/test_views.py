@@ -215,7 +215,9 @@ def _torch() -> bool:
 
 def test_a_depth_of_another_shape_is_named(views: Make, deep: Path) -> None:
     write_png16(deep / "depths/01.png", ROWS[: len(ROWS) // 2] * 3)
-    with pytest.raises(featherload.SampleError, match=r"01\.png.*resize the depth to the image's width"):
+    with pytest.raises(
+        featherload.SampleError, match=r"01\.png.*resize the depth to the image's width"
+    ):
         shown(views(deep), IMAGES)
 
 

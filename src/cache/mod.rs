@@ -2,8 +2,8 @@
 //! network.
 //!
 //! A cache is a folder of uncompressed WebDataset tars. Each has DALI's index and a manifest with
-//! checksums beside it. The samples are ordinary image files. This room runs in the consumer, except
-//! for the workers of step 6. Never in here: printing, `unsafe`.
+//! checksums beside it. The samples are ordinary image files. This room runs in the consumer,
+//! except for the workers of step 6. Never in here: printing, `unsafe`.
 //!
 //! ```text
 //! shard-000000.tar .idx .json   the samples; DALI's index; offsets and hashes
@@ -15,30 +15,31 @@
 //! **The steps of a build**, from the command line down. Each name is a function:
 //!
 //! 1. `bin/featherload/cache/build.rs` fills a `CacheBuilder`.
-//!    `CacheBuilder::build_watched` (`builder`) checks the options, starts the coordinator and reads the names of the samples.
+//!    `CacheBuilder::build_watched` (`builder`) checks the options, starts the coordinator and
+//!    reads the names of the samples.
 //! 2. `CacheBuild::build` (`build`) builds one part. `build_in_shares` builds several: if the
 //!    source's shards come from a store and do not all fit on this machine at once.
 //! 3. `build_part` locks the folder. For a destination in a store, that folder is a stage:
 //!    `build_into_store` compares it with the store, and `upload_remaining` waits for the upload.
 //! 4. `CacheBuild::build_in_folder` (`folder_build`) reads the existing manifest
-//!    (`existing_manifest`). A manifest of other options or of another source ends the build, unless
-//!    `force` is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`, and
-//!    `make_shards` if some are missing. It calls `finish`, except for a share.
+//!    (`existing_manifest`). A manifest of other options or of another source ends the build,
+//!    unless `force` is given or no shard is complete yet. `FolderBuild::run` calls `find_missing`,
+//!    and `make_shards` if some are missing. It calls `finish`, except for a share.
 //! 5. `make_shards` takes a list of shards: `fetch_shards`, `read_headers`, `DiskEstimate::need`,
 //!    `start_workers`, `clear_and_begin` (writes the first `manifest.json`),
 //!    `PayloadWriter::write_all`. Then it compares the source's files again.
 //! 6. Workers decode and encode: `EncodeJob::fill` (`jobs/encode/worker.rs`). `EncodeRun::next`
-//!    (`jobs/encode/run.rs`) returns payloads in order, and `PayloadWriter::end_shard` ends a shard.
-//! 7. `ShardFileWriter::finish` (`shard_file`) renames the files of a shard to their final names in this
-//!    order: tar, `.idx`, manifest. It syncs each of them.
+//!    (`jobs/encode/run.rs`) returns payloads in order. `PayloadWriter::end_shard` ends a shard.
+//! 7. `ShardFileWriter::finish` (`shard_file`) renames the files of a shard to their final names
+//!    in this order: tar, `.idx`, manifest. It syncs each of them.
 //!
 //! **After a kill** the folder has the first `manifest.json`, complete shards, temporary files and
 //! the lock file. It may have tars and `.idx` files without a manifest, of shards that were being
-//! finished or removed. A shard is complete if its manifest can be read, its tar has the length that
-//! the manifest states, and it begins at the right sample. The next call keeps complete shards. It
-//! removes temporary files, except for a share, because they may belong to another process. Shards
-//! of a given size depend on the shards before them: the build makes the first missing one and all
-//! after it. With `shard_samples` it makes each missing shard alone.
+//! finished or removed. A shard is complete if its manifest can be read, its tar has the length
+//! that the manifest states, and it begins at the right sample. The next call keeps complete
+//! shards. It removes temporary files, except for a share, because they may belong to another
+//! process. Shards of a given size depend on the shards before them: the build makes the first
+//! missing one and all after it. With `shard_samples` it makes each missing shard alone.
 //!
 //! | subject | files |
 //! |---|---|

@@ -1,14 +1,14 @@
-//! A cache compared, byte by byte, with what its manifests say of it.
+//! Compares every byte of a cache with its manifests.
 //!
-//! In the consumer, by threads that are joined before the end. Every file is read
-//! once (the index twice: a good one is loaded, too), by positioned reads of 1 MiB,
-//! never mapped: a page that the storage damaged is read as what it is. Shards may
-//! be few and large, so each is checked in pieces of some samples, by whoever is
-//! free. Changes nothing.
+//! Runs in the consumer, with threads that end before it returns. It reads every file once, by
+//! positioned reads of 1 MiB, and never maps a file: so a damaged page of the disk is an error of a
+//! read. An intact index is read a second time, when it is loaded. Shards may be few and large, so
+//! threads check pieces of shards. It changes nothing.
 //!
-//! - `subject`: what is to be checked; `tasks`: the parts of that work; `findings`: what it found;
-//! - `file_window`: reads; `shard`: one shard by its manifest; `index`: by the index of all samples;
-//!   `tar_headers`: one without a manifest, by its headers alone.
+//! - `subject`: the files to check; `tasks`: the pieces of work; `findings`: the results;
+//! - `file_window`: reads; `shard`: one shard against its manifest; `index`: against the index of
+//!   all samples;
+//! - `tar_headers`: a shard without a manifest, by its headers only.
 
 mod file_window;
 mod findings;

@@ -1,12 +1,11 @@
-//! The memory that steps on pixels take, from sizes alone: what a worker checks
-//! before it begins on a sample, and what `plan` prints.
+//! The memory that steps on pixels take, computed from sizes alone. A worker checks it before it
+//! begins a sample, and `plan` prints it.
 //!
-//! Follows what `recipe::buffer_effect` says of each step on the buffers of `pixels/canvas` and
-//! `pixels/resample`: two of `u8`
-//! and two of `f32`, of which steps that cannot work in place read one and write
-//! the other; rows of a blur; what AugMix keeps and sums; rows and tables of a resize, in either type. Each
-//! keeps the size of the largest that it held, so a sample takes the sum of the
-//! maxima. All sums saturate: sizes come from files.
+//! Follows the effects of steps (`recipe::buffer_effect`) on the buffers of `pixels/canvas` and
+//! `pixels/resample`: two buffers of `u8` and two of `f32` (a step that cannot work in place reads
+//! one and writes the other), rows of a blur, images that AugMix keeps and adds, rows and tables of
+//! a resize. Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums
+//! saturate, because sizes come from files.
 
 use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::error::{FaultKind, SampleFault};

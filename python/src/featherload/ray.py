@@ -146,7 +146,7 @@ def _run(
                     what = cause if isinstance(cause, Error) else e
                     raise WorkerError(
                         f"shard {number} of {shards} was tried as often as retries allow: {what}. "
-                        "Build again: the build continues after the complete shards. Or allow more retries"
+                        "Build again: it continues after the complete shards. Or allow more retries"
                     ) from e
                 if "error" in made:
                     name, text, about = made["error"]

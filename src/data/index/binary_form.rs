@@ -1,11 +1,9 @@
-//! The binary form of an index: how it lies in the memfd and in a saved file.
+//! The binary form of an index, in the memfd and in a saved file.
 //!
-//! Encoded in the consumer, decoded by whoever maps it. Little-endian; nothing
-//! is aligned and nothing is padded, so equal contents are equal bytes. Decoding
-//! is one pass over the bytes that copies nothing but the class names; after it
-//! no offset can lead out of the bytes, and the accessors allocate nothing.
-//! There is no unsafe code here and no panic, whatever the bytes.
-//!
+//! The consumer encodes it. Every process that maps it decodes it. Numbers are little-endian.
+//! Nothing is aligned or padded, so equal contents are equal bytes. Decoding is one pass over the
+//! bytes, and copies only the class names. After that pass no offset can leave the bytes, and the
+//! accessors allocate nothing. There is no unsafe code here, and no input causes a panic.
 //! ```text
 //!   0  magic  8 bytes            | head: not part of the content
 //!   8  version u32, 0 u32        |
@@ -27,19 +25,19 @@
 //!      with packed pages: shards x (place, length, length unpacked, codec u64)
 //!      class name ends: classes x 8
 //!      class names, shard paths, then paths
-//!      root; then for each shard what it was like: length u64, time of change
-//!      i64 (ns), inode u64, zeros where nobody looked. Changing either leaves
+//!      root; then the fingerprint of each shard: length u64, time of change
+//!      i64 (ns), inode u64, zeros if not recorded. Changing either leaves
 //!      the content alone
 //! ```
 //!
-//! Ends, class labels and sizes take 4 bytes when all of them fit, so a sample
-//! costs 8 bytes and its path, and 12 more where it is a part of a shard (its
-//! path is then its member's name), and 16 more where it has a box.
+//! Ends, class labels and sizes take 4 bytes if all of them fit. So a sample takes 8 bytes and its
+//! path. It takes 12 more bytes in a shard (its path is then the member name), and 16 more with a
+//! box.
 //!
-//! - `head`: the numbers that it begins with; `damage`: why bytes are no index;
-//! - `content`: what a scan gathers, encoded; `shard_sections`: the sections of shards;
-//!   `box_section`: that of boxes; `page_section`: that of packed pages of Parquet files;
-//! - `words`: tables of words in bytes; `label_vector`: what a sample is labelled with.
+//! - `head`: the numbers at the start; `damage`: the reasons why bytes are not an index;
+//! - `content`: the encoded results of a scan; `shard_sections`: the sections of shards;
+//!   `box_section`: the section of boxes; `page_section`: packed pages of Parquet files;
+//! - `words`: tables of words in bytes; `label_vector`: the label of a sample.
 
 mod box_section;
 mod content;

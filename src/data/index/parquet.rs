@@ -1,24 +1,23 @@
-//! Reads Parquet files as Hugging Face writes them: where the bytes of pictures lie, and what
-//! their labels are.
+//! Reads Parquet files as Hugging Face writes them: finds the bytes of images, and the labels.
 //!
-//! Runs in the consumer, before there are other processes; its threads are joined before it
-//! returns. Where a page is not packed, a picture is a range of the file, as it is of a tar: 4
-//! bytes are read of each. A packed page becomes a shard of its own, which is unpacked where a
-//! sample of it is used. So an index of packed pages reads them all, once.
+//! Runs in the consumer, before it starts other processes. Its threads end before it returns. In a
+//! page without compression an image is a range of the file, as in a tar: the scan reads 4 bytes of
+//! each. A compressed page becomes a shard of its own. Workers decompress it when they use one of
+//! its samples. So the index of compressed pages reads all of them once.
 //!
-//! - A row is a sample, called `row-N`, from 0 in each file. A row without a picture is a
-//!   sample that fails.
-//! - Samples have the order of the files as they were named, and of the rows in them.
-//! - A file that is damaged is an error: nothing says what is left of it.
-//! - Memory: a thread holds one page, as it lies there and unpacked. Each has at most 512 MiB, and
-//!   pages over 64 MiB are in memory one at a time. A page of labels has at most 64 MiB, and its
+//! - A row is a sample, named `row-N`, from 0 in each file. A row without an image is a sample that
+//!   fails.
+//! - Samples have the order of the given files, and of the rows in them.
+//! - A damaged file is an error, because nothing states which parts are intact.
+//! - Memory: a thread holds one page, compressed and decompressed. Each form has at most 512 MiB.
+//!   Pages over 64 MiB are in memory one at a time. A page of labels has at most 64 MiB, and its
 //!   values are read one by one.
 //!
-//! - `options`: how they are read; `file_paths`: which names are those of such files;
-//! - `file`: one file; `footer`: its end; `columns`: which columns are meant;
-//! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: how heads and numbers are
-//!   written; `values`: the values of a page of labels;
-//! - `pictures`, `labels`: what the two columns have.
+//! - `options`: reading options; `file_paths`: names of Parquet files;
+//! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
+//! - `pages`: the pages of a column; `thrift`, `rle`, `delta`: encodings of headers and numbers;
+//!   `values`: the values of a page of labels;
+//! - `pictures`, `labels`: the contents of the two columns.
 
 #[cfg(feature = "parquet")]
 mod columns;

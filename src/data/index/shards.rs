@@ -1,26 +1,22 @@
-//! Reads tar shards as WebDataset writes them: which members are samples, and
-//! what their labels are.
+//! Reads tar shards as WebDataset writes them: finds the samples and their labels.
 //!
-//! Runs in the consumer, before there are other processes; its threads are
-//! joined before it returns. What it finds does not depend on their number. It
-//! reads headers and labels, never a picture.
+//! Runs in the consumer, before it starts other processes. Its threads end before it returns, and
+//! the result does not depend on their number. It reads headers and labels, never an image.
 //!
-//! - A sample is what consecutive members of one key are: the name up to the
-//!   first dot behind the last slash. The rest of the name, in lower case, says
-//!   which field the member is. Hidden names are no members.
-//! - The picture is the field whose extension stands first in
-//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. Where no
-//!   sample has such a field, it is the only one that ends in such an extension. A sample
-//!   without one is left out, and counted.
-//! - Samples have the order of the shards as they were named, and of the members
-//!   in them.
-//! - A damaged shard costs the samples that are damaged. Who lost a member beside
-//!   such a place, or at an end that lacks the blocks which end a tar, is left out,
-//!   and counted.
+//! - A sample is a run of consecutive members with one key. The key is the name up to the first dot
+//!   after the last slash. The rest of the name, in lower case, is the field of the member. Hidden
+//!   names are ignored.
+//! - The image is the field whose extension comes first in
+//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. If no sample has
+//!   such a field, the image is the only field that ends in such an extension. A sample without an
+//!   image is skipped and counted.
+//! - Samples have the order of the given shards, and of the members in them.
+//! - In a damaged shard only the damaged samples are lost. A sample that lost a member beside the
+//!   damage, or at a cut end of the tar, is skipped and counted.
 //!
-//! - `options`: how they are read; `group`: one shard; `shard_scan`: what is in it; `fields`:
-//!   which fields are picture and label; `common_fields`: those of all shards together; `member_order`:
-//!   members of a sample that do not stand together;
+//! - `options`: reading options; `group`: one shard; `shard_scan`: the contents of a shard;
+//!   `fields`: the fields of image and label; `common_fields`: the fields of all shards together;
+//!   `member_order`: members of a sample that are not consecutive;
 //! - `label_join`: labels of all shards;
 //! - `dali`: DALI's index beside a shard.
 

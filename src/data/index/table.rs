@@ -1,17 +1,17 @@
-//! Reads a table: a list whose columns have names, as CSV or as lines of JSON.
+//! Reads a table: a list with named columns, as CSV or as lines of JSON.
 //!
-//! Runs in the consumer. Streams the file, a record at a time; asks the file system about
-//! the table and the root only, never about a sample. The order is the file's. Each bad
-//! record is an error that names the line that it begins in; none is left out.
+//! Runs in the consumer. It streams the file, one record at a time. It asks the file system about
+//! the table and the root only, never about a sample. Samples have the order of the file. Each bad
+//! record is an error that names the line where it begins. None is skipped.
 //!
-//! - A table is known by its name: `.csv`, `.tsv`, `.jsonl`, `.ndjson`.
-//! - Its text is UTF-8. So are its paths: a list file holds others.
-//! - One column has the path, one or several have the label, the rest is not looked at.
+//! - The name of a table ends in `.csv`, `.tsv`, `.jsonl` or `.ndjson`.
+//! - Its text is UTF-8, and so are its paths. A list file can have other paths.
+//! - One column has the path, and one or several have the label. Other columns are ignored.
 //!
-//! - `options`: how it is read; `table_format`: what kind of table it is; `columns`: which of them
-//!   are meant;
-//! - `row`: what a record says; `csv`, `json`: records as rows; `records`, `fields`: those of CSV
-//!   as bytes;
+//! - `options`: reading options; `table_format`: CSV or JSON lines; `columns`: the columns of path
+//!   and label;
+//! - `row`: the values of a record; `csv`, `json`: records as rows; `records`, `fields`: records
+//!   and fields of CSV as bytes;
 //! - `labels`: labels of all records.
 
 mod columns;

@@ -1,21 +1,18 @@
-//! Tar shards as bytes: what members they hold, and where; members written, and
-//! what a cache says of its shards.
+//! Tar shards as bytes: reads their members, writes members, and keeps the manifests of a cache.
 //!
-//! Runs in the consumer. A shard is read by positioned reads through one small
-//! buffer, never mapped; nothing is allocated by a number that stands in a file,
-//! and what is damaged is said with its offset. Knows no pictures, labels or
-//! indexes, and starts no threads.
+//! Runs in the consumer. It reads a shard by positioned reads through one small buffer, and never
+//! maps it. No number of a file decides how much memory is allocated. Damage is reported with its
+//! offset. This module knows no images, labels or indexes, and starts no threads.
 //!
-//! A member is a regular file of an uncompressed tar: ustar, GNU or pax. Its
-//! data are one run of bytes of the shard, so who knows offset and size needs
-//! nothing else of tar.
+//! A member is a regular file of an uncompressed tar: ustar, GNU or pax. Its data are one range of
+//! bytes of the shard. So offset and size are enough to read it.
 //!
-//! - `header`, `pax`, `walk`: the members of a shard by its headers;
-//! - `member_name`: which sample a member belongs to, and as what;
-//! - `dali_index`: the index that DALI wants beside a shard;
-//! - `shard_patterns`: lists of shards, as people write them;
-//! - `shard_writer`: a shard written, member by member;
-//! - `manifest`: the checksummed manifests of a cache and of each shard; `hash`: hashes in them.
+//! - `header`, `pax`, `walk`: the members of a shard, from its headers;
+//! - `member_name`: the sample and the field of a member;
+//! - `dali_index`: the index file that DALI needs beside a shard;
+//! - `shard_patterns`: lists of shards with braces and globs;
+//! - `shard_writer`: writes a shard, member by member;
+//! - `manifest`: the manifests of a cache and of each shard, with checksums; `hash`: their hashes.
 
 pub(crate) mod dali_index;
 pub(crate) mod hash;

@@ -1,16 +1,12 @@
-//! What the pictures of a data set are: formats, sizes, orientations, and which
-//! of them cannot be read.
+//! The headers of all images of a data set: formats, sizes, orientations, and unreadable files.
 //!
-//! In the consumer. Opens every file and reads its header, never a pixel; by
-//! threads that have ended when the call returns, so a caller with one thread
-//! has one again. Files are read, not mapped: nobody here could survive one that
-//! shrinks. A broken file is a finding, not an error; so is a picture over the
-//! limits that a run would hold it to.
+//! Runs in the consumer. It opens every file and reads its header, never a pixel. Its threads end
+//! before the call returns, so a caller with one thread has one thread again. Files are read, not
+//! mapped, because a mapped file that shrinks would kill this process. A broken file is a finding,
+//! not an error. So is an image over the limits of a run.
 //!
-//! Memory: 8 bytes a sample, in shared memory; 8 more while it runs. Paths are
-//! kept for files that cannot be read alone, and of the first
-//! [`HeaderSurvey::MAX_FAULTS`] of those.
-//!
+//! Memory: 8 bytes for each sample, in shared memory, and 8 more during the call. Paths are kept
+//! only for the first [`HeaderSurvey::MAX_FAULTS`] unreadable files.
 //! ```
 //! # fn main() -> featherload::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
@@ -28,8 +24,8 @@
 //! # }
 //! ```
 //!
-//! - `scan`: headers by threads; `file_range`: those of samples in shards;
-//! - `statistics`: from the sizes of all samples to a few numbers.
+//! - `scan`: reads headers with threads; `file_range`: headers of samples in shards;
+//! - `statistics`: summary numbers of all sizes.
 
 mod file_range;
 mod scan;

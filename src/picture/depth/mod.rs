@@ -1,8 +1,8 @@
-//! Depth images: one number a pixel, as the file has it.
+//! Depth images: one number for each pixel, as stored in the file.
 //!
 //! Pure. Reads what nerfstudio reads with NumPy and OpenCV's `IMREAD_ANYDEPTH`: arrays of NumPy,
-//! PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colours are refused: in OpenCV
-//! they become grey, which is no depth. Never in here: what a number means.
+//! PNG of 8 and 16 bits, TIFF of integers and floats, OpenEXR. Colour images are rejected: OpenCV
+//! converts them to grey, which is not depth. Never in here: the meaning of a number.
 //!
 //! - `depth_header`: size and memory of a file, by its header; `png`, `npy`, `tiff`, `openexr`: the
 //!   numbers.

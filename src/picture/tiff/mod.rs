@@ -1,16 +1,16 @@
-//! TIFF: the first picture of a file, as 8-bit grey or RGB, with alpha or without.
+//! TIFF: the first image of a file, as 8-bit grey or RGB, with alpha or without.
 //!
-//! Pure. Reads what Pillow reads; `pixel_kind` has the list, and refuses the rest by name. A picture
-//! is decoded as a frame, strip by strip or tile by tile.
+//! Pure. Reads the kinds that Pillow reads. `pixel_kind` has the list, and rejects other kinds by
+//! name. An image is decoded as a frame, strip by strip or tile by tile.
 //!
 //! - `directory`: tags and their values;
-//! - `pixel_kind`: what samples mean, and what becomes of them;
-//! - `tiff_picture`: the header of a picture, and where its strips and tiles lie;
+//! - `pixel_kind`: the meaning of samples, and their conversion;
+//! - `tiff_picture`: the header of an image, and the offsets of its strips and tiles;
 //! - `decode`: strips and tiles into the frame;
-//! - `compression`: each kind of packing; `fax`: those of fax machines;
+//! - `compression`: each kind of compression; `fax`: the codes of fax machines;
 //! - `predictor`: differences back to samples;
 //! - `ycbcr`: luma and chroma to RGB;
-//! - `fault`: what is wrong with a file, in words.
+//! - `fault`: error texts for broken files.
 
 mod compression;
 mod decode;

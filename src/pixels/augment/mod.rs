@@ -1,20 +1,19 @@
-//! Pillow's operations on 8-bit RGB, bit by bit: what augmentation policies are
-//! made of, and torchvision's single operations on Pillow pictures.
+//! Pillow's operations on 8-bit RGB, equal to the bit: the parts of augmentation policies, and
+//! torchvision's single operations on Pillow images.
 //!
-//! Runs where the other arithmetic on pixels does; allocates nothing, draws
-//! nothing: strengths are handed in. `canvas` says which buffer an operation
-//! reads and which it writes.
+//! Runs with the other arithmetic on pixels. It allocates nothing and draws nothing: the caller
+//! passes strengths. `canvas` decides which buffer an operation reads and which it writes.
 //!
-//! - `table`: levels by themselves, out of a table of 256: invert, posterize, solarize;
-//! - `histogram`: tables that the picture's levels give: autocontrast, equalize;
-//! - `blend`: towards black, a mean, grey or a smooth picture, or away from it;
+//! - `table`: maps each level by a table of 256: invert, posterize, solarize;
+//! - `histogram`: tables from the levels of the image: autocontrast, equalize;
+//! - `blend`: mixes with black, a mean, grey or a smooth image;
 //! - `hue`: through Pillow's `HSV`;
-//! - `affine`: where each pixel comes from, and `Image.rotate`; `perspective`: the same
-//!   with vanishing points; `interpolate`: what is there, where that lies between pixels;
-//! - `mix`: AugMix's sum of pictures;
-//! - `opencv_blur`, `opencv_resize`: not Pillow's: what of OpenCV PaddleClas takes.
+//! - `affine`: the source of each pixel, and `Image.rotate`; `perspective`: the same with vanishing
+//!   points; `interpolate`: values between pixels;
+//! - `mix`: AugMix's sum of images;
+//! - `opencv_blur`, `opencv_resize`: operations of OpenCV that PaddleClas uses.
 //!
-//! `tests/goldens/augment.tar` holds what Pillow makes of the same pictures.
+//! `tests/goldens/augment.tar` has Pillow's results for the same images.
 
 pub(super) mod affine;
 pub(super) mod blend;

@@ -1,14 +1,14 @@
-//! A picture between its decoding and its emission: the buffers, and each step
-//! on them.
+//! An image between its decoding and its output: the buffers, and each step on them.
 //!
-//! In workers, and in the consumer with zero workers. Crops, flips and quarter turns move
-//! nothing: they change which part of the buffer counts, and how it is turned. Other steps
-//! work in place, or write the other buffer of the same type. `cut::needs` says what that
-//! takes in advance, and a test holds the two together. Never in here: arithmetic on
-//! pixels, random numbers, files.
+//! Runs in workers, and in the consumer with zero workers. Crops, flips and quarter turns move no
+//! pixels: they change the part of the buffer that is the image, and its orientation. Other steps
+//! work in place, or write the other buffer of the same type. `decode_plan::canvas_memory` computes
+//! the memory in advance, and a test compares both. Never in here: arithmetic on pixels, random
+//! numbers, files.
 //!
-//! - `buffers`: two of a type, and the part that is the picture; `mix_buffers`: what AugMix keeps;
-//! - `steps`: each step on them; `augment`: those of policies.
+//! - `buffers`: two buffers of a type, and the part that is the image; `mix_buffers`: buffers of
+//!   AugMix;
+//! - `steps`: each step on them; `augment`: steps of augmentation policies.
 
 mod augment;
 mod buffers;

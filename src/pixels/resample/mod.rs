@@ -1,15 +1,12 @@
 //! Separable resize of RGB8, the fast CPU one: `u8` in, `u8` out, `i16`
 //! coefficients, `i32` sums, two passes with a `u8` level between them.
 //!
-//! Runs in the worker, and in the consumer when there are no workers. The
-//! folder is the table: one file an instruction set, each with the same two
-//! functions (one row across, one row down), all of them bit-identical to
-//! `scalar`, because integers are: `avx2` and `sse41`, by groups of `lane_weights`; `rows` has
-//! the two orders of them. What the pixels become is a function of the
-//! arguments alone, never of the CPU. Must never be in here: a formula for
-//! weights (they are `recipe::weights`), floats (only `floats`, which resizes
-//! pixels that are floats, and `reference` have them), threads, and allocation
-//! in a warm call.
+//! Runs in workers, and in the consumer with zero workers. Each instruction set has a file with the
+//! same two functions (one row across, one row down): `avx2` and `sse41`. Their results equal those
+//! of `scalar` to the bit, because they add integers. So the pixels depend on the arguments only,
+//! never on the CPU. `rows` has the two orders of the passes. Never in here: a formula for weights
+//! (they are in `recipe::weights`), floats (except in `floats`, which resizes float pixels, and in
+//! `reference`), threads, and allocation in a warm call.
 //!
 //! ```text
 //! across first (as Pillow)            down first (strong reductions)
@@ -18,14 +15,13 @@
 //! ```
 //!
 //! Either order goes through the image once, with a few rows of scratch that
-//! stay in the first-level cache. Nearest neighbour is no sum: its pixels are
-//! copied (`nearest`), on every CPU by the same code.
+//! stay in the first-level cache. Nearest neighbour copies pixels (`nearest`), by the same code on
+//! every CPU.
 //!
-//! - `axes`: what is resized to what; `resampler`: the order of the passes, and memory;
+//! - `axes`: source and target of a resize; `resampler`: the order of the passes, and memory;
 //! - `passes`: one row across or down, by `scalar`, `sse41` or `avx2`; `lane_weights`: weights in
 //!   the order that the latter two read them;
-//! - `nearest`: nearest neighbour; `rows`: pictures that come row by row; `floats`: pixels
-//!   that are floats.
+//! - `nearest`: nearest neighbour; `rows`: images that arrive row by row; `floats`: float pixels.
 
 mod scalar;
 

@@ -1,25 +1,28 @@
-//! JPEG in Rust: the windows of pictures that crops need, with the bytes of libjpeg-turbo 3.1 at
-//! its default settings ("islow" transforms, fancy upsampling).
+//! Decodes the windows of JPEGs that crops need, with the bytes of libjpeg-turbo 3.1 at its default
+//! settings ("islow" transforms, fancy upsampling).
 //!
-//! [`WindowDecoder::decode`] takes what most files are: 8 bits, sequential, Huffman codes, one scan of
-//! all components. It refuses the rest, and all that looks damaged, and leaves anything in the
-//! output then. [`WindowDecoder::decode_general`] takes all files, with libjpeg-turbo's verdicts.
+//! [`WindowDecoder::decode`] takes most files: 8 bits, sequential, Huffman codes, one scan of all
+//! components. It rejects other files and all damage; the output is then undefined.
+//! [`WindowDecoder::decode_general`] takes all files, with the same results and errors as
+//! libjpeg-turbo.
 //!
-//! Pure, and on its own: bytes in, bytes or a refusal out. Reads no coded data of the only scan
-//! after the last row that is needed. Knows nothing of limits: what it takes is known from the
-//! header and the window's rows of blocks ([`WindowDecoder::bytes`]), and a decode allocates nothing
-//! once that is there, but words.
+//! Pure: bytes in, bytes or an error out. Of a single scan it reads no coded data after the last
+//! row that is needed. It enforces no limits. The header and the rows of blocks of the window
+//! determine its memory ([`WindowDecoder::bytes`]). Once that memory exists, a decode allocates
+//! only error texts.
 //!
-//! - `request`: what is asked for, and why it is refused.
+//! - `request`: the arguments, and the reasons of a rejection.
 //! - `frame`: the header; `geometry`: the blocks and rows that a window needs.
 //! - `general`: all other files.
-//! - `stream`: coded data without stuffed bytes; `bits`: a place in them.
+//! - `stream`: coded data without stuffed bytes; `bits`: a position in it.
 //! - `huffman`: tables; `blocks`: coefficients.
-//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: from samples to rows of RGB.
-//! - `transform`, `filters`: the plain forms of inverse transforms, of upsampling and colour.
+//! - `scan`: the loop over MCUs; `planes`: samples; `rows`: converts samples to rows of RGB.
+//! - `transform`, `filters`: plain forms of the inverse transforms, upsampling and colour
+//!   conversion.
 //! - `gpu_rows`: rows for the kernels that decode on a GPU.
-//! - `simd_form`: which form decodes; `kernels`: what has forms for wide registers; `wide`: those; the
-//!   only `unsafe` here.
+//! - `simd_form`: the choice of instruction set; `kernels`: functions with forms for wide
+//!   registers;
+//! - `wide`: those forms; the only `unsafe` here.
 
 mod bits;
 mod blocks;

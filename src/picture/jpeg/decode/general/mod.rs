@@ -1,19 +1,19 @@
-//! Every JPEG that libjpeg-turbo 3.1 decodes and that `Decoder::decode` does not take:
-//! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and
-//! damage of all kinds, with its bytes, its verdicts and its words.
+//! Decodes every JPEG that libjpeg-turbo 3.1 decodes and that `WindowDecoder::decode` rejects:
+//! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and damage
+//! of all kinds. Pixels, errors and warnings are those of libjpeg-turbo.
 //!
-//! Fast enough rather than fastest. Coefficients become pixels in the same way as of other files.
-//! A file of one scan is read up to the last row that is needed, one of several scans to its end.
-//! Knows nothing of limits, but for the number of scans: the caller bounds the coefficients of
+//! It is fast enough rather than fastest. Coefficients become pixels by the same code as for other
+//! files. A file of one scan is read up to the last row that is needed, a file of several scans to
+//! its end. Of limits it knows only the number of scans. The caller limits the coefficients of
 //! several scans, two bytes each.
 //!
-//! - `fatal`: why a file is given up; `source`: bytes, markers and warnings.
-//! - `markers`: the frame, tables, headers of scans.
-//! - `entropy`: what decoders of coefficients have in common; `bits`, `tables`, `zigzag`: of
-//!   Huffman codes; `sequential`, `progressive`: such decoders; `read_ahead`: odd stuffing.
+//! - `fatal`: errors that end a decode; `source`: bytes, markers and warnings.
+//! - `markers`: the frame, tables, and headers of scans.
+//! - `entropy`: common parts of decoders of coefficients; `bits`, `tables`, `zigzag`: parts of
+//!   Huffman decoders; `sequential`, `progressive`: decoders; `read_ahead`: odd stuffing.
 //! - `arithmetic`: the decoder of arithmetic coding; `decision_decoder`: its binary decisions.
-//! - `progression`: which bits of coefficients are known; `smoothing`: estimates of others.
-//! - `coefficients`: those of a whole picture; `paint`: from them to pixels.
+//! - `progression`: the known bits of coefficients; `smoothing`: estimates of unknown ones.
+//! - `coefficients`: the coefficients of a whole image; `paint`: converts them to pixels.
 
 mod arithmetic;
 mod bits;
