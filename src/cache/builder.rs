@@ -40,14 +40,14 @@ use crate::sys::location::ResolvedPath;
 /// # std::fs::create_dir(&src).unwrap();
 /// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
 /// use featherload::Source;
-/// use featherload::cache::{BuildOptions, Builder, Encoding};
+/// use featherload::cache::{BuildOptions, CacheBuilder, CacheEncoding};
 ///
 /// let options = BuildOptions {
-///     encode: Encoding::Raw,
+///     encode: CacheEncoding::Raw,
 ///     ..BuildOptions::default()
 /// };
 /// // With `.num_workers(0)` by this process alone.
-/// let report = Builder::new(Source::detect(&src)?, &dst, options)
+/// let report = CacheBuilder::new(Source::detect(&src)?, &dst, options)
 ///     .num_workers(0)
 ///     .build()?;
 /// assert!(report.complete && report.samples == 1);

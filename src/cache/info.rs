@@ -111,10 +111,10 @@ const MEASURED: &str = "positioned reads of all members of the first samples, in
 /// # std::fs::create_dir(&src).unwrap();
 /// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
 /// use featherload::Source;
-/// use featherload::cache::{self, BuildOptions, Builder};
+/// use featherload::cache::{self, BuildOptions, CacheBuilder};
 ///
 /// let source = Source::detect(&src)?;
-/// Builder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
+/// CacheBuilder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
 /// let info = cache::info(&dst)?;
 /// assert!(info.complete && info.samples == 1 && info.encode == "copy");
 /// assert_eq!(info.sample_bytes.unwrap().most, 17);

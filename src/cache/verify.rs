@@ -56,10 +56,10 @@ pub struct VerifyOptions {
 /// # std::fs::create_dir(&src).unwrap();
 /// # std::fs::write(src.join("1.ppm"), b"P6 2 1 255\n\x01\x02\x03\x04\x05\x06").unwrap();
 /// use featherload::Source;
-/// use featherload::cache::{self, BuildOptions, Builder, FindingKind, VerifyOptions};
+/// use featherload::cache::{self, BuildOptions, CacheBuilder, FindingKind, VerifyOptions};
 ///
 /// let source = Source::detect(&src)?;
-/// Builder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
+/// CacheBuilder::new(source, &dst, BuildOptions::default()).num_workers(0).build()?;
 /// let verify = || cache::verify(&dst, &VerifyOptions::default(), &|_| {});
 /// assert!(verify()?.is_good());
 ///

@@ -8,9 +8,9 @@ use candle_nn::{
     AdamW, Conv2d, Conv2dConfig, Linear, Module, Optimizer, VarBuilder, VarMap, conv2d, linear,
     loss, ops,
 };
-use featherload::batch::Pixels;
+use featherload::batch::BatchPixels;
 use featherload::recipe::RecipeFormat;
-use featherload::{Batch, Labels, Loader, OnError, Recipe, Source};
+use featherload::{Batch, BatchLabels, Loader, OnError, Recipe, Source};
 
 /// Any part of a picture as 32 x 32 values of mean about 0, as candle takes them.
 const RECIPE: &str = "
@@ -58,10 +58,10 @@ impl Module for Network {
 /// Pixels and classes of the rows that have both, as tensors: candle's own memory,
 /// so the batch's is free again at once.
 fn tensors(batch: &Batch, device: &Device) -> Result<(Tensor, Tensor), Box<dyn std::error::Error>> {
-    let Pixels::Dense(pixels) = batch.pixels()? else {
+    let BatchPixels::Dense(pixels) = batch.pixels()? else {
         return Err("the recipe ends in rows of their own sizes".into());
     };
-    let Labels::Classes(classes) = batch.labels() else {
+    let BatchLabels::Classes(classes) = batch.labels() else {
         return Err("the data set has no classes".into());
     };
     let all = Tensor::from_slice(pixels.as_slice::<f32>()?, &pixels.shape(), device)?;

@@ -12,10 +12,10 @@
 //! # let dir = tempfile::tempdir().unwrap();
 //! # std::fs::write(dir.path().join("half.jpg"), b"\xff\xd8\xff").unwrap();
 //! # let src = dir.path();
-//! use featherload::{Source, survey::Survey};
+//! use featherload::{Source, survey::HeaderSurvey};
 //!
 //! let (index, _) = Source::detect(src)?.open()?;
-//! let survey = Survey::of(&index)?;
+//! let survey = HeaderSurvey::of(&index)?;
 //! println!("{} of {} have a header", survey.readable, survey.samples);
 //! for fault in &survey.faults {
 //!     println!("{}: {}", fault.path.display(), fault.reason);
