@@ -26,12 +26,11 @@ use crate::sys::location::ResolvedPath;
 
 /// Builds a cache: a folder of shards.
 ///
-/// The same source and options give the same bytes, whatever the number of
-/// workers, and however often the build is interrupted: complete shards stay,
-/// and the same call continues after them.
+/// The same source and options produce the same bytes, with any number of workers and
+/// interruptions: complete shards stay, and the same call continues after them.
 ///
-/// A sample of a cache is a picture and its label: other fields that samples of
-/// WebDataset's shards have are not copied.
+/// A sample of a cache is an image and its label. Other fields of WebDataset samples are not
+/// copied.
 ///
 /// ```
 /// # fn main() -> featherload::Result<()> {
@@ -46,7 +45,7 @@ use crate::sys::location::ResolvedPath;
 ///     encode: CacheEncoding::Raw,
 ///     ..BuildOptions::default()
 /// };
-/// // With `.num_workers(0)` by this process alone.
+/// // `.num_workers(0)`: this process does all work.
 /// let report = CacheBuilder::new(Source::detect(&src)?, &dst, options)
 ///     .num_workers(0)
 ///     .build()?;
@@ -68,14 +67,13 @@ pub struct CacheBuilder {
 }
 
 impl CacheBuilder {
-    /// A cache of `source` in `folder`, which is made when it is missing. Files
-    /// in it that are no cache's are not touched.
+    /// A cache of `source` in `folder`. The build creates the folder if it is missing. It does not
+    /// touch other files in it.
     ///
-    /// `folder` may be the address of an object store (`s3://BUCKET/PREFIX`; see
-    /// [`StoreAddress`]). Then shards are built in a folder of this machine, and each goes into the
-    /// store as soon as it is complete; index and manifest go last. Objects that are there are
-    /// compared, and none is replaced without [`CacheBuilder::force`]. Needs the feature `stores` in
-    /// the helper.
+    /// `folder` may be the address of an object store (`s3://BUCKET/PREFIX`; see [`StoreAddress`]).
+    /// Then shards are built in a local folder, and each is uploaded as soon as it is complete.
+    /// Index and manifest are uploaded last. Existing objects are compared, and none is replaced
+    /// without [`CacheBuilder::force`]. Needs the feature `stores` in the helper.
     pub fn new(source: Source, folder: impl AsRef<Path>, options: BuildOptions) -> Self {
         Self {
             source,
@@ -88,35 +86,36 @@ impl CacheBuilder {
         }
     }
 
-    /// Where a cache that goes into an object store is built: a folder in this one. Default:
-    /// `$XDG_CACHE_HOME/featherload/building`, or `~/.cache/featherload/building`. It holds a
-    /// few shards at a time, is removed at the end, and stays when the build is broken off: the
-    /// same call goes on with it.
+    /// The folder in which a cache for an object store is built, in a folder of its own. Default:
+    /// `$XDG_CACHE_HOME/featherload/building`, or `~/.cache/featherload/building`. It holds a few
+    /// shards at a time, and is removed at the end. After an interruption it stays, and the same
+    /// call continues with it.
     pub fn stage_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.stages = Some(folder.into());
         self
     }
 
-    /// Replaces a cache of other options, or of a source that has changed, where
-    /// it would be refused. One of the same is read and mended: the first shard
-    /// whose bytes are not those of its manifest, and all behind it, are made
-    /// again. Without it lengths tell what is complete; contents are for
-    /// [`verify`](crate::cache::verify).
+    /// Replaces a cache of other options or of a changed source. Without `force` that is an error.
     ///
-    /// In an object store every shard is made and sent again.
+    /// A cache of the same options and source is read and repaired: the first shard whose bytes
+    /// differ from its manifest, and all shards after it, are built again. Without `force` the
+    /// lengths of files decide which shards are complete; [`verify`](crate::cache::verify) checks
+    /// their bytes.
+    ///
+    /// In an object store every shard is built and uploaded again.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    /// Worker processes; 0 decodes in this process. Default: the CPUs that this
-    /// process may use, by affinity and cgroup quota.
+    /// The number of worker processes; 0 decodes in this process. Default: the number of CPUs that
+    /// this process may use, by affinity and cgroup quota.
     pub fn num_workers(mut self, workers: usize) -> Self {
         self.crew.workers = Some(workers);
         self
     }
 
-    /// Which part of the cache is made. Default [`BuildPart::All`].
+    /// The part of the cache to build. Default [`BuildPart::All`].
     pub fn part(mut self, part: BuildPart) -> Self {
         self.part = part;
         self
@@ -134,34 +133,36 @@ impl CacheBuilder {
         self
     }
 
-    /// What workers are kept from, beside their work. Default [`Sandbox::Auto`].
+    /// The sandbox of workers. Default [`Sandbox::Auto`].
     pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
         self.crew.sandbox = sandbox;
         self
     }
 
-    /// Most time that one sample may take before its worker is killed and the
-    /// sample fails. Default 60 s. With zero workers there is no limit.
+    /// The time limit for one sample. After it the worker is killed and the sample fails. Default
+    /// 60 s. With zero workers there is no limit.
     pub fn row_limit(mut self, limit: Duration) -> Self {
         self.crew.row_limit = limit;
         self
     }
 
-    /// Builds the cache, or what is missing of it.
+    /// Builds the missing shards of the cache, its index and its manifest.
     ///
     /// # Errors
-    /// Options that cannot work, a source that cannot be read, a folder within the source or
-    /// beside its files, a folder that holds
-    /// another cache or is being written by another process, a disk with too little
-    /// room, a source of which no header can be read, and the first bad sample or
-    /// damaged shard under [`OnBadSample::Stop`], the first that may pass otherwise.
+    /// - Invalid options.
+    /// - A source that cannot be read, or has no readable header.
+    /// - A folder inside the source or beside its files, a folder with another cache, or one that
+    /// another process writes.
+    /// - A disk with too little space.
+    /// - Under [`OnBadSample::Stop`] the first bad sample or damaged shard; otherwise the first
+    /// temporary fault.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`CacheBuilder::build`]; tells `watch` how far it is: first when the names of
-    /// the source are read, then in each [`BuildPhase`](crate::cache::BuildPhase) now and
-    /// then. `Break` ends the build: the report then says that it is not complete.
+    /// Like [`CacheBuilder::build`], and reports progress to `watch`: first when the names of the
+    /// source are read, then regularly in each [`BuildPhase`](crate::cache::BuildPhase). If `watch`
+    /// returns `Break`, the build ends, and its report states that it is incomplete.
     ///
     /// # Errors
     /// As [`CacheBuilder::build`].
@@ -221,7 +222,7 @@ impl CacheBuilder {
         Ok(report.with_scan(scan))
     }
 
-    /// The store that the cache is built into; none where it is a folder.
+    /// The destination store; none if the destination is a folder.
     fn target(&self) -> Result<Option<StoreTarget>> {
         if !StoreAddress::is_address(&self.folder) {
             return match &self.stages {
@@ -253,8 +254,8 @@ impl crate::pool::worker_options::DrillBuilder for CacheBuilder {
     }
 }
 
-/// The path or address of the same folder on this machine, without links in it; as it is where it
-/// has none, or lies elsewhere.
+/// The path of the folder with all links resolved. The path is unchanged if it has no links, or is
+/// an address.
 fn without_links(folder: PathBuf) -> Result<PathBuf> {
     let is_address = StoreAddress::is_address(&folder);
     let path = match is_address {

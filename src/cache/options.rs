@@ -21,21 +21,21 @@ use crate::options::cli::{self, one_of};
 use crate::options::units;
 use crate::picture::PictureLimits;
 
-/// What happens when a sample of the source gives no picture.
+/// The reaction to a sample of the source that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadSample {
-    /// The build stops and names the first in the cache's order. Shards that
-    /// are complete stay. A source of damaged shards is refused.
+    /// The build stops. The error names the first bad sample in the order of the cache. Complete
+    /// shards stay. A source with damaged shards is rejected.
     #[default]
     Stop,
-    /// The sample is left out, and listed with the reason in the manifest of
-    /// its shard, where the fault follows from the file's bytes, or from its absence
-    /// when all headers were read. What may pass (time that ran out, killed workers,
-    /// failing storage, a file that may not be read, one that goes while the cache is
-    /// built) stops the build all the same, and so does a source of which no header
-    /// can be read. What damaged shards of the source have lost is counted in the
-    /// report, and in the cache.
+    /// The sample is skipped. The manifest of its shard lists it with the reason.
+    ///
+    /// This holds for permanent faults: bad bytes in the file, or a file that is already missing
+    /// when all headers are read. Temporary faults stop the build all the same: timeouts, killed
+    /// workers, failing storage, unreadable files, and files that disappear during the build. So
+    /// does a source without any readable header. The report and the cache count what damaged
+    /// shards of the source have lost.
     Skip,
 }
 
@@ -48,25 +48,25 @@ impl fmt::Display for OnBadSample {
     }
 }
 
-/// Which part of a cache a call makes.
+/// The part of a cache that a call builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum BuildPart {
-    /// All that is missing, then index and manifest.
+    /// All missing shards, then index and manifest.
     #[default]
     All,
-    /// The shards of one share; neither index nor manifest. Needs
-    /// [`BuildOptions::shard_samples`]. Any number of processes, on any machines that see the
-    /// same folder, may make shares at a time, the same one too: each shard has the same
-    /// bytes. With as many shares as shards, share k is shard k.
+    /// The shards of one share, without index and manifest. Needs [`BuildOptions::shard_samples`].
+    /// Any number of processes, on any machines that see the same folder, may build shares at a
+    /// time, also the same share: each shard has the same bytes. With as many shares as shards,
+    /// share k is shard k.
     Share {
-        /// From 0.
+        /// The number of the share, from 0.
         number: u64,
-        /// How many shares there are; at least 1. Those without a shard make nothing.
+        /// The number of shares, at least 1. A share without a shard builds nothing.
         of: u64,
     },
-    /// Index and manifest, once all shards are there. Needs
-    /// [`BuildOptions::shard_samples`]. Makes no shard.
+    /// Index and manifest, when all shards are complete. Needs [`BuildOptions::shard_samples`].
+    /// Builds no shard.
     Finish,
 }
 
@@ -106,7 +106,7 @@ impl BuildPart {
         Ok(())
     }
 
-    /// The shards of this part, of so many.
+    /// The shards of this part. `shards`: the number of shards of the cache.
     pub(crate) fn shards(self, shards: u64) -> Range<u64> {
         let Self::Share { number, of } = self else {
             return 0..shards;
@@ -116,59 +116,58 @@ impl BuildPart {
     }
 }
 
-/// What the content of a cache follows from, beside its source: the definition of each option.
-/// Who makes the cache, and how fast, is [`crate::cache::CacheBuilder`]'s.
+/// The options that, together with the source, determine the bytes of a cache.
+/// [`crate::cache::CacheBuilder`] has the options of the process: workers, limits, folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::Args))]
 pub struct BuildOptions {
-    /// What pictures are written as: copy, jpeg:QUALITY or raw.
+    /// The encoding of images: copy, jpeg:QUALITY or raw.
     ///
-    /// `copy` keeps the files' bytes. `jpeg` has a quality of 1 to 100, 90 where none is
-    /// given, and 4:2:0. `raw` is decoded RGB, u8, as NumPy arrays.
+    /// `copy` keeps the bytes of the files. `jpeg` has a quality of 1 to 100 (default 90) and 4:2:0
+    /// chroma. `raw` is decoded RGB, u8, as NumPy arrays.
     #[cfg_attr(feature = "cli", arg(long, value_name = "HOW", default_value_t, help_heading = cli::RECIPE))]
     pub encode: CacheEncoding,
 
-    /// The size of pictures: shorter:N, longer:N or exact:HEIGHTxWIDTH.
+    /// The size of images: shorter:N, longer:N or exact:HEIGHTxWIDTH.
     ///
-    /// By antialiased bilinear filtering. N is the pixels of that side; smaller pictures
-    /// stay as they are. Not with `copy`.
+    /// The filter is antialiased bilinear. N is the number of pixels of that side. Smaller images
+    /// keep their size. Not with `copy`.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", help_heading = cli::RECIPE))]
     pub resize: Option<CacheResize>,
 
-    /// Write samples in a random order, of this seed (default: the source's order).
+    /// Seed of a random order of the samples (default: the order of the source).
     #[cfg_attr(feature = "cli", arg(long, value_name = "SEED", help_heading = cli::ORDER))]
     pub shuffle: Option<u64>,
 
-    /// What a sample that gives no picture does.
+    /// The reaction to a sample that cannot be decoded.
     ///
-    /// It ends the build (stop), or is left out and listed in its shard's manifest (skip).
-    /// So does a damaged tar of SRC: it ends
-    /// the build, or what it has lost is counted. What may pass (time that ran
-    /// out, killed workers, failing storage, a file that may not be read or goes while
-    /// the cache is built) ends the build in any case.
+    /// `stop` ends the build. `skip` skips the sample, and lists it in the manifest of its shard.
+    /// The same holds for a damaged tar of SRC: `skip` counts what it has lost. Temporary faults
+    /// end the build in any case: timeouts, killed workers, failing storage, unreadable files,
+    /// files that disappear during the build.
     #[cfg_attr(feature = "cli", arg(long, default_value_t, value_parser = one_of::<OnBadSample>(&["stop", "skip"]), help_heading = cli::LIMITS))]
     pub on_error: OnBadSample,
 
-    /// Most pixels that an image may have.
+    /// Largest number of pixels of an image.
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", default_value_t = PictureLimits::default().max_pixels, help_heading = cli::LIMITS))]
     pub max_pixels: u64,
 
-    /// Most memory that decoding one image may take, such as 256M.
+    /// Largest memory to decode one image, such as 256M.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", default_value = "512M", value_parser = units::bytes, help_heading = cli::LIMITS))]
     pub max_scratch: u64,
 
-    /// Most bytes of a shard, such as 512M [256M, in at least eight shards].
+    /// Largest size of a shard, such as 512M [256M, in at least eight shards].
     ///
-    /// One sample is in a shard at least. Where no size is given, a shard has an eighth of
-    /// the samples at most, so that a kill costs little.
+    /// A shard has at least one sample. Without this option a shard has at most an eighth of the
+    /// samples, so that a kill loses little work.
     #[cfg_attr(feature = "cli", arg(long, value_name = "SIZE", value_parser = units::shard_bytes, help_heading = cli::OUTPUT))]
     pub shard_size: Option<u64>,
 
-    /// Make each shard of so many samples of SRC, so that it can be made alone.
+    /// Number of samples of SRC for each shard, so that shards can be built independently.
     ///
-    /// Shard K is made of the samples from K x N on, in the order of the cache, and its members
-    /// are named by place. So its bytes follow from SRC, options and K, whatever is left out of
-    /// other shards. Not with --shard-size.
+    /// Shard K has the samples from K x N on, in the order of the cache. Its members are named by
+    /// position. So its bytes depend on SRC, options and K only, also when other shards skip
+    /// samples. Not with --shard-size.
     #[cfg_attr(feature = "cli", arg(long, value_name = "N", conflicts_with = "shard_size", help_heading = cli::OUTPUT))]
     pub shard_samples: Option<u64>,
 }
@@ -192,9 +191,9 @@ impl Default for BuildOptions {
 impl BuildOptions {
     /// The smallest `shard_size`: the blocks of one empty member and the end.
     pub const MIN_SHARD: u64 = 4096;
-    /// Most bytes of a shard, where no size is given.
+    /// Largest size of a shard without `shard_size`, in bytes.
     const MOST_BYTES: u64 = 256 << 20;
-    /// Shards that a source of as many samples has at least, where no size is given.
+    /// Smallest number of shards without `shard_size`, if the source has as many samples.
     const LEAST_SHARDS: u64 = 8;
 
     /// # Errors
@@ -251,7 +250,7 @@ impl BuildOptions {
         }
     }
 
-    /// What decoding one picture may take.
+    /// The limits of decoding one image.
     pub(crate) fn decode_limits(&self) -> PictureLimits {
         PictureLimits {
             max_pixels: self.max_pixels,
@@ -259,7 +258,7 @@ impl BuildOptions {
         }
     }
 
-    /// Bytes that a shard does not exceed.
+    /// The largest size of a shard, in bytes.
     pub(crate) fn shard_bytes(&self) -> u64 {
         match self.shard_samples {
             Some(_) => u64::MAX,
@@ -267,9 +266,9 @@ impl BuildOptions {
         }
     }
 
-    /// Places of the order that go into one shard at most, of a source of so many
-    /// samples; none where a size was given. Each of the places 0, n, 2n, ... begins a
-    /// shard, whatever stands before it: where a build goes on makes no difference.
+    /// The largest number of positions of the order in one shard, for a source of `samples`
+    /// samples. None if `shard_size` is given. Each of the positions 0, n, 2n, ... begins a shard,
+    /// whatever comes before it. So a resumed build has the same shards.
     pub(crate) fn most_shard_places(&self, samples: u64) -> Option<u64> {
         match (self.shard_samples, self.shard_size) {
             (Some(places), _) => Some(places),
@@ -278,7 +277,7 @@ impl BuildOptions {
         }
     }
 
-    /// As the manifest of a cache of so many samples spells them.
+    /// The options as the manifest of a cache of `samples` samples states them.
     pub(crate) fn entry(&self, samples: u64) -> OptionsEntry {
         OptionsEntry {
             encode: self.encode.to_string(),

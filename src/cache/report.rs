@@ -11,123 +11,121 @@ use crate::data::index::{DamagedShard, ScanReport, SkipCount, SkipReason, lossy}
 use crate::data::shard::manifest::SourceLosses;
 use crate::remote::fetch::FetchReport;
 
-/// Skipped samples that a report names.
+/// The largest number of skipped samples that a report names.
 pub(super) const MOST_EXAMPLES: usize = 100;
 
-/// What a build does, in this order.
+/// The phases of a build, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildPhase {
-    /// Looking at what is in the folder; with `force` every complete shard is read.
+    /// Checks the existing files of the folder. With `force` it reads every complete shard.
     Checking,
-    /// Waiting for shards of the source, which lies in an object store.
+    /// Waits for shards of a source in an object store.
     Fetching,
-    /// Reading the header of every sample of the source.
+    /// Reads the header of every sample of the source.
     ReadingHeaders,
-    /// Encoding samples and writing shards.
+    /// Encodes samples and writes shards.
     Writing,
-    /// Waiting until the object store has the last shards.
+    /// Waits until the object store has the last shards.
     Sending,
 }
 
-/// How far a build is.
+/// The progress of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildProgress<'a> {
     pub phase: BuildPhase,
-    /// Samples of the source; of a share those that it is made of.
+    /// Samples of the source, or of the share.
     pub samples: u64,
-    /// Of these, in each phase: those whose shards were found complete; those whose
-    /// shards came; those whose headers were read; those that are written or left out, where those of earlier
-    /// calls count.
+    /// Finished samples of the current phase: samples of complete shards, samples of downloaded
+    /// shards, samples with a header read, or samples that are written or skipped (earlier calls
+    /// included).
     pub done: u64,
-    /// Complete shards; this and what follows is 0 before the phase of writing.
+    /// Complete shards. This field and the next ones are 0 before the phase of writing.
     pub shards: u64,
-    /// Bytes of tars, the open one's too.
+    /// Bytes of tars, including the open one.
     pub bytes: u64,
-    /// What this call was expected to write, bytes.
+    /// Bytes that this call is expected to write.
     pub needed_bytes: u64,
-    /// Shards that are in the object store; 0 where a folder is built.
+    /// Shards in the destination store; 0 if the destination is a folder.
     pub shards_up: u64,
-    /// Where the source lies in an object store and only parts of it have room here: which share
-    /// of the cache is made, from 0, and of how many. All numbers are of that share then.
+    /// The current share (from 0) and the number of shares, if the source is in an object store and
+    /// does not fit on this machine at once. All other numbers are then those of the share.
     pub share: Option<(u64, u64)>,
-    /// What reading the source's names found, in every phase; none where nobody
-    /// knows: of a saved index, or a cache.
+    /// The report of reading the names of the source, in every phase. None for a saved index or a
+    /// cache.
     pub scan: Option<&'a ScanReport>,
 }
 
-/// What is known at the end of a build of what stands in the cache's folder. Of one
-/// that was ended before it wrote, that is no more than what it had looked at; no
-/// shard was changed then.
+/// The state of the folder at the end of a build. A build that ended before it wrote reports only
+/// what it had checked, and has changed no shard.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BuildReport {
     /// Whether all shards exist (for a share: all of its shards). False after an early end: the
     /// complete shards stay, and the same call continues after them.
     pub complete: bool,
-    /// Samples in complete shards; of a share, as all that follows, in its own.
+    /// Samples in complete shards. For a share, this field and the next ones count its own shards.
     pub samples: u64,
-    /// Samples of the source that were left out.
+    /// Skipped samples of the source.
     pub skipped: u64,
     /// Complete shards.
     pub shards: u64,
     /// Bytes of their tars.
     pub bytes: u64,
-    /// Samples, and shards, that earlier calls had written.
+    /// Samples and shards that earlier calls wrote.
     pub kept_samples: u64,
     pub kept_shards: u64,
-    /// What this call was expected to write, bytes; 0 when nothing was missing.
+    /// Bytes that this call was expected to write; 0 if nothing was missing.
     pub needed_bytes: u64,
     /// Bytes of the source that this call read.
     pub source_bytes: u64,
-    /// Workers that ended without being told to.
+    /// Workers that died.
     pub worker_deaths: u64,
-    /// Lines of coordinator and workers that were dropped, because nobody read stderr.
+    /// Lines of coordinator and workers that were dropped because stderr was full.
     pub stderr_lost: u64,
     pub seconds: f64,
-    /// What came of the source; none where it does not lie in an object store.
+    /// The download report; none if the source is not in an object store.
     pub fetched: Option<FetchReport>,
-    /// What went into the object store; none where a folder was built.
+    /// The upload report; none if the destination is a folder.
     pub sent: Option<SendReport>,
-    /// What reading the source's names left out; no part of JSON, which has the
-    /// counts.
+    /// Files that were skipped while the names of the source were read. Not part of the JSON, which
+    /// has the counts.
     #[serde(skip)]
     pub scan: Option<ScanReport>,
-    /// Shards of the source of which something is lost; 0 but under
+    /// Damaged shards of the source; 0 except under
     /// [`OnBadSample::Skip`](crate::cache::OnBadSample::Skip).
     pub damaged_shards: u64,
-    /// Samples that are known to be lost with them. No part of `skipped`: they are
-    /// no samples of the source's index.
+    /// Samples known to be lost with them. They are not part of `skipped`, because the index of the
+    /// source does not have them.
     pub damaged_samples: u64,
-    /// Entries of the source that are no samples, by the name of the reason.
+    /// Entries of the source that are not samples, by the name of the reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Fields of the source's samples that are neither picture nor label, which are
-    /// not copied: by extension, how many samples have them. Empty too where nobody
-    /// knows: of a saved index, or a cache.
+    /// Fields of the source's samples that are neither image nor label, and are not copied: by
+    /// extension, the number of samples with them. Also empty for a saved index or a cache.
     pub other_fields: BTreeMap<String, u64>,
-    /// The first of the samples that were left out, at most 100.
+    /// The first skipped samples, at most 100.
     pub skipped_examples: Vec<SkippedSample>,
 }
 
-/// What a build sent into an object store.
+/// The upload report of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SendReport {
-    /// Shards of this call's part that are there, those of earlier calls too.
+    /// Shards of this call's part in the store, including those of earlier calls.
     pub shards_up: u64,
-    /// Objects that were sent. One that was there with the same bytes is none.
+    /// Uploaded objects. An object that the store already had with the same bytes does not count.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Requests that failed and were made again.
+    /// Failed requests that were repeated.
     pub retries: u64,
-    /// Senders that died, and were started again.
+    /// Uploaders that died and were restarted.
     pub deaths: u64,
 }
 
 impl SendReport {
-    /// What two calls sent. Each knows the shards of its own part.
+    /// The sum of two calls. Each knows the shards of its own part.
     fn and(one: Option<Self>, two: Option<Self>) -> Option<Self> {
         let (Some(one), Some(two)) = (one, two) else {
             return one.or(two);
@@ -143,7 +141,7 @@ impl SendReport {
 }
 
 impl BuildReport {
-    /// What two shares are together.
+    /// The sum of two shares.
     pub(super) fn and(mut self, mut two: Self) -> Self {
         self.skipped_examples.append(&mut two.skipped_examples);
         self.skipped_examples.truncate(MOST_EXAMPLES);
@@ -164,8 +162,8 @@ impl BuildReport {
         }
     }
 
-    /// What shares and the call that `ended` their cache are together: it has looked for all
-    /// shards, and made and sent none.
+    /// The sum of all shares and of the call that `ended` the cache. That call checked all shards,
+    /// and built and uploaded none.
     pub(super) fn finished_by(self, ended: Self) -> Self {
         let shards_up = ended.sent.map_or(0, |sent| sent.shards_up);
         let sent = SendReport::and(self.sent, ended.sent);
@@ -181,7 +179,7 @@ impl BuildReport {
         }
     }
 
-    /// With what reading the source's names left out.
+    /// Adds the files that were skipped while the names of the source were read.
     pub(super) fn with_scan(mut self, scan: Option<ScanReport>) -> Self {
         if let Some(scan) = &scan {
             let lost = losses(scan);
@@ -195,7 +193,7 @@ impl BuildReport {
     }
 }
 
-/// What a scan found that is no sample of its index.
+/// Entries that a scan found and that are not samples of its index.
 pub(super) fn losses(scan: &ScanReport) -> SourceLosses {
     let lost = |d: &DamagedShard| d.samples_incomplete + d.samples_missing.unwrap_or(0);
     let left_out = |(why, skipped): (&SkipReason, &SkipCount)| (why.name().into(), skipped.count);
@@ -211,9 +209,9 @@ pub(super) fn losses(scan: &ScanReport) -> SourceLosses {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkippedSample {
-    /// In the source.
+    /// Its path in the source.
     pub id: u64,
-    /// As JSON with a replacement for bytes that are no UTF-8.
+    /// As JSON, with replacements for bytes that are not UTF-8.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub reason: String,
