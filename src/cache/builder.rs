@@ -152,10 +152,10 @@ impl CacheBuilder {
     /// - Invalid options.
     /// - A source that cannot be read, or has no readable header.
     /// - A folder inside the source or beside its files, a folder with another cache, or one that
-    /// another process writes.
+    ///   another process writes.
     /// - A disk with too little space.
     /// - Under [`OnBadSample::Stop`] the first bad sample or damaged shard; otherwise the first
-    /// temporary fault.
+    ///   temporary fault.
     pub fn build(self) -> Result<BuildReport> {
         self.build_watched(&mut |_| ControlFlow::Continue(()))
     }
