@@ -216,10 +216,7 @@ fn no_end() {
         (Act::NeverAgain, "no row was finished"),
         (Act::GiveBackForEver, "no row was finished"),
         // By the coordinator, or by the consumer where it waits for that batch.
-        (
-            Act::ClaimWhatNobodyAsksFor,
-            "overwritten by a faulty decoder",
-        ),
+        (Act::ClaimWhatNobodyAsksFor, "by a faulty decoder"),
     ] {
         let ended = try_run(act, scene().path(), Sandbox::Auto);
         let why = ended.err().map(|e| e.to_string()).unwrap_or_default();
