@@ -235,7 +235,7 @@ fn died(deaths: u64, what: &str) -> String {
 
 fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     let state = match (report.complete, report.kept_samples) {
-        (false, _) => "ended early: the same command goes on behind these",
+        (false, _) => "ended early: the same command continues after these",
         (true, kept) if kept == report.samples && kept > 0 => "all of them were there",
         (true, _) => "complete",
     };
