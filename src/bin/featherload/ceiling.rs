@@ -1,5 +1,4 @@
-//! `bench --ceiling`: processes that do nothing but decode, run in turns with
-//! the loader.
+//! `bench --ceiling`: processes that only decode, run in turns with the loader.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,19 +18,18 @@ use crate::output;
 /// The hidden sub-command of a measuring process.
 pub const CHILD_COMMAND: &str = "__ceiling";
 
-/// A window is asked for in slices of at most this length: a process whose
-/// parent is gone ends with the answer to the slice at hand.
+/// Longest slice of a window. A process whose parent has ended ends after its current slice.
 const SLICE: Duration = Duration::from_millis(250);
 
 /// Processes that wait for windows. Dropping it ends them at once.
 pub struct CeilingRates(Vec<LineProcess>);
 
 impl CeilingRates {
-    /// Starts `n` processes over an index of this process and waits until they
-    /// have read what they will decode.
+    /// Starts `n` processes over an index of this process, and waits until they have read the files
+    /// that they will decode.
     ///
     /// # Errors
-    /// Also when a signal comes meanwhile.
+    /// A process fails to start, or a signal arrives.
     pub fn start(
         n: u64,
         part: CeilingPart,
@@ -41,8 +39,8 @@ impl CeilingRates {
     ) -> Result<Self> {
         let recipe = recipe.to_text(RecipeFormat::Toml)?;
         let plan = output::json_text(plan)?;
-        // The sealed memory itself: no file is made that a kill would leave.
-        // `self` leads to this process's folder, whatever number it has there.
+        // The sealed memory itself: a kill leaves no file. `self` leads to this process's folder in
+        // every PID namespace.
         let here = fs::canonicalize("/proc/self").map_err(|e| Error::io("find /proc/self", e))?;
         let saved_index = format!("{}/fd/{}", here.display(), index.as_fd().as_raw_fd());
         let part = match part {
@@ -62,15 +60,15 @@ impl CeilingRates {
         Ok(Self(children))
     }
 
-    /// One window: images per second of all processes together.
+    /// Measures one window: images per second of all processes together.
     ///
     /// # Errors
-    /// Also when a signal comes meanwhile: the answers are out of step then.
+    /// A process fails, or a signal arrives. Then the answers no longer match the slices.
     pub fn window(&mut self, length: Duration) -> Result<f64> {
         let slices = length.as_nanos().div_ceil(SLICE.as_nanos()).max(1);
         let ms = (length.as_millis() / slices).max(1);
-        // All slices at once, so that no process waits for another: they are
-        // few bytes, which the pipe holds.
+        // All slices are written at once, so that no process waits for another. They are small
+        // enough for the pipe.
         let request: String = (0..slices).map(|_| format!("{ms}\n")).collect();
         for child in &mut self.0 {
             child.write(&request)?;
@@ -98,11 +96,11 @@ fn read_answer(line: &str) -> Option<(f64, f64)> {
     Some((images.parse().ok()?, ns.parse().ok()?))
 }
 
-/// The life of a measuring process.
+/// The main function of a measuring process.
 pub fn child(args: impl Iterator<Item = String>) -> ExitCode {
     match serve_share(args) {
         Ok(()) => ExitCode::SUCCESS,
-        // The parent is gone, and with it whoever wants to know.
+        // The parent has ended, so the result is not needed.
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
             ExitCode::FAILURE
         }

@@ -1,6 +1,6 @@
-//! The whole command line as clap knows it, for texts that name its flags.
+//! The whole command line as clap defines it, for texts that name flags.
 //!
-//! `main` hands it in: it knows every sub-command, and each of these has such texts.
+//! `main` registers it, because it knows every sub-command.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use clap::Command;
 
 static COMMAND: OnceLock<fn() -> Command> = OnceLock::new();
 
-/// The first call counts.
+/// Registers the command line. Only the first call has an effect.
 pub fn set(command: fn() -> Command) {
     COMMAND.get_or_init(|| command);
 }

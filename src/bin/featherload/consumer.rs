@@ -1,9 +1,9 @@
-//! What every sub-command that runs a loader does as its consumer.
+//! The consumer's part of every sub-command that runs a loader.
 
 use featherload::{Batch, Error, Result};
 
-/// Reads one byte of each page, so that every page of the batch is mapped here
-/// as a consumer's would be. On a device waits until the batch is there.
+/// Reads one byte of each page, so that every page of the batch is mapped in this process, as in a
+/// training process. On a device, waits until the batch is ready.
 pub fn touch(batch: &Batch) -> Result<()> {
     if batch.on_device().is_some() {
         return wait(batch);
@@ -19,12 +19,12 @@ pub fn touch(batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a batch is there, where a device makes it.
+/// Waits until a batch is ready, if a device makes it.
 pub fn wait(batch: &Batch) -> Result<()> {
     batch.on_device().map_or(Ok(()), |rows| rows.wait())
 }
 
-/// Under `stop` a bad sample ends the run: says what would not.
+/// Under `stop` a bad sample ends the run: adds the alternatives to the error.
 pub fn suggest_policy(error: Error) -> Error {
     error.advise_on_sample(
         "use --on-error skip to mask such samples, or --on-error substitute to take the next \

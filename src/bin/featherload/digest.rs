@@ -1,16 +1,16 @@
-//! The digest of a stream: two runs with equal digests gave the same bytes.
+//! The digest of a stream: two runs with equal digests delivered the same bytes.
 //!
-//! One xxh3-128 an epoch over rows in delivery order; per row: id (u64), label
-//! (i64; -1 for none; the bits of each number for a vector), status (u8), pixel
-//! bytes. Little-endian; masked rows are zero. A substituted row (status 4) has
-//! id, label and pixels of the substitute. A failed row (status 3), which carries
-//! label -1 or zeros, counts with the label that the index has for its sample.
+//! One xxh3-128 for each epoch, over rows in delivery order. Each row adds: id (u64), label (i64;
+//! -1 for none; the bits of each number for a vector), status (u8), pixel bytes. Numbers are
+//! little-endian. Masked rows are zero. A substituted row (status 4) has id, label and pixels of
+//! the substitute. A failed row (status 3) carries label -1 or zeros, but is hashed with the label
+//! that the index has for its sample.
 
 use featherload::index::Label;
 use featherload::{Batch, BatchLabels, Index, Result, RowStatus};
 use twox_hash::XxHash3_128;
 
-/// Digests of the epochs that were seen.
+/// Digests of the epochs up to now.
 #[derive(Default)]
 pub struct StreamDigest {
     current: Option<(u64, XxHash3_128)>,
@@ -37,7 +37,7 @@ impl StreamDigest {
         }
     }
 
-    /// The digest of each epoch, and that of all together.
+    /// The digest of each epoch, and one over all of them.
     pub fn finish(mut self) -> (Vec<String>, String) {
         self.end_epoch();
         let mut all = XxHash3_128::new();

@@ -1,10 +1,10 @@
-//! An error as a JSON object, for programs that run the command line: the last line of
-//! stderr where the environment has `FEATHERLOAD_ERRORS=json`.
+//! Errors as JSON objects, for programs that run the command line. The object is the last line of
+//! stderr if the environment has `FEATHERLOAD_ERRORS=json`.
 
 use featherload::Error;
 use serde_json::{Value, json};
 
-/// Whether the caller is such a program.
+/// Whether the caller requests JSON errors.
 pub fn is_asked_for() -> bool {
     std::env::var_os("FEATHERLOAD_ERRORS").is_some_and(|form| form == "json")
 }
@@ -18,16 +18,16 @@ pub fn of(error: &Error) -> Value {
         Error::Io { .. } => "system",
         _ => "worker",
     };
-    // Whose fault it is; what is wrong, with options in backticks, by the library's names; where.
+    // The kind; the message, with options in backticks by the library's names; the place.
     json!({ "error": {
         "kind": kind,
         "text": error.to_string(),
-        // What is no UTF-8 of it is replaced.
+        // Bytes that are not UTF-8 are replaced.
         "path": error.path().map(|p| p.display().to_string()),
         "option": error.option_name(),
         "line": error.line(),
         "id": error.id(),
-        // Of a sample: what is wrong with it.
+        // For a sample: its fault.
         "fault": error.fault().map(|fault| fault.kind.name()),
     }})
 }

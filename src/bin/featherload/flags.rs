@@ -1,9 +1,8 @@
-//! Flags in place of the library's names of options.
+//! Replaces the library's option names in texts by flags.
 //!
-//! The library calls an option as its method or field is called: `max_pixels`, and in
-//! backticks where it is one word or has a value: `` `labels` ``, `` `on_error: skip` ``.
-//! People at a command line know it as a flag. There is no list of them here: what is a
-//! flag, clap knows.
+//! The library names an option by its method or field: `max_pixels`. Names of one word, and names
+//! with a value, are in backticks: `` `labels` ``, `` `on_error: skip` ``. Users of the command
+//! line know the flags. There is no list of flags here: clap has it.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +11,8 @@ use featherload::Error;
 
 use crate::clap_command::clap_command;
 
-/// The line of an error. One that names a line of the user's file speaks of that file's
-/// words, so that there only backticks are options.
+/// The line of an error. An error that names a line of the user's file uses the words of that file,
+/// so only names in backticks are replaced.
 pub fn of_error(e: &Error) -> String {
     match e.line() {
         Some(_) => in_ticks(&e.to_string()),
@@ -21,12 +20,12 @@ pub fn of_error(e: &Error) -> String {
     }
 }
 
-/// The library's text with flags in it: `--max-pixels`, `` `--on-error skip` ``.
+/// The library's text with flags: `--max-pixels`, `` `--on-error skip` ``.
 pub fn in_place(text: &str) -> String {
     replaced(text, true)
 }
 
-/// The same of a text that speaks of the user's file: only backticks are options.
+/// Like that, for a text about the user's file: only names in backticks are replaced.
 pub fn in_ticks(text: &str) -> String {
     replaced(text, false)
 }
@@ -70,8 +69,8 @@ fn ticked(text: &str, flags: &BTreeSet<String>) -> Option<String> {
     }
 }
 
-/// Words with `_` that stand alone; parts of paths do not, nor words in single quotes: these
-/// are a file's own.
+/// Words with `_` that are not part of a path. Words in single quotes come from a file and are
+/// excluded.
 fn words(text: &str, flags: &BTreeSet<String>, shown: &mut String) {
     for word in text.split_inclusive(char::is_whitespace) {
         let edge = |c: char| !c.is_alphanumeric() && c != '_' && c != '/' && c != '-';
@@ -106,7 +105,7 @@ mod tests {
                 "check `--delimiter`, or `--labels none`",
             ),
             ("lower `batch_size`", "lower `--batch-size`"),
-            // Neither words, nor paths, nor what no sub-command has, nor fields of a file.
+            // Plain words, paths, names of no sub-command, and fields of a file are unchanged.
             (
                 "missing field 'max_pixels' at line 1",
                 "missing field 'max_pixels' at line 1",

@@ -1,7 +1,7 @@
-//! Help: what stands on the first page, groups of options, examples; completions and
-//! man pages, which are made of the same.
+//! Help pages: the first page, groups of options, examples. Completions and man pages are made from
+//! the same text.
 //!
-//! An option names its group where it is defined. A command with few options shows none.
+//! An option names its group where it is defined. A command with few options shows no groups.
 
 use std::path::PathBuf;
 
@@ -17,17 +17,15 @@ use crate::output;
 /// The program's name, in pages and completions.
 const NAME: &str = "featherload";
 
-/// A command with more options shows some of them on its first page, and the rest with
-/// `--help-all`.
+/// A command with more options than this shows some on its first page, and all with `--help-all`.
 const MOST: usize = 10;
 
-/// Options on the first page of a command that has many.
+/// Options on the first page of such a command.
 const FIRST: &str = "batch-size device draws encode epochs force ids json limit memory-limit \
                      no-headers num-workers on-error out picture plan rays recipe resize rows \
                      sample save scene shard-size shuffle split steps undistort verbose write-idx";
 
-/// Commands as they are typed, each with what it does where that is not plain, under the command
-/// whose page has them.
+/// Example commands, each with an explanation if needed, by the command whose page shows them.
 const EXAMPLES: &str = "
 featherload
   featherload demo /tmp/demo                    256 photo-like JPEGs
@@ -68,7 +66,7 @@ fn examples(command: &str) -> impl Iterator<Item = &'static str> {
     behind.skip(1).take_while(|line| line.starts_with("  "))
 }
 
-/// The command line, with pages.
+/// The command line with its help pages.
 pub fn command() -> Command {
     paged(all(), MOST)
 }
@@ -79,8 +77,8 @@ fn all() -> Command {
     )
 }
 
-/// With groups where there are many options. A command with more than `most` of them hides
-/// some on its first page.
+/// Adds groups to commands with many options. A command with more than `most` options hides some on
+/// its first page.
 fn paged(command: Command, most: usize) -> Command {
     let long = |arg: &Arg| arg.get_long().map(str::to_owned);
     let options = command.get_arguments().filter_map(long).count();
@@ -125,7 +123,7 @@ fn paged(command: Command, most: usize) -> Command {
     command.mut_subcommands(|sub| paged(sub, most))
 }
 
-/// Examples, and what the command says beside.
+/// Examples and notes of the command.
 fn after(command: &Command) -> String {
     let said = command.get_after_help().map(ToString::to_string);
     let examples: Vec<&str> = examples(command.get_name()).collect();
@@ -141,10 +139,10 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Write the man pages, one a command: `man DIR/featherload-bench.1`.
+/// Write the man pages, one for each command: `man DIR/featherload-bench.1`.
 #[derive(Args)]
 pub struct ManArgs {
-    /// Folder to write to; made when missing.
+    /// Folder to write to. Created if missing.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -157,7 +155,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<CommandOutcome> {
 }
 
 pub fn man(args: &ManArgs) -> Result<CommandOutcome> {
-    // What a first page hides would have no text in them.
+    // Options hidden on the first page would have no text there.
     let pages = paged(all(), usize::MAX);
     let written = std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(pages, &args.dir));

@@ -1,5 +1,4 @@
-//! `featherload index`: which samples a data set has, and what their headers
-//! say; keeps the index.
+//! `featherload index`: lists the samples of a data set and their headers, and saves the index.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -21,22 +20,21 @@ use crate::scene::{SceneArgs, index_scene};
 
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
 ///
-/// Keeps the index with --save. Opens every picture and reads its header, never a pixel.
+/// Saves the index with --save. Opens every image and reads its header, never a pixel.
 ///
-/// Of tar shards in an object store it fetches each once, within --fetch-limit, and keeps their
-/// index in --fetch-dir. It opens no picture there.
+/// Tar shards in an object store are downloaded once each, within --fetch-limit, and their index is
+/// kept in --fetch-dir. Images there are not opened.
 ///
-/// Of a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks,
-/// depths, points, all models and what is missing. It names layouts that are not read, and what
-/// converts them.
+/// For a scene (transforms.json, a COLMAP model) it reports frames, splits, cameras, masks, depths,
+/// points, all models and missing files. For an unsupported layout it names a converter.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required_unless_present("list")))]
 pub struct IndexArgs {
     #[command(flatten)]
     source: SourceOptions,
 
-    /// Open no picture: names and classes only. Of tar shards headers and labels are
-    /// read all the same.
+    /// Open no image: report names and classes only. Headers and labels of tar shards are read all
+    /// the same.
     #[arg(long, help_heading = cli::SOURCE)]
     no_headers: bool,
 
@@ -44,13 +42,13 @@ pub struct IndexArgs {
     #[arg(long, value_name = "N", conflicts_with = "no_headers", help_heading = cli::LIMITS)]
     max_pixels: Option<u64>,
 
-    /// Keep the index: give FILE as SRC to later runs. Replaces a saved index, and no other file.
+    /// Save the index: later runs take FILE as SRC. Replaces a saved index, and no other file.
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     save: Option<PathBuf>,
 
-    /// Put the index of tar shards in an object store there, beside them, for other machines.
+    /// Upload the index of tar shards in an object store beside them, for other machines.
     ///
-    /// They find it by themselves, as long as the shards stay as they are.
+    /// Other machines find it automatically, as long as the shards do not change.
     #[arg(long, conflicts_with = "save", help_heading = cli::OUTPUT)]
     share: bool,
 
@@ -58,21 +56,21 @@ pub struct IndexArgs {
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     save_classes: Option<PathBuf>,
 
-    /// Write DALI's index, SHARD.idx, beside each tar shard that is whole; the others
-    /// are named, and the exit code is 2.
+    /// Write DALI's index, SHARD.idx, beside each intact tar shard. Damaged shards are named, and
+    /// the exit code is 2.
     #[arg(long, help_heading = cli::OUTPUT)]
     write_idx: bool,
 
     #[command(flatten)]
     scene: SceneArgs,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
 impl IndexArgs {
-    /// What is asked of samples alone: no scene is meant.
+    /// Options for samples only, which exclude a scene.
     fn asks_of_samples(&self) -> bool {
         let keeps = self.save.is_some() || self.save_classes.is_some() || self.share;
         keeps
@@ -83,39 +81,39 @@ impl IndexArgs {
     }
 }
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct IndexReport<'a> {
     root: String,
     samples: u64,
     classes: usize,
-    /// None where samples have no classes.
+    /// None if samples have no classes.
     smallest_class: Option<&'a ClassCount>,
     largest_class: Option<&'a ClassCount>,
     label_width: usize,
     shared_bytes: u64,
     hash: String,
     shards: u64,
-    /// Those that `--write-idx` wrote.
+    /// Files that `--write-idx` wrote.
     dali_indexes: Option<usize>,
-    /// Of nothing where nothing was scanned: a saved index, a cache.
+    /// Empty if nothing was scanned: a saved index, a cache.
     #[serde(flatten)]
     scan: ScanReport,
     headers: Option<HeaderSurvey>,
 }
 
-/// Unreadable files, or damaged shards, that are named to people; `--json` has
-/// more.
+/// Unreadable files or damaged shards that are printed; `--json` lists more.
 pub const NAMED: usize = 20;
 
-/// Whether a file is JSON without frames, such as annotations: no scene, though its name is one's.
+/// Whether a file is JSON without frames, such as annotations. Then it is no scene, despite its
+/// name.
 fn is_other_json(src: &Path) -> bool {
     let is_json = src.extension().is_some_and(|end| end == "json") && src.is_file();
-    // What cannot be read has none.
+    // A file that cannot be read has no frames.
     is_json && !File::open(src).and_then(has_frames).unwrap_or(false)
 }
 
-/// Whether a text names frames. It may be long, and is read piece by piece.
+/// Whether a text has frames. It may be long, and is read in pieces.
 fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
     const FRAMES: &[u8] = b"\"frames\"";
     let mut piece = vec![0; 1 << 20];
@@ -135,7 +133,7 @@ fn has_frames(mut text: impl Read) -> std::io::Result<bool> {
         if n == 0 {
             return Ok(false);
         }
-        // The word may go on in the next piece.
+        // The word may continue in the next piece.
         kept = there.min(FRAMES.len() - 1);
         piece.copy_within(there - kept..there, 0);
     }
@@ -163,7 +161,7 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
         ));
     }
     let (index, scan, dali) = open(source, &args)?;
-    // Kept first: reading headers may take long, and takes nothing from it.
+    // Saved first: reading headers may take long, and does not change the index.
     if let Some(file) = &args.save {
         index.save(file)?;
     }
@@ -172,7 +170,7 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     }
     let classes = index.class_counts();
     let ends = ClassCount::smallest_and_largest(&classes);
-    // Of shards that lie elsewhere a picture is there while a run needs it.
+    // Images of remote shards exist locally only while a run needs them.
     let survey = if args.no_headers || in_store {
         None
     } else {
@@ -232,15 +230,15 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish)
 }
 
-/// What `--write-idx` has done.
+/// The result of `--write-idx`.
 struct DaliIndexes {
     written: usize,
     refused: Vec<Error>,
 }
 
 impl DaliIndexes {
-    /// Says which shards have none, and why: the command then ends with the error of
-    /// the last of them.
+    /// Reports which shards have no index, and why. The command then ends with the last of these
+    /// errors.
     fn finish(mut self) -> Result<CommandOutcome> {
         let last = self.refused.pop();
         for e in &self.refused {
@@ -250,7 +248,7 @@ impl DaliIndexes {
     }
 }
 
-/// The index, and what writing DALI's has done where as asked.
+/// The index, and the result of writing DALI's index if requested.
 fn open(
     source: Source,
     args: &IndexArgs,
@@ -278,7 +276,7 @@ fn open(
     Ok((index, Some(scan), Some(dali)))
 }
 
-/// The index. Of tar shards in an object store it is made where none is kept, by fetching each.
+/// The index. Tar shards in an object store are downloaded one by one if no index is kept.
 fn of_source(source: Source, args: &IndexArgs) -> Result<(Index, Option<ScanReport>)> {
     let bar = OnceCell::new();
     let progress = |read, of| {
@@ -325,7 +323,7 @@ fn print_survey(index: &Index, survey: &HeaderSurvey) -> Result<()> {
     Ok(())
 }
 
-/// What samples are labelled with, in words.
+/// The kind of the labels, as text.
 fn labelled(index: &Index, classes: usize) -> String {
     match (classes, index.label(0)) {
         (0, Label::Vector(_)) => format!("labels of {} numbers", index.label_width()),
@@ -390,11 +388,11 @@ fn print_unreadable(survey: &HeaderSurvey) -> Result<()> {
     Ok(())
 }
 
-/// What else samples of shards have: nothing is wrong with it, so no warning.
+/// Further fields of samples in shards. They are no defect, so this is no warning.
 fn other_fields(scan: &ScanReport) -> Option<String> {
     let fields = scan.other_fields.iter().enumerate();
     let fields = fields.map(|(i, (extension, &samples))| {
-        // The unit once.
+        // The unit is printed once.
         let unit = if i == 0 { " samples" } else { "" };
         format!("{extension} ({}{unit})", output::grouped(samples))
     });
@@ -402,7 +400,7 @@ fn other_fields(scan: &ScanReport) -> Option<String> {
     (!fields.is_empty()).then(|| format!("other fields: {}", fields.join(", ")))
 }
 
-/// Says what the scan left out, on stderr: never silent.
+/// Reports on stderr what the scan left out.
 pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
     for damaged in scan.damaged.iter().take(NAMED) {

@@ -19,25 +19,25 @@ use crate::output;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// How long the batch at hand may take after a signal.
+/// How long the current batch may take after a signal.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long the end may take that the run makes itself: what it waits for may be storage that does
+/// How long the orderly end of a run may take. It may wait for storage that does not answer.
 /// not answer.
 const LONGEST_END: Duration = Duration::from_secs(6);
 
-/// What is printed then.
+/// The text that is printed then.
 const HELD_UP: &str = "featherload: the end takes over 6 s, so it is not waited for: storage may \
                        not answer";
 
-/// How much later than a child's end the signal may come that ended both.
+/// A signal may arrive this much later than the exit of a child that it ended.
 const SAME_SIGNAL: Duration = Duration::from_millis(20);
 
 /// The next signal ends the process in its handler.
 static AT_ONCE: AtomicBool = AtomicBool::new(true);
-/// The signal that came, 0 for none.
+/// The signal that arrived, 0 for none.
 static CAUGHT: AtomicUsize = AtomicUsize::new(0);
-/// The run knows of the signal and is about to end.
+/// The run has seen the signal and is about to end.
 static NOTICED: AtomicBool = AtomicBool::new(false);
 
 /// From here on a signal ends the process with 128 + its number. Called once, before any
@@ -48,9 +48,9 @@ pub fn end_the_process() -> Result<()> {
     // A signal between the handler's installation and the entry of what it does is lost.
     let held = HeldSignals::hold(&[Signal::SIGINT, Signal::SIGTERM]);
     for signal in SIGNALS {
-        // The actions of a signal run in the order of their registration: the
-        // end must be decided before the flag behind it is set, so that the
-        // first signal of a run arms the end and the second one meets it.
+        // The actions of a signal run in the order of their registration. The end must be decided
+        // before the flag after it is set: the first signal of a run enables the end, and the
+        // second one ends the process.
         flag::register_conditional_shutdown(signal, 128 + signal, &AT_ONCE)
             .and_then(|_| flag::register(signal, &AT_ONCE))
             .and_then(|_| flag::register_usize(signal, &CAUGHT, signal as usize))
@@ -92,7 +92,7 @@ pub fn end_the_run() -> Result<()> {
             std::thread::sleep(PATIENCE);
             if NOTICED.load(Ordering::SeqCst) {
                 std::thread::sleep(LONGEST_END);
-                // Whoever reads stderr may not answer either.
+                // The reader of stderr may not answer either.
                 let _ = std::thread::Builder::new().spawn(|| {
                     output::complain(HELD_UP);
                 });
@@ -101,13 +101,13 @@ pub fn end_the_run() -> Result<()> {
             signal_hook::low_level::exit(128 + signal);
         })
         .map_err(|e| Error::not_started("start the signal thread", e))?;
-    // The one switch: a signal before it has ended the process, one behind it
-    // is seen by `caught` and by the thread, which waits already.
+    // The only switch: a signal before it has ended the process. `caught` and the waiting thread
+    // see every later signal.
     AT_ONCE.store(false, Ordering::SeqCst);
     Ok(())
 }
 
-/// The signal that came, if one did; the caller ends the run then.
+/// The signal that arrived, if any. The caller then ends the run.
 pub fn caught() -> Option<i32> {
     match CAUGHT.load(Ordering::SeqCst) {
         0 => None,
@@ -119,7 +119,7 @@ pub fn caught() -> Option<i32> {
 }
 
 /// # Errors
-/// A signal came: the run is broken off.
+/// A signal arrived: the run is interrupted.
 pub fn check() -> Result<()> {
     match caught() {
         Some(_) => Err(Error::worker("interrupted")),

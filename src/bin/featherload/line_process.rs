@@ -1,4 +1,4 @@
-//! A process of this executable that is written to, and answers in lines.
+//! A child process of this executable, which reads input and answers in lines.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -10,12 +10,12 @@ use featherload::{Error, Result};
 
 use crate::interrupt;
 
-/// How often a signal is looked for while a line is awaited.
+/// Interval at which signals are checked while a line is awaited.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Dropping it ends the process at once.
 pub struct LineProcess {
-    /// What errors call it.
+    /// Its name in error texts.
     name: &'static str,
     child: Child,
     input: ChildStdin,
@@ -44,7 +44,7 @@ impl LineProcess {
             input,
             lines,
         };
-        // Ends with the process, or when nobody listens.
+        // Ends with the process, or when the receiver is dropped.
         std::thread::Builder::new()
             .name("answers".into())
             .spawn(move || {
@@ -64,10 +64,10 @@ impl LineProcess {
         written.map_err(|e| Error::io(format!("write to {}", self.name), e))
     }
 
-    /// Its next line; none when `until` comes first.
+    /// Its next line. None if `until` comes first.
     ///
     /// # Errors
-    /// The process has ended, or a signal came.
+    /// The process has ended, or a signal arrived.
     pub fn line(&self, until: Option<Instant>) -> Result<Option<String>> {
         loop {
             interrupt::check()?;
@@ -84,7 +84,7 @@ impl LineProcess {
     }
 
     pub fn end(&mut self) {
-        // One that has ended already cannot be killed, and need not be.
+        // A process that has ended cannot be killed, and need not be.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -6,7 +6,7 @@ use featherload::options::{LoaderOptions, cli};
 
 use crate::sampler_args::SamplerArgs;
 
-/// What is done to each sample, and by what kind of pool.
+/// The operations on each sample, and the kind of the pool.
 #[derive(Args)]
 pub struct LoaderArgs {
     #[command(flatten)]
@@ -15,11 +15,11 @@ pub struct LoaderArgs {
     #[command(flatten)]
     pub sampler: SamplerArgs,
 
-    /// How the coordinator is made.
+    /// How the coordinator is started.
     #[arg(long, value_enum, default_value_t = RunPlace::Exec, help_heading = cli::LIMITS)]
     pub launch: RunPlace,
 
-    /// Kill a worker that often, as a test of the recovery.
+    /// Kill a worker N times, to test the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     pub kill_workers_every: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub enum RunPlace {
 }
 
 impl LoaderArgs {
-    /// Slots of the ring, where no memory limit makes them fewer.
+    /// Slots of the ring. A memory limit may reduce them.
     pub fn depth(&self) -> u32 {
         self.options.depth.unwrap_or(LoaderBuilder::DEFAULT_DEPTH)
     }

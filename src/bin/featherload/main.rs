@@ -1,22 +1,31 @@
-//! The command line: parse, dispatch, exit code. One file a sub-command.
+//! The command line: parse, dispatch, exit code. One file for each sub-command.
 //!
 //! The same executable is the helper of `LaunchMethod::Exec`: started as one it becomes a
 //! coordinator, before any argument is parsed.
 //!
 //! - `bench`, `cache`, `demo`, `doctor`, `index`, `operations`, `plan`, `preview`, `rss`: the
-//!   sub-commands; `scene`: `rays`, `views` and `index` of a scene;
-//! - `loader_args`, `run_args`, `sampler_args`, `worker_counts`: arguments that several have;
-//!   `setup`: from them to a loader; `consumer`: what a run has in common; `outcome`: how a
-//!   command ended;
-//! - `ceiling`: the decoder alone, in processes of its own; `line_process`: one of these, and those
-//!   of `rss`; `digest`: of batches;
-//!   `run_length`: runs that are too short for a rate;
-//! - `chart`: the paper and the style of all charts; `plan_chart`: that of `plan`;
-//! - `output`: printing; `output_files`: no file is written that is read; `failure`: an error as JSON;
-//!   `flags`: flags in place of the library's names of options; `clap_command`: which there are;
-//!   `warnings`: what the library warns of; `help`: its pages, completions, man
-//!   pages; `interrupt`: signals; `pool_processes`: the processes of a pool; `short_text`: small files
-//!   that are held to a limit.
+//!   sub-commands;
+//! - `scene`: `rays`, `views`, and `index` of a scene;
+//! - `loader_args`, `run_args`, `sampler_args`, `worker_counts`: arguments of several commands;
+//! - `setup`: builds a loader from the arguments;
+//! - `consumer`: the consumer's part of a run;
+//! - `outcome`: how a command ended;
+//! - `ceiling`: the decoder alone, in its own processes;
+//! - `line_process`: one of these processes, or of those of `rss`;
+//! - `digest`: digests of batches;
+//! - `run_length`: whether a run is long enough for a rate;
+//! - `chart`: the frame and style of all charts;
+//! - `plan_chart`: the chart of `plan`;
+//! - `output`: printing;
+//! - `output_files`: rejects output files that are also inputs;
+//! - `failure`: errors as JSON;
+//! - `flags`: replaces the library's option names by flags;
+//! - `clap_command`: the flags that exist;
+//! - `warnings`: warnings of the library;
+//! - `help`: help pages, completions, man pages;
+//! - `interrupt`: signals;
+//! - `pool_processes`: the processes of a pool;
+//! - `short_text`: small text files, with a size limit.
 
 mod bench;
 mod cache;
@@ -88,15 +97,15 @@ enum Command {
     Views(Box<scene::ViewsArgs>),
 }
 
-/// A check that the user asked for failed.
+/// A check that the user requested has failed.
 const EXIT_CHECK: u8 = 1;
-/// Bad usage or input.
+/// Invalid usage or input.
 const EXIT_USAGE: u8 = 2;
 /// The run failed.
 const EXIT_RUN: u8 = 3;
 
 fn main() -> ExitCode {
-    // Parsing alone may need more: a stack that ends is a crash without a word.
+    // Parsing may need a larger stack: an overflow is a crash without a message.
     if let Err(e) = featherload::measure::system::check_stack() {
         output::complain(&format!("featherload: {e}"));
         return ExitCode::from(EXIT_USAGE);
@@ -104,7 +113,7 @@ fn main() -> ExitCode {
     run()
 }
 
-/// In a frame of its own: that of `main` is small.
+/// A separate function, because the stack frame of `main` is small.
 #[inline(never)]
 fn run() -> ExitCode {
     clap_command::set(Cli::command);
@@ -118,7 +127,7 @@ fn run() -> ExitCode {
         .try_init();
     featherload::init();
     let _ = featherload::internals::end_by_crash_signals();
-    // Where a file may grow no further (`ulimit -f`), a write is an error that names the file.
+    // If a file may not grow further (`ulimit -f`), a write returns an error that names the file.
     let handled = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, handled);
     let first = std::env::args_os().nth(1);
@@ -133,8 +142,7 @@ fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(e) => return misuse(&e),
     };
-    // Of every command: the first process of a container is not ended by a signal that it does not
-    // handle.
+    // For every command: signals without a handler do not end the first process of a container.
     let handled = interrupt::end_the_process();
     let run = |command: Command| match command {
         Command::Bench(args) => bench::run(*args),
@@ -166,8 +174,8 @@ fn run() -> ExitCode {
     }
 }
 
-/// Prints help, or what is wrong with the arguments: as clap does, in its colours, unless an
-/// argument has what a terminal would obey.
+/// Prints help, or the error in the arguments. Uses clap's colours, unless an argument contains
+/// terminal control characters.
 fn misuse(e: &clap::Error) -> ExitCode {
     let text = e.render().to_string();
     if !e.use_stderr() || text.lines().all(|line| printable(line) == line) {

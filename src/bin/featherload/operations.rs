@@ -1,4 +1,4 @@
-//! `featherload ops`: the operations of recipes, and what each takes.
+//! `featherload ops`: the operations of recipes and their parameters.
 
 use clap::Args;
 use featherload::recipe::{OperationInfo, ParameterInfo, operations};
@@ -10,7 +10,7 @@ use crate::output;
 /// List the operations of recipes, or explain one.
 #[derive(Args)]
 pub struct OpsArgs {
-    /// The operation, as in a recipe.
+    /// Name of the operation, as in a recipe.
     name: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -67,7 +67,7 @@ fn explain(op: &OperationInfo) -> Result<()> {
     output::lines(&format!("\nExample:\n  - {}", op.example))
 }
 
-/// Without the marks of documentation.
+/// The text without documentation markup.
 fn plain(text: &str) -> String {
     text.replace('`', "")
 }

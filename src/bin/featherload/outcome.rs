@@ -4,27 +4,27 @@ use featherload::Result;
 
 use crate::interrupt;
 
-/// How a sub-command ended, when not by an error.
+/// How a sub-command ended, if not by an error.
 pub enum CommandOutcome {
     Done,
-    /// What was checked does not hold.
+    /// The check failed.
     CheckFailed,
-    /// By SIGINT or SIGTERM.
+    /// Ended by SIGINT or SIGTERM.
     Interrupted(i32),
 }
 
 impl CommandOutcome {
-    /// Of a check.
+    /// The outcome of a check.
     pub fn of_check(holds: bool) -> Self {
         if holds { Self::Done } else { Self::CheckFailed }
     }
 
-    /// Of a run that a signal may have ended early.
+    /// The outcome of a run that a signal may have ended early.
     pub fn of_run() -> Self {
         interrupt::caught().map_or(Self::Done, Self::Interrupted)
     }
 
-    /// The same of a run that a signal may have made fail.
+    /// Like that, for a run that a signal may have made fail.
     pub fn or_interrupted(ended: Result<Self>) -> Result<Self> {
         match ended {
             Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {

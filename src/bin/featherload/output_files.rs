@@ -1,23 +1,23 @@
-//! Files that a command writes: none that it reads, and none twice.
+//! Rejects output files that are also inputs, or outputs of another option.
 
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use featherload::{Error, Result};
 
-/// Options that name a file which is replaced, whatever it holds. `--save` replaces saved indexes
-/// alone.
+/// Options that name a file which is replaced, whatever it contains. `--save` replaces only saved
+/// indexes.
 const OUTPUTS: [&str; 5] = ["save_classes", "svg", "out", "save_state", "failures"];
 
 /// # Errors
-/// A file that is written and that another argument names, too.
+/// Another argument names the same file.
 pub fn check(matches: &ArgMatches) -> Result<()> {
     let mut matches = matches;
     while let Some((_, deeper)) = matches.subcommand() {
         matches = deeper;
     }
     let ids = || matches.ids().map(clap::Id::as_str);
-    // Values of other types are no files, but a recipe, which may be a preset's name.
+    // Values of other types are not files, except a recipe, which may also be the name of a preset.
     let files = |id: &str| {
         let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
         let recipe = (id == "recipe").then(|| matches.try_get_raw(id).ok().flatten());
@@ -27,7 +27,7 @@ pub fn check(matches: &ArgMatches) -> Result<()> {
     };
     for output in ids().filter(|id| OUTPUTS.contains(id)) {
         for other in ids().filter(|id| *id != output) {
-            // A run goes on with its state, and keeps the next one there.
+            // A resumed run may save its next state to the same file.
             if (output, other) == ("save_state", "resume") {
                 continue;
             }
@@ -46,13 +46,13 @@ pub fn check(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// A folder is no file to replace: the command itself refuses it.
+/// A folder is not a file to replace: the command itself rejects it.
 fn are_one(one: &Path, two: &Path) -> bool {
     let is_other = || one.is_file() && one.canonicalize().ok() == two.canonicalize().ok();
     !one.is_dir() && (one == two || is_other())
 }
 
-/// The argument as it is written.
+/// The argument as typed.
 fn named(id: &str) -> String {
     match id {
         "path" => "SRC".to_owned(),

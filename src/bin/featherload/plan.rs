@@ -1,5 +1,4 @@
-//! `featherload plan`: what a run will do to a sample and what memory it will
-//! take, said before it begins.
+//! `featherload plan`: shows the operations on a sample and the memory of a run, before it starts.
 
 use std::path::PathBuf;
 
@@ -19,11 +18,10 @@ use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart;
 use crate::setup::RunSetup;
 
-/// Show what a recipe does to a sample, in which order, and the memory of the whole run.
+/// Show the operations of a recipe, their order, and the memory of the whole run.
 ///
-/// The recipe is shown in its written order and in the order in which it runs, with why
-/// each move was made or refused and the bytes at every stage of both. Reads headers,
-/// decodes nothing, starts nothing.
+/// The recipe is shown in its written order and in the order of execution, with the reason for each
+/// move and the bytes at every stage. Reads headers; decodes and starts nothing.
 #[derive(Args)]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -36,33 +34,33 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     num_workers: Option<usize>,
 
-    /// Show what is drawn for the first N rows.
+    /// Show the random values of the first N rows.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = cli::MEASURE)]
     sample: u64,
 
-    /// Without SRC: the size of the pictures, HEIGHTxWIDTH [1080x1920].
+    /// Without SRC: the size of the images, HEIGHTxWIDTH [1080x1920].
     ///
-    /// A config's own data set is not read then.
+    /// The data set of a config is not read then.
     #[arg(long, value_name = "HxW", value_parser = parse_size, conflicts_with_all = ["path", "list"], help_heading = cli::MEASURE)]
     picture: Option<(u32, u32)>,
 
-    /// Draw the memory of a sample stage by stage, and of the run against the limit, as SVG.
+    /// Draw the memory of a sample stage by stage, and the run's memory against the limit, as SVG.
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
-/// Without a data set.
+/// Plans without a data set.
 #[derive(Serialize)]
 struct Assumed {
     outline: RecipeOutline,
     memory: RunMemory,
 }
 
-/// With what there is to say of a config, where there is one.
+/// The plan, with notes about the config.
 #[derive(Serialize)]
 struct Noted<'a, T> {
     #[serde(flatten)]
@@ -124,7 +122,7 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
     })
 }
 
-/// Prints a plan, and what there is to say of the config.
+/// Prints a plan, and notes about the config.
 fn shown<T: Serialize>(
     plan: &T,
     refusal: Option<Error>,

@@ -1,7 +1,7 @@
-//! What `plan` says as a chart: `featherload plan --svg`.
+//! The chart of a plan: `featherload plan --svg`.
 //!
-//! One sample stage by stage, in the written order and in that in which it runs, on one
-//! scale; and the whole run as one bar, against the limit.
+//! Shows one sample stage by stage, in written and in executed order, on one scale. Shows the whole
+//! run as one bar, against the limit.
 
 use featherload::error;
 use featherload::memory_plan::{MemoryLimit, RecipeOutline, RecipeStages, RunMemory};
@@ -10,14 +10,14 @@ use crate::chart::{ChartSheet, LegendKey, MARGIN, TextAnchor, WIDTH, fitted};
 use crate::flags;
 use crate::output::size;
 
-/// Where bars of stages begin, and where the longest ends.
+/// Left and right ends of the stage bars.
 const FROM: f64 = 440.0;
 const TO: f64 = WIDTH - 100.0;
-/// A bar of a stage, and from one to the next.
+/// Height of a stage's bar, and distance between bars.
 const BAR: f64 = 16.0;
 const STAGE: f64 = 24.0;
 
-/// The chart as SVG. `source` is what people call the data set; none without one.
+/// The chart as SVG. `source` is the name of the data set, if there is one.
 pub fn draw(
     outline: &RecipeOutline,
     memory: &RunMemory,
@@ -60,7 +60,7 @@ pub fn draw(
     sheet.finish()
 }
 
-/// The stages of an order, a bar each, of one scale whose end is `most`.
+/// The stages of an order, one bar each, on a scale that ends at `most`.
 fn waterfall(sheet: &mut ChartSheet, title: &str, order: &RecipeStages, most: u64) {
     let head = format!("{} a sample at most", size(order.scratch_bytes));
     sheet.heading(title, &head);
@@ -82,7 +82,7 @@ fn waterfall(sheet: &mut ChartSheet, title: &str, order: &RecipeStages, most: u6
         }
         sheet.rect("rest", (FROM, y), (held - FROM, BAR));
         sheet.rect("one", (FROM, y), (picture - FROM, BAR));
-        // In a column of their own, where no line crosses them.
+        // A separate column, which no line crosses.
         let at = (WIDTH - MARGIN, middle);
         sheet.text("", TextAnchor::End, at, &size(stage.held_bytes));
         before = Some(held);
@@ -92,7 +92,7 @@ fn waterfall(sheet: &mut ChartSheet, title: &str, order: &RecipeStages, most: u6
     sheet.line("mean", (at, top - 4.0), (at, sheet.y - STAGE + BAR + 4.0));
 }
 
-/// The bar of the whole run, and where the limit is.
+/// The bar of the whole run, with the limit.
 fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) {
     let missing = limit.and_then(|l| memory.total_bytes.checked_sub(l.bytes));
     let missing = missing.filter(|bytes| *bytes > 0);
@@ -115,7 +115,7 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
             format!("ring, {} {slots} of {} rows", memory.depth, memory.batch)
         }
     };
-    // With zero workers the consumer decodes, which takes what a worker would.
+    // Without workers the consumer decodes, and takes the memory of a worker.
     let of_workers = match workers {
         0 => memory
             .total_bytes
@@ -135,7 +135,7 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
             "consumer, coordinator, index".to_owned(),
         ),
     ];
-    // A limit far away would leave no bar to read: it has a bar of its own.
+    // A much larger limit would make the bar unreadable, so it gets its own bar.
     let near = limit.filter(|l| l.bytes < 4 * memory.total_bytes);
     let whole = near.map_or(memory.total_bytes, |l| l.bytes.max(memory.total_bytes));
     let width = WIDTH - 2.0 * MARGIN;
@@ -188,7 +188,7 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
     }
 }
 
-/// The run as a part of a limit that is much larger.
+/// The run as a fraction of a much larger limit.
 fn against(
     sheet: &mut ChartSheet,
     memory: &RunMemory,

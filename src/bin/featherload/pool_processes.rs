@@ -1,15 +1,15 @@
-//! The processes of a pool, found from outside by whose children they are:
-//! coordinator and workers are there before the consumer can name them.
+//! Finds the processes of a pool from outside, by parent process: coordinator and workers exist
+//! before the consumer can name them.
 
 use featherload::internals::parents;
 use featherload::measure::{PoolProcess, ProcessRole};
 
-/// The consumer `pid`, its children and theirs.
+/// The consumer `pid`, its children and grandchildren.
 pub fn under(pid: i32) -> Vec<PoolProcess> {
     family(pid, &parents())
 }
 
-/// A consumer's children are coordinators, whose children are workers.
+/// Children of a consumer are coordinators; their children are workers.
 fn family(consumer: i32, parents: &[(i32, i32)]) -> Vec<PoolProcess> {
     let children = |of: i32, role| {
         parents

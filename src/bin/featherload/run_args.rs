@@ -11,15 +11,15 @@ use crate::setup::RunSetup;
 use crate::short_text;
 use crate::worker_counts::{WorkerCounts, parse_counts};
 
-/// A run of one pool, from where to where.
+/// The range of a run of one pool.
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub loader: LoaderArgs,
 
-    /// Worker processes; several numbers, as in 1,2,4, are compared [the usable CPUs].
+    /// Worker processes. Several numbers, such as 1,2,4, are compared [the usable CPUs].
     ///
-    /// 0 decodes in this process. Of several numbers each has a fresh pool.
+    /// 0 decodes in this process. With several numbers each gets a fresh pool.
     #[arg(long, value_name = "N[,N...]", value_parser = parse_counts, help_heading = cli::LIMITS)]
     num_workers: Option<WorkerCounts>,
 
@@ -31,23 +31,23 @@ pub struct RunArgs {
     #[arg(long, value_name = "E:B", value_parser = parse_start, help_heading = cli::ORDER)]
     start: Option<Position>,
 
-    /// Go on from a state that `--save-state` wrote.
+    /// Continue from a state that `--save-state` wrote.
     ///
-    /// Ranks and batch size may be others: each further sample of the epoch comes once.
+    /// Ranks and batch size may differ: each remaining sample of the epoch comes once.
     #[arg(long, value_name = "FILE", conflicts_with = "start", help_heading = cli::ORDER)]
     resume: Option<PathBuf>,
 }
 
 impl RunArgs {
-    /// The numbers of workers that were named.
+    /// The given numbers of workers.
     pub fn counts(&self) -> &[usize] {
         self.num_workers.as_ref().map_or(&[], |counts| &counts.0)
     }
 
-    /// The number of workers, where one was named.
+    /// The number of workers, if one was given.
     ///
     /// # Errors
-    /// When several were.
+    /// Several were given.
     pub fn one_count(&self) -> Result<Option<usize>> {
         match self.counts() {
             [] => Ok(None),
@@ -58,7 +58,7 @@ impl RunArgs {
         }
     }
 
-    /// The loader that the arguments describe.
+    /// The loader of the arguments.
     pub fn builder(&self, setup: &RunSetup<'_>, workers: Option<usize>) -> Result<LoaderBuilder> {
         let mut b = setup.builder(setup.options.data()?)?.epochs(self.epochs);
         if let Some(n) = setup.num_workers(workers) {

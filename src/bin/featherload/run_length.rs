@@ -1,27 +1,27 @@
-//! Whether a run was long enough for a rate, and what to say of one that was not; the seconds that
-//! memory is sampled for.
+//! Whether a run was long enough for a rate, and the text for a run that was not. Also the range of
+//! sampling seconds for memory.
 //!
-//! Batches that were made before the first one came take no time of those behind it: a run of
-//! these alone has a rate that no machine has.
+//! Batches that were made before the first one arrived took none of the measured time. A run of
+//! only such batches would have an impossibly high rate.
 
 use crate::output;
 
-/// Seconds behind the first batch that a rate is taken of, at least: in fewer a pause of the
-/// machine counts more than the run. And what is advised.
+/// Least seconds after the first batch for a rate: in a shorter time, a pause of the machine
+/// dominates. And the seconds that are recommended.
 const SHORTEST: f64 = 0.05;
 const LONG_ENOUGH: f64 = 2.0;
 const MANY: u64 = 20;
 
-/// Whether so many batches are enough for a rate, with so many seconds behind the first of them.
+/// Whether this number of batches, in this number of seconds after the first, is enough for a rate.
 pub fn is_measured(batches: u64, ahead: u64, seconds: f64) -> bool {
     batches > ahead.max(1) && seconds >= SHORTEST
 }
 
-/// What to say in place of a rate of `batches` that took `seconds`. `unit` is what they are
-/// called, `longer` the option that makes the run longer, with how often it is `now`.
+/// The text that replaces a rate of `batches` in `seconds`. `unit` is their name. `longer` is the
+/// option that makes the run longer, with its current value `now`.
 pub fn too_short((batches, unit): (u64, &str), seconds: f64, (longer, now): (&str, u64)) -> String {
     let seconds = seconds.max(1e-3);
-    // Of a longer run each takes no more than of this one, which had to begin.
+    // In a longer run each takes no more time than in this one, which includes the start.
     let more = (LONG_ENOUGH / seconds)
         .max(MANY as f64 / batches.max(1) as f64)
         .ceil();
@@ -34,7 +34,7 @@ pub fn too_short((batches, unit): (u64, &str), seconds: f64, (longer, now): (&st
     )
 }
 
-/// To one digit.
+/// Rounded up to one digit.
 fn rounded_up(n: u64) -> u64 {
     let unit = 10_u64.pow(n.max(1).ilog10());
     n.div_ceil(unit).saturating_mul(unit)
@@ -43,7 +43,7 @@ fn rounded_up(n: u64) -> u64 {
 /// Seconds of sampling, 0.5 to 600.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    // Not a number is in no range.
+    // NaN lies in no range.
     if !(0.5..=600.0).contains(&seconds) {
         return Err("use 0.5 to 600 seconds".into());
     }

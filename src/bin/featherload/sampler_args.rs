@@ -1,27 +1,27 @@
-//! Arguments that describe the order of an epoch.
+//! Arguments for the order of an epoch.
 
 use clap::{Args, ValueEnum};
 use featherload::options::cli;
 use featherload::order::{IdentityProb, MultiScale, SampleWeights};
 use featherload::{Error, Result, Sampler};
 
-/// Which sample comes when.
+/// The order of the samples.
 #[derive(Args)]
 pub struct SamplerArgs {
     /// The order of an epoch [shuffle].
     #[arg(long, value_enum, value_name = "ORDER", help_heading = cli::ORDER)]
     sampler: Option<Order>,
 
-    /// Keep the order of the index: --sampler sequential.
+    /// Keep the order of the index, as --sampler sequential.
     #[arg(long, conflicts_with = "sampler", help_heading = cli::ORDER)]
     no_shuffle: bool,
 
-    /// shard-shuffle: neighbours in the index that stay together [a shard, or as many
-    /// as one has on average; 1024 where samples are files].
+    /// shard-shuffle: consecutive samples of the index that stay together [a shard, or the mean
+    /// samples of a shard; 1024 where samples are files].
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     shard: Option<u64>,
 
-    /// shard-shuffle: positions within which samples are shuffled [16384].
+    /// shard-shuffle: samples are shuffled within windows of N positions [16384].
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     shuffle_window: Option<u64>,
 
@@ -29,7 +29,7 @@ pub struct SamplerArgs {
     #[arg(long, value_name = "K", help_heading = cli::ORDER)]
     per_id: Option<u32>,
 
-    /// identity: how likely a class comes [sample-avg].
+    /// identity: probability of each class [sample-avg].
     #[arg(long, value_enum, value_name = "PROB", help_heading = cli::ORDER)]
     prob: Option<Prob>,
 
@@ -37,35 +37,35 @@ pub struct SamplerArgs {
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     num_samples: Option<u64>,
 
-    /// repeated: rows in a row that show a sample [3].
+    /// repeated: consecutive rows for each sample [3].
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     repeats: Option<u32>,
 
-    /// largest-first: classes of size [16].
+    /// largest-first: number of size classes [16].
     #[arg(long, value_name = "N", help_heading = cli::ORDER)]
     size_classes: Option<u32>,
 
-    /// Output sizes that take turns from batch to batch, HEIGHTxWIDTH each, in
-    /// multiples of 32; --batch-size is the rows of the first. Not for identity.
+    /// Output sizes, HEIGHTxWIDTH each, in multiples of 32. Batches cycle through them.
+    /// --batch-size is the number of rows at the first size. Not for identity.
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_size, help_heading = cli::ORDER)]
     multi_scale: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Order {
-    /// That of the index.
+    /// The order of the index.
     Sequential,
-    /// Another random order in each epoch.
+    /// A new random order in each epoch.
     Shuffle,
-    /// Runs of the index in a random order, shuffled within windows.
+    /// Groups of consecutive samples in a random order, then shuffled within windows.
     ShardShuffle,
     /// A few samples of each of a few classes in a batch.
     Identity,
-    /// Draws by 1 / number of samples of the class.
+    /// Random draws, with probability 1 / number of samples of the class.
     Weighted,
-    /// Each sample several times in a row, over the ranks.
+    /// Each sample several times in succession, spread over the ranks.
     Repeated,
-    /// Large pictures first.
+    /// Large images first.
     LargestFirst,
 }
 
@@ -73,20 +73,20 @@ enum Order {
 enum Prob {
     /// In proportion to its samples.
     SampleAvg,
-    /// As any other.
+    /// Equal for all classes.
     IdAvg,
 }
 
 impl SamplerArgs {
-    /// Whether a flag says anything of the order.
+    /// Whether a flag sets the order.
     pub fn is_given(&self) -> bool {
         self.sampler.is_some() || self.no_shuffle || !self.multi_scale.is_empty()
     }
 
-    /// Those that flags say, if they say any.
+    /// The output sizes of the flags, if given.
     ///
     /// # Errors
-    /// When the order needs the rows of batches as they are.
+    /// The order needs batches of fixed size.
     pub fn multi_scale(&self, sampler: Sampler) -> Result<Option<MultiScale>> {
         if self.multi_scale.is_empty() {
             return Ok(None);
@@ -100,11 +100,11 @@ impl SamplerArgs {
         Ok(Some(MultiScale::new(self.multi_scale.clone())))
     }
 
-    /// That of the flags; where they name none, the config's with what they say of
-    /// it, or shuffled.
+    /// The order of the flags. Without a flag that names one, the config's order with the flags
+    /// applied, or shuffled.
     ///
     /// # Errors
-    /// When a flag belongs to another order.
+    /// A flag belongs to another order.
     pub fn sampler(&self, of_config: Option<Sampler>) -> Result<Sampler> {
         let named = match self.no_shuffle {
             true => Some(Order::Sequential),
@@ -120,7 +120,7 @@ impl SamplerArgs {
             Some(Sampler::Identity { per_id, prob }) => (per_id, prob),
             _ => (4, IdentityProb::SampleAvg),
         };
-        // Those that are no number count as 1.
+        // Values that are not numbers count as 1.
         for (flag, given, of) in [
             ("--shard", self.shard, Order::ShardShuffle),
             ("--shuffle-window", self.shuffle_window, Order::ShardShuffle),

@@ -1,5 +1,5 @@
-//! The library's setup of what the arguments say, and what only the command line adds:
-//! how the pool is launched, drills, and texts with flags in them.
+//! Converts the arguments to the library's setup. Adds the launch of the pool, drills, and texts
+//! with flags.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::flags;
 use crate::loader_args::{LoaderArgs, RunPlace};
 use crate::output;
 
-/// Of rows that are levels.
+/// Note for rows without `normalize`.
 const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
                             not done. For normalized rows use --dtype f32, f16 or bf16";
 
 pub struct RunSetup<'a> {
     args: &'a LoaderArgs,
-    /// What flags and config say, as the library takes it.
+    /// Flags and config as the library's setup.
     pub options: options::LoaderSetup,
 }
 
@@ -33,7 +33,7 @@ impl<'a> RunSetup<'a> {
         Ok(Self { args, options })
     }
 
-    /// The data set as it was typed, or the config's.
+    /// The data set as typed, or the config's.
     pub fn source_text(&self) -> String {
         let source = &self.options.source;
         let typed = source.list.as_ref().or(source.path.as_ref());
@@ -48,18 +48,18 @@ impl<'a> RunSetup<'a> {
         self.options.loader.seed.or(of_config).unwrap_or(0)
     }
 
-    /// Workers, `given` by a flag or not; none leaves it to the library.
+    /// The number of workers, `given` by a flag or not. None leaves it to the library.
     pub fn num_workers(&self, given: Option<usize>) -> Option<usize> {
         given.or(self.options.num_workers())
     }
 
-    /// How many workers the run has, those included that are being replaced.
+    /// The number of workers of the run, including workers that are being replaced.
     pub fn worker_count(&self, given: Option<usize>) -> usize {
         self.num_workers(given).unwrap_or_else(default_workers)
     }
 
-    /// What batches lack, one line each: operations that `--skip-unknown-ops` left out, and
-    /// `normalize` where rows are levels.
+    /// Notes on missing operations, one line each: operations that `--skip-unknown-ops` left out,
+    /// and `normalize` if rows are levels.
     fn lacks(&self) -> Vec<String> {
         let dropped = self.options.drops_normalize().unwrap_or(false);
         let dropped = dropped.then(|| NO_NORMALIZE.to_owned());
@@ -69,7 +69,7 @@ impl<'a> RunSetup<'a> {
         dropped.into_iter().chain(skipped).collect()
     }
 
-    /// The same, and what else the config left to say.
+    /// Like that, with the other notes about the config.
     pub fn notes(&self) -> Vec<String> {
         let name = self.args.options.recipe_name();
         let notes = self.options.training().into_iter().flat_map(|t| &t.notes);
@@ -80,22 +80,22 @@ impl<'a> RunSetup<'a> {
         self.lacks().into_iter().chain(notes).collect()
     }
 
-    /// Prints on stderr what batches lack.
+    /// Prints the notes on missing operations on stderr.
     pub fn warn(&self) {
         for lack in self.lacks() {
             output::complain(&format!("featherload: {lack}"));
         }
     }
 
-    /// The loader that all of it describes; workers and epochs are open.
+    /// The loader, without the numbers of workers and epochs.
     pub fn builder(&self, source: Source) -> Result<LoaderBuilder> {
         let launch = match self.args.launch {
             RunPlace::Exec => LaunchMethod::Exec,
             RunPlace::Fork => LaunchMethod::Fork,
         };
         let mut b = self.options.builder(source)?.launch(launch);
-        // Whatever FEATHERLOAD_HELPER names for other programs. Without /proc this one has no
-        // name, and no helper either: `build` says so, or needs none with zero workers.
+        // Ignores FEATHERLOAD_HELPER. Without /proc this executable has no path and there is no
+        // helper: `build` reports it, unless there are zero workers.
         if let Ok(this) = std::env::current_exe() {
             b = b.helper(this);
         }
@@ -105,7 +105,7 @@ impl<'a> RunSetup<'a> {
         Ok(b)
     }
 
-    /// Refuses flags that say nothing without a data set.
+    /// Rejects flags that have no effect without a data set.
     pub fn refuse_without_data(&self) -> Result<()> {
         let (a, s) = (self.args, &self.options.source);
         let flags = [

@@ -1,17 +1,16 @@
-//! Small files of text that anybody may have written: states and manifests of demo sets.
+//! Reads small text files of unknown origin: states, and manifests of demo sets.
 //!
-//! Held to a limit, so that a file that was named by mistake, or a hole that takes nothing
-//! on the disk, is not read to its end.
+//! Their size is limited, so that a wrong or sparse file is not read to its end.
 
 use std::io::Read;
 use std::path::Path;
 
 use featherload::{Error, Result};
 
-/// Both have a few hundred bytes; a manifest of broken files has a few KiB.
+/// Both have a few hundred bytes. A manifest of broken files has a few KiB.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The text of the opened file at `path`, which is `what`.
+/// The text of the opened file at `path`. `what` names its kind in errors.
 pub fn read(file: impl Read, path: &Path, what: &str) -> Result<String> {
     let refused = |why: &str| Error::dataset(path, format!("is not a {what}: {why}"));
     let mut bytes = Vec::new();

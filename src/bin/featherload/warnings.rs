@@ -1,7 +1,7 @@
-//! Warnings of the library on stderr, in the form of errors: one line, with flags in place of
-//! the library's names of options.
+//! Prints warnings of the library on stderr, in the form of errors: one line, with flags instead of
+//! the library's option names.
 //!
-//! In the consumer, and in the coordinator that this executable becomes.
+//! Runs in the consumer, and in the coordinator that this executable becomes.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! Several numbers of workers, which a command compares.
+//! The numbers of workers that a command compares.
 
-/// Numbers of workers, each once, in the order given.
+/// Numbers of workers, without repetition, in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerCounts(pub Vec<usize>);
 
-/// What a ring can have.
+/// Most workers of a ring.
 const MOST_WORKERS: usize = 4096;
 
 pub fn parse_counts(text: &str) -> Result<WorkerCounts, String> {

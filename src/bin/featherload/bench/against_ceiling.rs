@@ -1,5 +1,5 @@
-//! Windows of the loader and of the bare decoder, in turns, in one run: a slow
-//! spell of the machine falls on both.
+//! Measures the loader and the bare decoder in alternating windows of one run, so that a slow spell
+//! of the machine affects both.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,15 @@ use crate::outcome::CommandOutcome;
 use crate::setup::RunSetup;
 use crate::{consumer, index, interrupt, output};
 
-/// Halves of a run that differ by more make it void.
+/// A run whose halves differ by more than this is invalid.
 const STEADY: f64 = 0.05;
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct CeilingReport {
     images_per_s: f64,
     ceiling_images_per_s: f64,
-    /// Median of the pairs' ratios.
+    /// Median of the ratios of all pairs.
     ceiling_ratio: f64,
     ceiling_ratio_min: f64,
     ceiling_ratio_max: f64,
@@ -32,7 +32,7 @@ struct CeilingReport {
     void: bool,
     workers: usize,
     pairs: Vec<Pair>,
-    /// What reading the names left out; none for a saved index and a cache.
+    /// Entries that the scan left out. None for a saved index or a cache.
     scan: Option<ScanReport>,
 }
 
@@ -68,7 +68,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, part: LoaderPart) -> Result<C
     Ok(CommandOutcome::Done)
 }
 
-/// All pairs. The measuring processes end with it.
+/// All pairs. The measuring processes end when this call returns.
 fn measure(
     args: &BenchArgs,
     (part, recipe): (LoaderPart, &Recipe),
@@ -90,13 +90,13 @@ fn measure(
         loader.plan().options(),
     )?;
     let window = Duration::from_secs_f64(args.window);
-    // Both warm up before anything counts.
+    // Both warm up before measurement starts.
     let warm_up = window / 3;
     loader_window(loader, warm_up)?;
     ceiling.window(warm_up)?;
     let mut pairs = Vec::new();
     for i in 0..args.pairs {
-        // Who goes first changes, so that a drift favours neither.
+        // The order alternates, so that a drift affects both equally.
         let (ours, bare) = if i % 2 == 0 {
             let ours = loader_window(loader, window)?;
             (ours, ceiling.window(window)?)
@@ -114,8 +114,8 @@ fn measure(
     Ok(pairs)
 }
 
-/// Images per second over a window that begins and ends with a batch's
-/// arrival. What waited in the ring is taken out first.
+/// Images per second over a window that begins and ends at the arrival of a batch. Batches that
+/// wait in the ring are removed first.
 fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
     let mut ready = 8;
     let mut began: Option<Instant> = None;
@@ -131,8 +131,8 @@ fn loader_window(loader: &mut Loader, length: Duration) -> Result<f64> {
                 Some(began) => {
                     images += batch.len();
                     if began.elapsed() >= length {
-                        // Dropping the epoch cancels what is out, so workers
-                        // rest while the bare decoder has its turn.
+                        // Dropping the epoch cancels all tickets, so workers are idle while the
+                        // bare decoder runs.
                         return Ok(images as f64 / began.elapsed().as_secs_f64());
                     }
                 }

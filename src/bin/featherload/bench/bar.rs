@@ -1,4 +1,4 @@
-//! How far a run is, on a terminal: epoch, images, rate, memory and time left.
+//! The progress bar of a run: epoch, images, rate, memory and time left.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::text::rate;
 use crate::output::{self, grouped};
 use crate::pool_processes;
 
-/// Looks at memory take at most this part of the time: a look walks all pages.
+/// Largest share of the time spent on reading memory figures: each reading walks all pages.
 const LOOKS: u32 = 50;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -17,14 +17,14 @@ pub struct TerminalBar {
     bar: ProgressBar,
     images: u64,
     epochs: u64,
-    /// When the first batch came, and its images: they were made before.
+    /// When the first batch arrived, and its images: they were made before that.
     first: Option<(Instant, u64)>,
     memory: Option<u64>,
     next_look: Instant,
 }
 
 impl TerminalBar {
-    /// Of so many images; shown on a terminal alone.
+    /// Number of images in the run. The bar is shown only on a terminal.
     pub fn new(images: u64, epochs: u64, shown: bool) -> Self {
         Self {
             bar: output::progress(images, output::WITH_MESSAGE, shown),
@@ -36,7 +36,7 @@ impl TerminalBar {
         }
     }
 
-    /// The run has had so many images, and is in this epoch.
+    /// Sets the number of images so far, and the current epoch.
     pub fn tell(&mut self, epoch: u64, images: u64) {
         if self.bar.is_hidden() {
             return;
@@ -71,7 +71,7 @@ impl TerminalBar {
     }
 }
 
-/// What stands behind the bar.
+/// The text after the bar.
 struct Words {
     epoch: (u64, u64),
     images: u64,
@@ -84,7 +84,7 @@ impl Words {
     fn text(&self) -> String {
         let epoch = match self.epoch {
             (_, 1) => String::new(),
-            // Endless, for whoever ends it by hand.
+            // The run has no end: a user stops it.
             (n, u64::MAX) => format!("epoch {}, ", grouped(n)),
             (n, of) => format!("epoch {}/{}, ", grouped(n), grouped(of)),
         };
@@ -94,7 +94,7 @@ impl Words {
         let (speed, left) = match self.rate {
             Some(images_per_s) => {
                 let left = self.of.saturating_sub(self.images) as f64 / images_per_s.max(1e-9);
-                // Beyond a year nobody waits.
+                // No estimate is shown beyond a year.
                 let words = (left < 3.2e7).then(|| format!(", {} left", output::time(left)));
                 (format!(", {}/s", rate(images_per_s)), words)
             }

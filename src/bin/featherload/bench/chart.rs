@@ -1,5 +1,5 @@
-//! A run of `bench` as a chart: throughput by time, with stalls and deaths of workers, and
-//! where the workers' time went.
+//! Draws a run of `bench` as a chart: throughput over time, with stalls and worker deaths, and the
+//! time shares of the stages.
 
 use std::time::Instant;
 
@@ -13,34 +13,34 @@ const LEFT: f64 = MARGIN + 64.0;
 const RIGHT: f64 = WIDTH - MARGIN;
 const PLOT: f64 = 220.0;
 
-/// Bars at most: each has pixels enough to be seen.
+/// Most bars: each needs a visible width.
 const MOST_BARS: usize = 96;
 
-/// No batch for so long, and for so many times the median, is a stall.
+/// A gap between batches is a stall if it exceeds this time and this multiple of the median.
 const STALL_S: f64 = 0.25;
 const STALL_MEDIANS: f64 = 3.0;
 
-/// Arrivals that are kept: a run may have any number. Then every two become one.
+/// Most arrivals that are kept. Beyond that, every two are merged.
 const MOST_MARKS: usize = 1 << 16;
 
-/// Deaths, and words of the coordinator.
+/// Most worker deaths and coordinator messages that are kept.
 const MOST_EVENTS: usize = 1000;
 
-/// Seconds between two questions to the coordinator.
+/// Seconds between two reports that are read from the coordinator.
 const ASK_S: f64 = 0.05;
 
-/// What happened when, from the start of the process on.
+/// Events of the run, with times from the start of the process.
 pub struct RunTimeline {
     began: Instant,
-    /// Arrival and images with pixels of each batch.
+    /// Arrival time of each batch, and its number of images with pixels.
     batches: Vec<(f64, u64)>,
-    /// When workers were found dead, and how many.
+    /// When dead workers were found, and how many.
     deaths: Vec<(f64, u64)>,
     asked: f64,
     dead: u64,
-    /// What reports on the way have said, which the last one does not repeat.
+    /// Messages of earlier reports, which the last report does not repeat.
     events: Vec<String>,
-    /// Events that were not kept.
+    /// Number of events that were not kept.
     lost: u64,
 }
 
@@ -57,7 +57,7 @@ impl RunTimeline {
         }
     }
 
-    /// A batch arrived.
+    /// Records the arrival of a batch.
     pub fn add(&mut self, epoch: &Epoch<'_>, batch: &Batch, arrived: Instant) -> Result<()> {
         let at = (arrived - self.began).as_secs_f64();
         self.batches.push((at, batch.good_rows().count() as u64));
@@ -75,7 +75,7 @@ impl RunTimeline {
         Ok(())
     }
 
-    /// The chart as SVG. The report gets the events that others on the way have told.
+    /// The chart as SVG. Adds the events of earlier reports to the report.
     pub fn finish(mut self, report: &mut BenchReport) -> String {
         self.end(&mut report.loader);
         self.draw(report)
@@ -198,8 +198,8 @@ impl RunTimeline {
         sheet.y = bottom + 44.0;
     }
 
-    /// Images per second in equal parts of the time up to `end`. Between two batches
-    /// images come evenly.
+    /// Images per second in equal parts of the time up to `end`. The images of a batch are spread
+    /// evenly over the time since the batch before.
     fn rates(&self, end: f64) -> Vec<f64> {
         let bars = (self.batches.len() / 2).clamp(4, MOST_BARS);
         let width = end / bars as f64;
@@ -221,7 +221,7 @@ impl RunTimeline {
         rates
     }
 
-    /// Times without a batch behind the first, from when to when.
+    /// Start and end of each gap without a batch, after the first batch.
     fn stalls(&self) -> Vec<(f64, f64)> {
         let gaps = self.batches.windows(2).map(|two| (two[0].0, two[1].0));
         let gaps: Vec<_> = gaps.collect();
@@ -233,7 +233,7 @@ impl RunTimeline {
     }
 }
 
-/// Two instants as one: the later one, with what both have.
+/// Merges two arrivals: the later time, with the images of both.
 fn halved(marks: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let pairs = marks.chunks(2).filter_map(|pair| {
         let (at, _) = pair.last()?;
@@ -242,7 +242,7 @@ fn halved(marks: &[(f64, u64)]) -> Vec<(f64, u64)> {
     pairs.collect()
 }
 
-/// Where the time of all workers went.
+/// The time shares of all workers.
 fn stages(sheet: &mut ChartSheet, report: &BenchReport) {
     let times = &report.loader.times;
     let parts = [
@@ -306,7 +306,7 @@ mod tests {
         assert!(timeline(&arrivals).stalls().is_empty());
         arrivals.extend([1.9, 1.95, 2.0]);
         assert_eq!(timeline(&arrivals).stalls(), [(1.0, 1.9)]);
-        // Slow all the time is no stall.
+        // A run that is always slow has no stall.
         assert!(timeline(&[1.0, 2.0, 3.0]).stalls().is_empty());
     }
 

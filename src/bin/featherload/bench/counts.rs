@@ -1,4 +1,4 @@
-//! What is counted while batches come, up to `--limit`.
+//! Counts of batches and rows, up to `--limit`.
 
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ pub struct RunCounts {
     pub batches: u64,
     /// Rows that hold samples, repeated ones included.
     pub samples: u64,
-    /// Rows that fill a rank up.
+    /// Padding rows, which fill a rank up.
     pub repeated: u64,
     pub failures: FailureLog,
-    /// Of whole batches, those included that the limit cuts: their time was taken.
+    /// Counts of whole batches, including a last batch that the limit cuts: it took its full time.
     pub pace: RunPace,
 }
 
@@ -32,8 +32,8 @@ impl RunCounts {
         }
     }
 
-    /// Counts a batch, and gives how many of its rows are within the limit: all of them
-    /// but in the last batch.
+    /// Counts a batch. Returns the number of its rows within the limit: all of them, except in the
+    /// last batch.
     pub fn add(&mut self, batch: &Batch, arrived: Instant) -> usize {
         let status = batch.status();
         let left = self.limit - self.samples;
@@ -60,7 +60,7 @@ fn holding_samples(status: &[RowStatus]) -> u64 {
     (status.len() - padding.count()) as u64
 }
 
-/// The first rows that hold no more than `most` samples.
+/// The first rows that hold at most `most` samples.
 fn rows_within(status: &[RowStatus], most: u64) -> usize {
     let mut seen = 0;
     let past = status.iter().position(|s| {

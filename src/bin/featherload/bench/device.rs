@@ -1,4 +1,4 @@
-//! What a run of `bench` has seen of its device.
+//! What a run of `bench` measures on its device.
 
 use featherload::device::{DeviceMemory, DeviceTimes, JpegTimes};
 use featherload::{Epoch, Result};
@@ -7,27 +7,27 @@ use serde::Serialize;
 use crate::output;
 use crate::output::fields::field;
 
-/// The device's memory, looked at behind each batch.
+/// The device's memory, read after each batch.
 #[derive(Default)]
 pub struct DeviceWatch {
-    /// Least and most that was used, from the first batch on.
+    /// Least and most memory used since the first batch.
     seen: Option<(u64, u64)>,
 }
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 pub struct DeviceUse {
     #[serde(flatten)]
     memory: DeviceMemory,
-    /// Most that was used since the context was made, at the start or behind a batch.
+    /// Most memory used since the context was made, read at the start and after each batch.
     peak_bytes: u64,
-    /// Least and most that was used from the first batch on: equal when memory is flat.
+    /// Least and most memory used since the first batch. They are equal if memory is flat.
     steady_min_bytes: u64,
     steady_max_bytes: u64,
 }
 
 impl DeviceWatch {
-    /// Looks, where there is a device.
+    /// Reads the memory, if there is a device.
     pub fn look(&mut self, epoch: &Epoch<'_>) -> Result<()> {
         if let Some(memory) = epoch.device_memory()? {
             let now = memory.used_bytes;
@@ -82,7 +82,7 @@ impl DeviceUse {
     }
 }
 
-/// Where the time of the consumer and of the device went, in percent of `seconds`.
+/// Time shares of the consumer and of the device, in percent of `seconds`.
 pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f64) -> Result<()> {
     let share = |s: f64| 100.0 * s / seconds.max(1e-9);
     let batches = times.batches.max(1) as f64;
@@ -99,7 +99,7 @@ pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f
     field("GPU time", &text)
 }
 
-/// What the GPU decoded, of this many samples.
+/// Samples that the GPU decoded, of this total.
 pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> {
     let share = |part: f64, of: f64| 100.0 * (part / of.max(1e-9)).min(1.0);
     let again = match times.decoded_again {

@@ -1,4 +1,4 @@
-//! Samples that gave no pixels: counted, grouped for people, all of them in a file.
+//! Failed samples: counted, grouped for the printed report, and written to a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,17 +8,17 @@ use serde::Serialize;
 
 use crate::output::{self, WholeFile};
 
-/// Samples that are named to people.
+/// Failed samples that the printed report names.
 const EXAMPLES: usize = 5;
 
-/// One sample that gave no pixels; names are the contract of `--json` and `--failures`.
+/// A failed sample. Field names are part of the formats of `--json` and `--failures`.
 #[derive(Serialize)]
 pub struct FailedSample {
     pub id: u64,
     pub path: String,
     pub kind: &'static str,
     pub reason: String,
-    /// The sample whose pixels stand in its row; none = the row is masked.
+    /// The sample that substitutes it in its row. None if the row is masked.
     pub substitute: Option<u64>,
 }
 
@@ -34,28 +34,28 @@ impl FailedSample {
     }
 }
 
-/// Failures that are kept for the report. A run may have any number.
+/// Most failures that are kept for the report.
 const KEPT: usize = 1000;
 
-/// The failures of a run: counts of all of them, the first ones, and a file that has all.
+/// The failures of a run: counts, the first failures, and a file that lists all.
 #[derive(Default)]
 pub struct FailureLog {
-    /// The first ones, and of each kind at least [`EXAMPLES`].
+    /// The first failures, and at least [`EXAMPLES`] of each kind.
     pub kept: Vec<FailedSample>,
     pub kinds: BTreeMap<&'static str, u64>,
-    /// Rows whose own sample gave no pixels.
+    /// Rows whose own sample failed.
     pub rows: u64,
-    /// Of these, filled by another sample.
+    /// Of these, rows filled by another sample.
     pub substituted: u64,
-    /// A bit a sample, 64 in a word.
+    /// One bit a sample, 64 in a word.
     samples: BTreeMap<u64, u64>,
     file: Option<WholeFile>,
-    /// Why the file cannot be written.
+    /// Error of writing the file.
     unwritten: Option<Error>,
 }
 
 impl FailureLog {
-    /// `file` gets all of them, a JSON object a line, in the order in which they come.
+    /// `file` receives every failure, one JSON object a line, in order of arrival.
     pub fn new(file: Option<&Path>) -> Result<Self> {
         Ok(Self {
             file: file.map(WholeFile::begin).transpose()?,
@@ -83,13 +83,13 @@ impl FailureLog {
         }
     }
 
-    /// Samples that the rows are of.
+    /// Number of different samples that failed.
     pub fn count_samples(&self) -> u64 {
         let words = self.samples.values();
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Ends the file.
+    /// Finishes the file.
     pub fn finish(&mut self) -> Result<()> {
         match (self.unwritten.take(), self.file.take()) {
             (Some(e), _) => Err(e),
@@ -103,15 +103,15 @@ fn write(file: &mut WholeFile, failure: &FailedSample) -> Result<()> {
     file.add(format!("{}\n", output::json_text(failure)?).as_bytes())
 }
 
-/// Failures of one kind, and some of them to be named.
+/// Failures of one kind, with examples.
 pub struct FailureGroup<'a> {
     pub kind: &'static str,
     pub count: u64,
     pub examples: Vec<&'a FailedSample>,
 }
 
-/// By kind, the most frequent first. Five samples are named in all: as many kinds as
-/// possible have one before any has two.
+/// Groups by kind, the most frequent first. Five samples are named in all: each kind gets one
+/// example before any kind gets two.
 pub fn grouped<'a>(
     kept: &'a [FailedSample],
     kinds: &BTreeMap<&'static str, u64>,

@@ -1,76 +1,76 @@
-//! What keeps a run from being faster, and what would change that.
+//! Finds what limits the speed of a run, and what would make it faster.
 //!
-//! Pure: from figures to words.
+//! Pure: turns figures into text.
 
 use featherload::LoaderReport;
 use featherload::measure::{ProcessUsage, TreeUsage};
 use serde::Serialize;
 
-/// A device that has work for this share of the time leaves no room for more.
+/// A device that is busy for this share of the time is the limit.
 const DEVICE_BUSY: f64 = 0.8;
 
-/// Shares of the workers' time: above them workers rest, wait for data, wait for a
-/// processor.
+/// Shares of worker time. Above them, the limit is: workers idle, waiting for data, waiting for a
+/// CPU.
 const RESTING: f64 = 0.3;
 const BLOCKED: f64 = 0.3;
 
-/// Of the run: above it waiting for shards of an object store is what limits it.
+/// Share of the run. Above it, waiting for shards of an object store is the limit.
 const FETCHED: f64 = 0.3;
 const QUEUED: f64 = 0.2;
 
-/// Of the processors that a run could use: with less, somebody else has them.
+/// Share of the usable CPUs. If all processes of the run use less, other programs use the rest.
 const RECEIVED: f64 = 0.8;
 
-/// Idle processors that one more worker can use.
+/// Idle CPUs that one more worker can use.
 const IDLE: f64 = 0.5;
 
-/// Bytes of a JPEG of quality 90 for each pixel of a square with its shorter side: more than
-/// a picture of 16 to 9 takes. A larger file holds a picture that can be made smaller.
+/// Bytes of a JPEG of quality 90 for each pixel of a square on its shorter side: more than a 16:9
+/// image takes. A larger file holds an image that can be made smaller.
 const SMALL_FILE: f64 = 1.0;
 
-/// What people call a stage, and its share of the workers' time.
+/// Name of a stage, and its share of worker time.
 pub type WorkerStage = (&'static str, f64);
 
-/// Where the time of a run went, in percent; names are the contract of `--json`.
+/// Time shares of a run, in percent. Field names are part of the `--json` format.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StageShares {
-    /// Of the time that workers spent on samples, the largest first.
+    /// Share of the workers' time on samples, the largest first.
     #[serde(rename = "stages_percent")]
     pub stages: Vec<WorkerStage>,
-    /// Of the workers' time: waiting for the consumer.
+    /// Share of worker time: waiting for the consumer.
     #[serde(rename = "idle_percent")]
     pub idle: f64,
-    /// Of the time on samples: runnable without a processor. None where it is not known.
+    /// Share of the time on samples: runnable, but without a CPU. None if it is not known.
     #[serde(rename = "queued_percent")]
     pub queued: Option<f64>,
-    /// Of the time on samples: waiting for data.
+    /// Share of the time on samples: waiting for data.
     #[serde(rename = "blocked_percent")]
     pub blocked: Option<f64>,
-    /// Of the run: the consumer waited for a batch.
+    /// Share of the run: the consumer waited for a batch.
     #[serde(rename = "consumer_waited_percent")]
     pub consumer_waited: f64,
-    /// Of the run: the consumer mixed batches.
+    /// Share of the run: the consumer mixed batches.
     #[serde(rename = "mixing_percent")]
     pub mixing: f64,
-    /// Of the run: the device copied, or made rows of crops.
+    /// Share of the run: the device copied, or made rows from crops.
     #[serde(rename = "device_percent")]
     pub device: f64,
-    /// Of the run: the device decoded JPEGs.
+    /// Share of the run: the device decoded JPEGs.
     #[serde(rename = "gpu_decoder_percent")]
     pub gpu_decoder: f64,
-    /// Of the run: the consumer waited for shards of an object store.
+    /// Share of the run: the consumer waited for shards of an object store.
     #[serde(rename = "fetch_waited_percent")]
     pub fetch: f64,
 }
 
-/// Processors: used by all processes of the run, and those that it may use.
+/// CPUs used by all processes of the run, and CPUs that it may use.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct CpuCount {
     pub used: f64,
     pub usable: usize,
-    /// Of these, used by nobody; none where the system does not tell.
+    /// Idle CPUs among them. None if the system does not report them.
     pub idle: Option<f64>,
-    /// By those that decode.
+    /// CPUs used by the processes that decode.
     pub workers_used: f64,
 }
 
@@ -91,9 +91,9 @@ pub enum RateLimit {
 /// Whether a GPU decodes the JPEGs of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GpuDecoding {
-    /// No GPU could.
+    /// The GPU cannot decode them.
     Impossible,
-    /// One could, and `--decode-on cpu` keeps the work from it.
+    /// The GPU could decode them, but `--decode-on cpu` prevents it.
     Unused,
     Used,
 }
@@ -102,9 +102,9 @@ pub enum GpuDecoding {
 pub struct RunFacts {
     pub workers: usize,
     pub depth: u32,
-    /// Bytes of a sample's file, on average.
+    /// Mean bytes of a sample's file.
     pub file_bytes: f64,
-    /// The shorter side of a row; none where rows have sizes of their own.
+    /// The shorter side of a row. None if rows differ in size.
     pub side: Option<u32>,
     pub is_shards: bool,
     /// Nothing is decoded.
@@ -114,7 +114,7 @@ pub struct RunFacts {
     /// Moves that `--reorder fast` would make.
     pub has_moves_left: bool,
     pub gpu_decoding: GpuDecoding,
-    /// The rate with scaled decoding, in rates of this run, where it is higher.
+    /// Rate with scaled decoding, relative to this run. None if it is not higher.
     pub scaled_gain: Option<f64>,
 }
 
@@ -148,22 +148,22 @@ impl StageShares {
     }
 }
 
-/// What those that decode took of the system.
+/// System resources used by the processes that decode.
 pub struct WorkerTimes {
     pub cpu_s: f64,
     pub queued_s: Option<f64>,
 }
 
 impl WorkerTimes {
-    /// Of the workers; of this process, since `before`, where it decodes itself.
+    /// Usage of the workers, or of this process since `before` if it decodes itself.
     pub fn of(r: &LoaderReport, tree: &TreeUsage, before: Option<&ProcessUsage>) -> Self {
         let mut all = Self {
             cpu_s: 0.0,
-            // What the dead have waited is gone with them.
+            // The waiting times of dead workers are lost.
             queued_s: (r.worker_deaths == 0).then_some(0.0),
         };
         let decodes = |pid: i32| match r.coordinator {
-            // It has the time of workers that have died.
+            // This includes the time of dead workers.
             Some(coordinator) => pid == coordinator || r.workers.contains(&pid),
             None => true,
         };
@@ -187,17 +187,17 @@ impl RateLimit {
         let could_use = (workers.max(1)).min(processors.usable) as f64;
         let queued = shares.queued.unwrap_or(0.0);
         let largest = shares.stages.first().map_or("decode", |stage| stage.0);
-        // Of the consumer's own time. Without workers it decodes, too.
+        // Shares of the consumer's own time. Without workers it also decodes.
         let mixes = shares.mixing > 0.5 * (100.0 - shares.consumer_waited);
         if shares.fetch > 100.0 * FETCHED {
             Self::Fetch
         } else if shares.device > 100.0 * DEVICE_BUSY {
             Self::Device
         } else if rests && shares.gpu_decoder > 100.0 * DEVICE_BUSY {
-            // It may have work all the time and still wait for workers.
+            // A device may always be busy and still wait for workers.
             Self::GpuDecoder
         } else if rests && shares.consumer_waited > 50.0 {
-            // Both wait: batches come in order, and slots are full of finished rows.
+            // Both wait: batches come in order, and the slots are full of finished rows.
             Self::SlowRows
         } else if mixes && (rests || workers == 0) {
             Self::Mixing
@@ -212,7 +212,7 @@ impl RateLimit {
         }
     }
 
-    /// The word of `bound_by`.
+    /// The value of `bound_by`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Device => "the device",
@@ -227,7 +227,7 @@ impl RateLimit {
         }
     }
 
-    /// In a column of a table: `decode 82%`.
+    /// Text of a table column: `decode 82%`.
     pub fn short(self, shares: &StageShares) -> String {
         match self {
             Self::SlowRows => "slow images".into(),
@@ -241,7 +241,7 @@ impl RateLimit {
         }
     }
 
-    /// With its figures, for people.
+    /// Text with figures, for the printed report.
     pub fn text(self, shares: &StageShares, processors: &CpuCount, workers: usize) -> String {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
@@ -289,19 +289,19 @@ impl RateLimit {
         }
     }
 
-    /// What to do, where something is known to help.
+    /// Advice, if a known change would help.
     pub fn faster(
         self,
         facts: &RunFacts,
         shares: &StageShares,
         processors: &CpuCount,
     ) -> Option<String> {
-        // Less work is done sooner, whoever else has the processors.
+        // Less work takes less time, even if other programs use the CPUs.
         let stage = shares.stages.first().map(|stage| Self::Stage(stage.0));
         let is_disturbed = self == Self::OtherWork;
         let this = stage.filter(|_| is_disturbed).unwrap_or(self);
         let build = "cache build SRC DST";
-        // Room for a crop, as 256 is for 224.
+        // Room for a crop, as 256 has for 224.
         let side = facts.side.map(|side| (side * 8).div_ceil(7));
         let shorter = side.map_or(String::new(), |side| format!(" --resize shorter:{side}"));
         let small = side.map_or(f64::INFINITY, |side| SMALL_FILE * f64::from(side).powi(2));
@@ -314,7 +314,7 @@ impl RateLimit {
         if this == Self::Stage("decode") && facts.gpu_decoding == GpuDecoding::Unused {
             return Some("--decode-on auto: the GPU decodes JPEGs, to the same pixels".into());
         }
-        // Fewer pixels to resize, too.
+        // This also leaves fewer pixels to resize.
         if let (Self::Stage("decode" | "resize"), Some(gain)) = (this, facts.scaled_gain) {
             return Some(format!(
                 "--decode scaled: about {gain:.1} times the images/s; levels differ from those of \
@@ -322,13 +322,13 @@ impl RateLimit {
             ));
         }
         match this {
-            // A smaller picture where the recipe shrinks it anyway.
+            // Smaller files, if the recipe shrinks the image anyway.
             Self::GpuDecoder | Self::Stage("decode" | "resize")
                 if facts.file_bytes > small && !facts.is_raw =>
             {
                 Some(format!("{build} --encode jpeg:90{shorter}"))
             }
-            // Raw pictures go to a GPU whole, where JPEGs go as coded data.
+            // Raw images are copied to a GPU whole; JPEGs are copied as coded data.
             Self::Stage("decode") if !facts.is_raw && facts.gpu_decoding != GpuDecoding::Used => {
                 Some(format!("{build} --encode raw{shorter}"))
             }
@@ -371,12 +371,12 @@ fn stages(shares: &StageShares, workers: usize) -> String {
 }
 
 impl CpuCount {
-    /// Whether there is a processor for one more worker; none where nobody knows.
+    /// Whether one more worker would have a CPU. None if it is not known.
     pub fn has_idle(&self) -> Option<bool> {
         self.idle.map(|idle| idle >= IDLE)
     }
 
-    /// So many more workers have a processor each.
+    /// Number of further workers that would each have a CPU.
     pub fn room(&self, workers: usize) -> Option<usize> {
         let idle = self.idle.filter(|idle| *idle >= IDLE)?.round() as usize;
         let left = self.usable.checked_sub(workers).filter(|_| workers > 0)?;
@@ -469,7 +469,7 @@ mod tests {
             limit.text(&busy, &cores(0.8, 2), 2),
             "other work on this machine: 0.8 of 2 cores received"
         );
-        // Four workers on two cores are in each other's way, not in others'.
+        // Four workers on two cores compete with each other, not with other programs.
         assert_eq!(RateLimit::of(&busy, &cores(1.9, 2), 4).name(), "decode");
         let blocked = StageShares {
             blocked: Some(62.0),
@@ -480,7 +480,7 @@ mod tests {
             limit.text(&blocked, &cores(0.7, 2), 2),
             "storage: workers waited for data 62% of their time"
         );
-        // Where the kernel does not count, nobody is accused.
+        // No cause is reported if the kernel does not count.
         let unknown = StageShares {
             queued: None,
             blocked: None,
@@ -542,7 +542,7 @@ mod tests {
             let text = with(idle).text(decode, &s, 2);
             assert_eq!(text, format!("2.1 of 8 cores used, {said}"));
         }
-        // Nobody knows.
+        // Not known.
         assert_eq!(with(None).text(decode, &s, 2), "2.1 of 8 cores used");
         let faster = decode.faster(&FACTS, &s, &with(None)).unwrap();
         assert!(faster.starts_with("cache build"), "{faster}");
@@ -566,9 +566,9 @@ mod tests {
         );
         assert_eq!(limit.short(&most), "mixing 72%");
         assert_eq!(RateLimit::of(&some, &p, 2), RateLimit::Consumer);
-        // Nobody waits for it.
+        // Nothing waits for it.
         assert_eq!(RateLimit::of(&mixes(72.0, 5.0), &p, 2).name(), "decode");
-        // Who decodes is who mixes.
+        // The process that decodes also mixes.
         let alone = StageShares {
             consumer_waited: 0.0,
             ..mixes(60.0, 0.0)
@@ -627,7 +627,7 @@ mod tests {
         let unused = with(GpuDecoding::Unused);
         let faster = decode.faster(&unused, &s, &two).unwrap();
         assert!(faster.starts_with("--decode-on auto: "), "{faster}");
-        // What workers still decode would be faster in smaller files, and not as raw pictures.
+        // The remaining decoding would be faster with smaller files, but not with raw images.
         let used = with(GpuDecoding::Used);
         let faster = decode.faster(&used, &s, &two).unwrap();
         assert!(faster.contains("--encode jpeg:90"), "{faster}");
@@ -666,7 +666,7 @@ mod tests {
             decode.faster(&facts, &s, &cores(1.9, 8)).unwrap(),
             "--num-workers 8"
         );
-        // Made smaller already, and wide.
+        // Already made smaller, and wide.
         let wide = RunFacts {
             file_bytes: 45_000.0,
             ..facts
@@ -675,7 +675,7 @@ mod tests {
             decode.faster(&wide, &s, &two).unwrap(),
             "cache build SRC DST --encode raw --resize shorter:256"
         );
-        // Not more workers, where others have the processors.
+        // More workers do not help if other programs use the CPUs.
         let disturbed = RateLimit::OtherWork.faster(&facts, &s, &cores(0.4, 8));
         assert!(disturbed.unwrap().contains("--encode jpeg:90"));
         let small = RunFacts {

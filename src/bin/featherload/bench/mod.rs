@@ -1,15 +1,21 @@
-//! `featherload bench`: runs the loader and reports rate, start, memory.
+//! `featherload bench`: runs the loader and reports rate, start time and memory.
 //!
-//! - `args`: what is asked for; `run`: one pass over the epochs; `counts` and `pace`: what is
-//!   counted meanwhile;
-//!   `bar`: how far it is;
-//! - `worker_scaling`: a pass for each number of workers, as a table;
-//! - `against_ceiling`: windows of loader and bare decoder in turns;
+//! - `args`: the arguments;
+//! - `run`: one pass over the epochs;
+//! - `counts`: counts of batches and rows;
+//! - `pace`: the rate of the run and of its parts;
+//! - `bar`: the progress bar;
+//! - `worker_scaling`: one run for each number of workers, as a table;
+//! - `against_ceiling`: loader and bare decoder in alternating windows;
 //! - `replay`: the device stage alone;
-//! - `device`: what a run has seen of its device;
-//! - `report`: the result, as plain data; `subject`: what ran; `limit`: what limits a run,
-//!   and what would be faster; `scaled_gain`: what scaled decoding would bring; `failures`: grouped
-//!   and listed; `text`: how a report is printed; `chart`: how it is drawn.
+//! - `device`: what a run measures on its device;
+//! - `report`: the result, as plain data;
+//! - `subject`: source, recipe and batch of the run;
+//! - `limit`: what limits a run, and what would make it faster;
+//! - `scaled_gain`: the gain of scaled decoding;
+//! - `failures`: failed samples, grouped and listed;
+//! - `text`: the printed report;
+//! - `chart`: the report as SVG.
 
 mod against_ceiling;
 mod args;
@@ -73,7 +79,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<CommandOutcome> {
     }
 }
 
-/// Whether every byte of the cache is what its checksums say. Findings are printed.
+/// Whether every byte of the cache matches its checksums. Prints the findings.
 fn is_good(args: &BenchArgs) -> Result<bool> {
     let Some(folder) = args.source.path.as_deref() else {
         return Err(Error::config("--verify needs SRC: the folder of a cache"));

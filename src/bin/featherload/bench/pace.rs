@@ -1,6 +1,6 @@
-//! When images came: how fast a run was, over all of it and over its parts.
+//! When images arrived: the rate of a run and of its parts.
 //!
-//! Plain data, bounded however long the run is.
+//! Plain data of bounded size, for a run of any length.
 
 use std::time::Instant;
 
@@ -8,18 +8,18 @@ use serde::Serialize;
 
 use crate::run_length::is_measured;
 
-/// Marks that are kept: twice as many at most, before every other one goes.
+/// Marks that are kept. At twice this number, every second mark is dropped.
 const MARKS: usize = 128;
 
-/// Parts of a run of one epoch whose rates are compared, and the batches that each has
-/// at least: fewer would show the batches, not the run.
+/// Most parts of a one-epoch run whose rates are compared, and the least batches of a part. With
+/// fewer batches, single batches would dominate the rate.
 const PARTS: usize = 5;
 const PART_BATCHES: u64 = 8;
 
-/// How far a run was at an instant.
+/// The progress of a run at one instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Mark {
-    /// Since the first batch.
+    /// Seconds since the first batch.
     seconds: f64,
     batches: u64,
     /// Images with pixels.
@@ -28,17 +28,17 @@ struct Mark {
 
 /// Arrivals of batches.
 pub struct RunPace {
-    /// When the first batch came; seconds count from there.
+    /// When the first batch arrived. Seconds count from then.
     first: Option<Instant>,
     last: Mark,
-    /// Every so manieth batch has a mark.
+    /// Number of batches between two marks.
     every: u64,
     marks: Vec<Mark>,
     epoch: Option<(u64, Mark)>,
     epochs: Option<RateSpread>,
 }
 
-/// Rates of a run's parts.
+/// Rates of the parts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RateSpread {
     /// `epoch` or `part`: parts of equal numbers of batches.
@@ -66,7 +66,7 @@ impl Default for RunPace {
 }
 
 impl RunPace {
-    /// A batch of `epoch` with so many images has come.
+    /// Records a batch of `epoch` with this number of images.
     pub fn add(&mut self, epoch: u64, images: u64, at: Instant) {
         let first = *self.first.get_or_insert(at);
         let before = self.last;
@@ -81,7 +81,7 @@ impl RunPace {
                 self.end_epoch(began, before);
                 self.epoch = Some((epoch, before));
             }
-            // What came with the first batch was made before.
+            // The images of the first batch were made before it arrived.
             None => self.epoch = Some((epoch, self.last)),
         }
         if self.last.batches.is_multiple_of(self.every) || self.marks.is_empty() {
@@ -103,13 +103,13 @@ impl RunPace {
         spread.add(rate);
     }
 
-    /// When the first batch came.
+    /// When the first batch arrived.
     pub fn first(&self) -> Option<Instant> {
         self.first
     }
 
-    /// Images a second behind the first batch, of a run that ended then. None where it was
-    /// too short: `ahead` batches may be made before the first comes.
+    /// Images per second after the first batch, for a run that ended then. None if the run was too
+    /// short: up to `ahead` batches may be made before the first arrives.
     pub fn images_per_s(&self, ended: Instant, ahead: u64) -> Option<f64> {
         let first_images = self.marks.first()?.images;
         let seconds = (ended - self.first?).as_secs_f64();
@@ -117,8 +117,8 @@ impl RunPace {
             .then(|| (self.last.images - first_images) as f64 / seconds)
     }
 
-    /// The rates of epochs; of parts where there are not two epochs. None of a run that
-    /// is too short for parts.
+    /// Rates of epochs, or of parts if there are fewer than two epochs. None if the run is too
+    /// short for parts.
     pub fn spread(&self) -> Option<RateSpread> {
         let mut epochs = self.epochs;
         if let (Some(spread), Some((_, began))) = (&mut epochs, self.epoch)
@@ -151,13 +151,13 @@ impl RunPace {
     }
 }
 
-/// The same of an epoch, where it has enough batches: those of a short one were all made
-/// before they were asked for.
+/// Rates of an epoch, if it has enough batches. The batches of a short epoch were all made before
+/// the consumer requested them.
 fn rate_of_epoch(from: Mark, to: Mark) -> Option<f64> {
     rate(from, to).filter(|_| to.batches - from.batches >= PART_BATCHES)
 }
 
-/// Images a second between two marks, where time passed.
+/// Images per second between two marks, if time passed between them.
 fn rate(from: Mark, to: Mark) -> Option<f64> {
     let seconds = to.seconds - from.seconds;
     let images = to.images.saturating_sub(from.images);
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Batches of 10 images, each so many milliseconds behind the last.
+    /// Batches of 10 images, each at this delay (ms) after the batch before.
     fn run(epochs: &[(u64, u64, u64)]) -> (RunPace, Instant) {
         let mut at = Instant::now() + Duration::from_secs(1);
         let mut pace = RunPace::default();
@@ -212,7 +212,7 @@ mod tests {
     fn a_run_that_is_too_short_has_no_rate() {
         for (batches, ms, ahead, is_measured) in [
             (1, 1000, 1, false),
-            // All may have been made before the first came.
+            // All of them may have been made before the first arrived.
             (3, 1000, 3, false),
             (4, 1000, 3, true),
             // 30 ms.
@@ -235,7 +235,7 @@ mod tests {
         // The step between two epochs belongs to the later one.
         assert!((spread.min_images_per_s - 100.0 / 1.85).abs() < 1e-6);
         assert!((spread.max_images_per_s - 100.0 / 0.55).abs() < 1e-6);
-        // What was made ahead says nothing of the run.
+        // Batches made ahead do not show the rate of the run.
         assert_eq!(run(&[(0, 3, 100), (1, 3, 1), (2, 3, 100)]).0.spread(), None);
     }
 

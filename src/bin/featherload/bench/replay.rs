@@ -1,4 +1,4 @@
-//! The device stage alone: filled slots are put on the device again and again.
+//! Measures the device stage alone: filled slots are copied to the device repeatedly.
 
 use featherload::index::ScanReport;
 use featherload::{DeviceReplay, Result};
@@ -9,15 +9,15 @@ use crate::outcome::CommandOutcome;
 use crate::setup::RunSetup;
 use crate::{index, interrupt, output};
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct ReplayReport {
     images_per_s: f64,
-    /// Bytes read of slots, copied or in place, in 1e9 a second of the whole time.
+    /// Bytes read from slots, copied or in place, in GB/s over the whole time.
     slot_gb_per_s: f64,
     copy_ms: f64,
     kernel_ms: f64,
-    /// What reading the names left out; none for a saved index and a cache.
+    /// Entries that the scan left out. None for a saved index or a cache.
     scan: Option<ScanReport>,
     #[serde(flatten)]
     replay: DeviceReplay,
@@ -28,7 +28,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, rounds: u32) -> Result<Comman
     let mut loader = args.run.builder(setup, workers)?.build()?;
     interrupt::end_the_run()?;
     index::print_skipped(loader.scan_report());
-    // What a device does first is slower: memory is mapped, clocks rise.
+    // The first copies are slower: memory is mapped and clocks rise.
     loader.replay(rounds.div_ceil(10))?;
     let replay = loader.replay(rounds)?;
     let batches = replay.batches.max(1) as f64;

@@ -1,4 +1,4 @@
-//! What a run of `bench` found: plain data. How it is printed is `text`'s.
+//! The result of a run of `bench`, as plain data. `text` prints it.
 
 use std::collections::BTreeMap;
 
@@ -14,58 +14,57 @@ use super::limit::{CpuCount, RateLimit, StageShares};
 use super::pace::RateSpread;
 use super::subject::BenchSubject;
 
-/// Everything that `bench` reports; the names are the contract of `--json`.
+/// Everything that `bench` reports. Field names are part of the `--json` format.
 #[derive(Serialize)]
 pub struct BenchReport {
-    /// Images with pixels a second, behind the first batch. None of a run that is too short to
-    /// measure; then `too_short` says so.
+    /// Images with pixels per second, after the first batch. None if the run is too short to
+    /// measure; then `too_short` explains it.
     pub images_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_short: Option<String>,
-    /// How far epochs, or parts of a run of one epoch, differ; none of a short run.
+    /// How much epochs differ, or parts of a one-epoch run. None for a short run.
     pub spread: Option<RateSpread>,
-    /// From the start of the process to the first batch in hand.
+    /// From the start of the process to the arrival of the first batch.
     pub first_batch_ms: f64,
-    /// From the start of the process to workers that run.
+    /// From the start of the process to running workers.
     pub startup_ms: f64,
     pub cpu_s_per_1k_images: f64,
     pub pss_total_mib: f64,
-    /// All of the ring and what the processes have beside it; page cache of input is
-    /// left out.
+    /// The whole ring and the other memory of the processes, without the page cache of input.
     pub memory_mib: f64,
-    /// The part of `memory_mib` beside the ring.
+    /// The part of `memory_mib` outside the ring.
     pub processes_mib: f64,
     pub gpu_mib: f64,
-    /// Who decodes JPEGs of a run on a device, and why.
+    /// Which processor decodes JPEGs of a run on a device, and why.
     pub jpegs: Option<DecodeChoice>,
-    /// Of the device's memory; times are in `loader.device`.
+    /// The device's memory. Its times are in `loader.device`.
     pub device: Option<DeviceUse>,
-    /// Rows that hold samples, repeated ones included; up to `--limit`.
+    /// Rows that hold samples, including repeated ones, up to `--limit`.
     pub samples: u64,
-    /// Rows whose own sample gave no pixels.
+    /// Rows whose own sample failed.
     pub failed: u64,
-    /// Samples that these rows are of: a sample has a row in each epoch.
+    /// Number of different samples of these rows. A sample has one row in each epoch.
     pub failed_samples: u64,
-    /// Of these, masked.
+    /// Of these, masked rows.
     pub skipped: u64,
-    /// Of these, filled by another sample.
+    /// Of these, rows filled by another sample.
     pub substituted: u64,
-    /// Rows that fill a rank up, those included whose sample gave no pixels.
+    /// Padding rows, including those whose sample failed.
     pub repeated: u64,
     pub batches: u64,
-    /// Batches of the whole run, had nothing ended it.
+    /// Batches of the whole run, if nothing had ended it.
     pub batches_planned: u64,
-    /// A signal ended the run: the figures are of what ran until then.
+    /// A signal ended the run: the figures cover the part before it.
     pub interrupted: bool,
     pub worker_deaths: u64,
-    /// The first 1,000, and the first of each kind; `--failures` has all.
+    /// The first 1,000 failures and the first of each kind. `--failures` lists all.
     pub failures: Vec<FailedSample>,
     #[serde(skip)]
     pub failure_kinds: BTreeMap<&'static str, u64>,
-    /// A file that was asked for could not be written.
+    /// Error of writing a requested file.
     #[serde(skip)]
     pub unwritten: Option<Error>,
-    /// What reading the names left out; none for a saved index and a cache.
+    /// Entries that the scan left out. None for a saved index or a cache.
     pub scan: Option<ScanReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digests: Option<Vec<String>>,
@@ -73,28 +72,27 @@ pub struct BenchReport {
     pub digest: Option<String>,
     pub profile: NumericProfile,
     pub subject: BenchSubject,
-    /// None of a run that is too short to measure.
+    /// None if the run is too short to measure.
     pub bound_by: Option<&'static str>,
     pub limited_by: LimitedBy,
     pub processors: CpuCount,
     pub seconds: f64,
     pub workers: usize,
-    /// The ring's size, all of it allocated; what is mapped of it is
-    /// `memory.pss_ring_bytes`.
+    /// The ring's size, all of it allocated. The mapped part is `memory.pss_ring_bytes`.
     pub ring_mib: f64,
     pub loader: LoaderReport,
     pub memory: TreeUsage,
 }
 
-/// What keeps the run from being faster; `bound_by` has its name.
+/// What limits the run. `bound_by` has its name.
 #[derive(Serialize)]
 pub struct LimitedBy {
     #[serde(skip)]
     pub limit: RateLimit,
     pub text: String,
-    /// What to do, where something is known to help.
+    /// Advice, if a known change would help.
     pub faster: Option<String>,
-    /// The line on processors.
+    /// The report's line on CPUs.
     pub processors: String,
     #[serde(flatten)]
     pub shares: StageShares,

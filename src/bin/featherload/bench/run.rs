@@ -24,30 +24,29 @@ use crate::run_length::too_short;
 use crate::setup::RunSetup;
 use crate::{consumer, flags, index, interrupt, output};
 
-/// What is gathered while batches come.
+/// Figures that are collected while batches arrive.
 struct Seen {
     counts: RunCounts,
     digest: Option<StreamDigest>,
     watch: DeviceWatch,
-    /// What a chart shows, where one is asked for.
+    /// Data for the chart, if one is requested.
     timeline: Option<RunTimeline>,
-    /// Height and width of a row; none where rows have sizes of their own.
+    /// Height and width of a row. None if rows differ in size.
     row: Option<(usize, usize)>,
 }
 
-/// What was known when the workers ran.
+/// Figures at the time when the workers had started.
 struct Started {
     began: Instant,
     at: Instant,
-    /// This process, until then.
+    /// This process, up to then.
     usage: Option<ProcessUsage>,
-    /// Of all that run here.
+    /// All processes of the machine.
     clocks: Option<CpuClocks>,
 }
 
 impl Started {
-    /// Processors that nobody used until `now`, of those that this run may use: it has used
-    /// `used` of them.
+    /// Idle CPUs until `now`, among those that this run may use. The run itself used `used` CPUs.
     fn idle(&self, now: Option<&CpuClocks>, used: f64) -> Option<f64> {
         let idle = now?.idle_since(self.clocks.as_ref()?)?;
         let quota = CgroupLimits::read().cpus;
@@ -68,7 +67,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<Com
     }
 }
 
-/// A run of a fresh pool. A file that cannot be written at its end loses no report.
+/// Runs a fresh pool. An error of writing a file at the end does not lose the report.
 pub fn one(
     args: &BenchArgs,
     setup: &RunSetup<'_>,
@@ -93,7 +92,7 @@ pub fn one(
         )));
     }
     let epochs = args.run.epochs - first.epoch;
-    // Positions are those of all ranks.
+    // Positions count the samples of all ranks.
     let batch = u64::from(loader.plan().options().batch);
     let rows = loader
         .plan()
@@ -147,7 +146,7 @@ pub fn one(
     Ok(report)
 }
 
-/// Batches of the run, had nothing ended it; with a limit as many as it has come to.
+/// Batches of the run if nothing ends it. With a limit, the batches up to now.
 fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
     let epochs = args.run.epochs - first.epoch;
     let further = loader.batches_per_epoch().saturating_mul(epochs - 1);
@@ -158,15 +157,15 @@ fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
     }
 }
 
-/// Takes batches until the last epoch's end, the limit, or a signal. Where it
-/// stood when it broke an epoch off: behind that, the loader stands at the next.
+/// Takes batches until the end of the last epoch, the limit, or a signal. Returns the position at
+/// which it broke an epoch off: the loader itself has moved to the next epoch.
 fn consume(
     args: &BenchArgs,
     loader: &mut Loader,
     seen: &mut Seen,
     bar: &mut TerminalBar,
 ) -> Result<Option<State>> {
-    // A device makes one batch while the next is awaited, as for a trainer.
+    // A device makes one batch while the consumer waits for the next, as in training.
     let mut last: Option<Batch> = None;
     let stopped = loop {
         if loader.state().epoch >= args.run.epochs {
@@ -193,7 +192,7 @@ fn consume(
             if seen.counts.is_full() || interrupt::caught().is_some() {
                 let mut state = epoch.state();
                 if rows < batch.len() {
-                    // A resume has the whole batch again, and loses no sample.
+                    // A resumed run gets the whole batch again, so no sample is lost.
                     (state.epoch, state.samples) = (batch.epoch(), batch.samples_before());
                 }
                 stopped = Some(state);
@@ -249,7 +248,7 @@ fn report(
     let shares = StageShares::of(&r, &of_workers, running_s);
     let limit = RateLimit::of(&shares, &processors, workers);
     let mut facts = facts(setup, loader, &r, &subject, workers, seen.row, &seen.digest)?;
-    // Slots that may be full when the first batch comes.
+    // Slots that may be full when the first batch arrives.
     let ahead = u64::from(loader.depth().unwrap_or_default());
     let counts = seen.counts;
     let images_per_s = counts.pace.images_per_s(end, ahead);
@@ -278,7 +277,7 @@ fn report(
                 && counts.failures.is_empty()
                 && interrupt::caught().is_none() =>
         {
-            // Advice alone: what fails here ends no run.
+            // This is only advice: an error here does not end the run.
             scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
                 if interrupt::caught().is_none() {
                     output::complain(&format!(
@@ -365,9 +364,9 @@ fn facts(
     row: Option<(usize, usize)>,
     digest: &Option<StreamDigest>,
 ) -> Result<RunFacts> {
-    // Moves do not depend on the picture's size; one of a photo's.
+    // Moves do not depend on the image's size, so a photo's size is used.
     let outline = RecipeOutline::of(&setup.options.recipe()?, (480, 640))?;
-    // The first row has the size of one scale: a cache must be large enough for all.
+    // The first row has the size of one scale. A cache must be large enough for all scales.
     let scales = loader.plan().options().multi_scale.as_ref();
     let sides = scales.map(|scales| {
         scales
@@ -403,7 +402,7 @@ fn gpu_decoding(
         && subject.kind == JPEG;
     match is_used {
         true => GpuDecoding::Used,
-        // Where `auto` could not, its reason holds.
+        // If `auto` chose the CPU, its reason is reported.
         false
             if is_possible
                 && setup.options.loader.decode_on.unwrap_or_default() == DecodeOn::Cpu =>
@@ -414,8 +413,8 @@ fn gpu_decoding(
     }
 }
 
-/// Whole or not at all, also if the machine stops: a state that was cut off is
-/// worse than the last one.
+/// Written completely or not at all, even if the machine stops: a truncated state is worse than the
+/// last one.
 fn write_state(file: &Path, state: &State) -> Result<()> {
     let text = serde_json::to_string_pretty(state)
         .map_err(|e| Error::io("write JSON", std::io::Error::other(e)))?;

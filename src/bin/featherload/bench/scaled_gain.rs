@@ -1,6 +1,6 @@
-//! How much faster a run would be that decodes JPEGs at 1/2, 1/4 or 1/8 of their size.
+//! Estimates the speed of a run that decodes JPEGs at 1/2, 1/4 or 1/8 of their size.
 //!
-//! Measures the bare decoder on the files of the run: at full size, then scaled.
+//! Measures the bare decoder on the files of the run, at full size and scaled.
 
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use crate::setup::RunSetup;
 
 const WINDOW: Duration = Duration::from_millis(250);
 
-/// Below this gain nothing is offered.
+/// Below this gain scaled decoding is not recommended.
 const LEAST: f64 = 1.05;
 
-/// The rate of the run with `--decode scaled`, in rates of this run. `decode` is the share of
-/// decoding in the workers' time: that of resizing counts as if it stayed. None where the run
-/// scales already, or would gain too little.
+/// The rate of the run with `--decode scaled`, relative to this run. `decode` is the share of
+/// decoding in worker time. The time of resizing counts as unchanged. None if the run scales
+/// already, or would gain too little.
 ///
 /// # Errors
+/// A file does not decode, or a signal arrived.
 /// A file that does not decode, or a signal.
 pub fn measure(
     setup: &RunSetup<'_>,
@@ -46,7 +47,7 @@ pub fn measure(
     Ok((gain >= LEAST).then_some(gain))
 }
 
-/// Of a run that spends this share of its time on decoding, where decoding alone becomes
+/// Relative rate of a run that spends this share of its time on decoding, if decoding alone becomes
 /// `ratio` times as fast.
 fn of_run(decode: f64, ratio: f64) -> f64 {
     1.0 / (1.0 - decode + decode / ratio.max(1e-9))

@@ -1,4 +1,4 @@
-//! What a run is of: source, recipe, batch.
+//! The subject of a run: source, recipe, batch.
 
 use featherload::{Index, Result};
 use serde::Serialize;
@@ -7,13 +7,13 @@ use crate::output::fields::head;
 use crate::output::grouped;
 use crate::setup::RunSetup;
 
-/// What ran; names are the contract of `--json`.
+/// The subject of a run. Field names are part of the `--json` format.
 #[derive(Clone, Serialize)]
 pub struct BenchSubject {
-    /// As it was typed, or the config's data set.
+    /// The source as typed, or the config's data set.
     pub source: String,
     pub samples: u64,
-    /// What their names say that they are; `images` of several kinds.
+    /// The format by file names. `images` if there are several formats.
     pub kind: String,
     pub classes: usize,
     pub label_width: usize,
@@ -22,12 +22,12 @@ pub struct BenchSubject {
     pub batch: u32,
 }
 
-/// What JPEG files are called.
+/// Display name of JPEG files.
 pub const JPEG: &str = "JPEG";
-/// What samples of raw pixels are called.
+/// Display name of raw samples.
 const RAW: &str = "raw images";
 
-/// Names that are looked at to say what kind of images there are.
+/// Most file names that are read to find the format.
 const NAMES: u64 = 1000;
 
 impl BenchSubject {
@@ -78,7 +78,7 @@ impl BenchSubject {
     }
 }
 
-/// What the names of samples say that they are, of up to a thousand of them.
+/// The format by the names of up to a thousand samples.
 fn kind(index: &Index) -> String {
     let step = index.len().div_ceil(NAMES).max(1);
     let mut ids = (0..index.len()).step_by(usize::try_from(step).unwrap_or(usize::MAX));

@@ -1,4 +1,4 @@
-//! A report for people: at most eight lines, and all of it under `-v`.
+//! The printed report: at most eight lines, or everything under `-v`.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::output::fields::{TextTone, below, field, toned};
 use crate::output::{self, grouped};
 
 impl BenchReport {
-    /// `file` has all failures.
+    /// `file` lists all failures.
     pub fn print(&self, verbose: bool, file: Option<&Path>) -> Result<()> {
         self.subject.print(&workers(self.workers))?;
         output::line("")?;
@@ -61,7 +61,7 @@ impl BenchReport {
         if let Some(fetch) = &self.loader.fetch {
             field("fetched", &fetched(fetch))?;
         }
-        // Of a short run they are those of its begin.
+        // In a short run these are the parts at its start.
         if self.images_per_s.is_some() {
             field("limited by", &self.limited_by.text)?;
             field("CPU", &self.limited_by.processors)?;
@@ -305,7 +305,7 @@ pub fn workers(count: usize) -> String {
     }
 }
 
-/// A rate in whole images; of slow ones a tenth.
+/// A rate in whole images per second, or with one decimal if it is low.
 pub fn rate(images_per_s: f64) -> String {
     match images_per_s {
         slow if slow < 10.0 => format!("{slow:.1}"),

@@ -1,5 +1,5 @@
-//! A run for each number of workers, each with a fresh pool: a table, and which number
-//! is enough.
+//! One run for each number of workers, each with a fresh pool. Prints a table and the number of
+//! workers that is enough.
 
 use std::time::Instant;
 
@@ -16,10 +16,10 @@ use crate::output::fields::field;
 use crate::setup::RunSetup;
 use crate::{interrupt, output};
 
-/// As fast as the fastest: what is within this of it.
+/// Rates within this fraction of the fastest count as equal.
 const ENOUGH: f64 = 0.95;
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct Several {
     runs: Vec<BenchReport>,
@@ -29,23 +29,23 @@ struct Several {
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Verdict {
-    /// The fewest that are as fast as the fastest; none where runs were too short to measure.
+    /// The fewest workers with the fastest rate. None if the runs were too short to measure.
     workers: Option<usize>,
     text: String,
 }
 
-/// What a verdict goes by.
+/// The facts for a verdict.
 #[derive(Clone, Copy)]
 struct Line {
     workers: usize,
-    /// None of a run that is too short to measure.
+    /// None if the run is too short to measure.
     images_per_s: Option<f64>,
     memory_mib: f64,
-    /// Other work had the processors.
+    /// Other programs used the CPUs.
     is_disturbed: bool,
-    /// Files came from storage, and not out of memory.
+    /// Files were read from storage, not from memory.
     is_from_storage: bool,
-    /// Whether there was a processor for one more worker, where that is known.
+    /// Whether one more worker would have a CPU. None if it is not known.
     has_idle: Option<bool>,
 }
 
@@ -123,7 +123,7 @@ impl Line {
 }
 
 fn verdict(lines: &[Line]) -> Option<Verdict> {
-    // A run that was not measured is compared with none.
+    // Runs without a rate are not compared.
     let rate = |line: &Line| line.images_per_s.unwrap_or_default();
     let best = lines.iter().map(rate).max_by(f64::total_cmp)?;
     let is_enough = |l: &&Line| rate(l) >= ENOUGH * best;
@@ -170,7 +170,7 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
 
 impl Several {
     fn digests_differ(&self) -> bool {
-        // Of an interrupted run other rows were hashed.
+        // An interrupted run hashed different rows.
         let mut all = self.runs.iter().filter(|r| !r.interrupted);
         let first = all.next().and_then(|r| r.digest.as_ref());
         all.any(|r| r.digest.as_ref() != first)

@@ -20,15 +20,15 @@ use crate::interrupt;
 use crate::outcome::CommandOutcome;
 use crate::output;
 
-/// Write a data set as shards: WebDataset tars with DALI's index, checksums, and
-/// an index that later runs open at once.
+/// Write a data set as shards: WebDataset tars with DALI's index, checksums, and an index that
+/// later runs open at once.
 ///
-/// The same source and options give the same bytes, whatever the number of
-/// workers. An interrupted build (Ctrl-C, a kill, a full disk) leaves complete
-/// shards, and the same command continues after them.
+/// The same source and options give the same bytes, whatever the number of workers. An interrupted
+/// build (Ctrl-C, a kill, a full disk) leaves complete shards, and the same command continues after
+/// them.
 ///
-/// Of samples of tar shards picture and label are written alone; other fields
-/// (txt, json, seg.png) are not copied, and are named before the first is written.
+/// Only the image and the label of samples in tar shards are written. Other fields (txt, json,
+/// seg.png) are not copied; they are listed before the build starts.
 #[derive(Args)]
 #[command(mut_arg("path", |path| path.required(true).index(1).long_help(src_help())))]
 #[command(mut_arg("list", |list| list.help(LIST).long_help(LIST)))]
@@ -36,11 +36,11 @@ pub struct BuildArgs {
     #[command(flatten)]
     source: SourceOptions,
 
-    /// The cache's folder; made when it is missing. Or an address, such as s3://BUCKET/PREFIX.
+    /// The cache's folder, created if it is missing. Or an address, such as s3://BUCKET/PREFIX.
     ///
-    /// Files in a folder that are no cache's are not touched. Of an address (s3://, gs://, az://,
-    /// file://) each shard is sent as soon as it is complete, index and manifest last. Objects
-    /// that are there are compared, and none is replaced without --force.
+    /// Files of a folder that do not belong to a cache are not touched. At an address (s3://,
+    /// gs://, az://, file://) each shard is uploaded as soon as it is complete, then index and
+    /// manifest. Existing objects are compared, and replaced only with --force.
     #[arg(value_name = "DST", index = 2)]
     dst: PathBuf,
 
@@ -51,8 +51,8 @@ pub struct BuildArgs {
     #[arg(long, value_name = "N", help_heading = cli::LIMITS)]
     num_workers: Option<usize>,
 
-    /// What workers are kept from, beside their work: all system calls and files but those
-    /// that they need (auto, as far as the system allows it; require), or nothing (off).
+    /// Which system calls and files workers are denied: all that they do not need (auto, as far as
+    /// the system supports it; require), or none (off).
     #[arg(long, default_value = "auto", value_parser = cli::one_of::<Sandbox>(&["auto", "require", "off"]), help_heading = cli::LIMITS)]
     sandbox: Sandbox,
 
@@ -60,50 +60,48 @@ pub struct BuildArgs {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds, help_heading = cli::LIMITS)]
     row_limit: Duration,
 
-    /// Kill a worker that often, as a test of the recovery.
+    /// Kill a worker N times, to test the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 
     /// Make only share K of N of the shards, K from 0; needs --shard-samples.
     ///
-    /// Any number of processes and machines that see DST may make shares at a time, the same
-    /// one too. Shards that are there stay. With as many shares as shards, share K is shard K.
-    /// --finish ends the cache.
+    /// Any number of processes and machines with access to DST may make shares at the same time,
+    /// even the same share. Existing shards are kept. With as many shares as shards, share K is
+    /// shard K. --finish completes the cache.
     #[arg(long, value_name = "K/N", value_parser = parse_share, conflicts_with = "finish", help_heading = cli::ORDER)]
     shard: Option<BuildPart>,
 
-    /// Write index and manifest of a cache whose shards are all there; makes no shard.
+    /// Write index and manifest of a cache whose shards all exist; makes no shard.
     #[arg(long, help_heading = cli::OUTPUT)]
     finish: bool,
 
-    /// Replace a cache in DST of other options, or of a source that has changed.
+    /// Replace a cache in DST that has other options, or whose source has changed.
     ///
-    /// One of the same options and source is read, and made again from the first
-    /// shard on whose bytes are damaged; without --force lengths alone tell what
-    /// is complete, and contents are the business of `cache verify`. In an object store all
-    /// shards are made and sent again.
+    /// A cache with the same options and source is read, and made again from the first damaged
+    /// shard on. Without --force only file lengths decide what is complete; `cache verify` checks
+    /// contents. In an object store all shards are made and uploaded again.
     #[arg(long, help_heading = cli::OUTPUT)]
     force: bool,
 
-    /// Where shards are built that go to an address: a folder in this one.
+    /// Where shards for an address are built: a new folder in this one.
     ///
-    /// It holds a few shards at a time, and is removed at the end. When the build is broken off
-    /// it stays, and the same command goes on with it.
-    /// [~/.cache/featherload/building]
+    /// It holds a few shards at a time, and is removed at the end. An interrupted build keeps it,
+    /// and the same command continues with it. [~/.cache/featherload/building]
     #[arg(long, value_name = "DIR", help_heading = cli::OUTPUT)]
     stage_dir: Option<PathBuf>,
 
-    /// How far the build is, on stderr: `text` (a bar on a terminal, elsewhere a line
-    /// each 30 s), or `json` (an object a line, each 0.2 s at most).
+    /// Progress on stderr: `text` (a bar on a terminal, otherwise one line every 30 s), or `json`
+    /// (one object a line, at most every 0.2 s).
     #[arg(long, value_enum, value_name = "FORM", default_value_t = ProgressForm::Text, help_heading = cli::OUTPUT)]
     progress: ProgressForm,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
-/// Other than where SRC may be left out.
+/// Unlike commands for which SRC is optional.
 fn src_help() -> String {
     format!(
         "{}; with --list the folder that its paths are relative to",
@@ -154,7 +152,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
     let built = builder.build_watched(&mut |progress| {
         if !begun {
             begun = true;
-            // The coordinator is there: a thread may be.
+            // The coordinator runs already, so a thread may start.
             failed = interrupt::end_the_run().err();
             print_skipped(progress.scan);
             print_fields(progress.scan);
@@ -182,7 +180,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
     } else {
         match report.complete || announced.is_some() {
             true => print(folder, &report, args.part())?,
-            // What stands there was not all looked at.
+            // Not every entry of the folder was checked.
             false => output::line(&format!(
                 "{}: ended early, before any shard was written or removed",
                 folder.display()
@@ -202,7 +200,7 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
     Ok(BuildPart::Share { number, of })
 }
 
-/// What samples have that a cache has not, before anything is written.
+/// Fields of the samples that a cache does not keep, before anything is written.
 fn print_fields(scan: Option<&ScanReport>) {
     if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
         output::complain(&format!(
@@ -211,8 +209,7 @@ fn print_fields(scan: Option<&ScanReport>) {
     }
 }
 
-/// What the build will take, before anything of it is written: on stderr, to
-/// whoever reads that.
+/// Prints the estimate of the build on stderr, before anything is written.
 fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     let about = match args.options.encode {
         CacheEncoding::Jpeg { .. } => "about ",
@@ -228,7 +225,7 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     ));
 }
 
-/// How many helpers of a kind died.
+/// Text for the number of helpers of a kind that died.
 fn died(deaths: u64, what: &str) -> String {
     match deaths {
         0 => String::new(),
@@ -254,7 +251,7 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         error::size(report.bytes),
     ))?;
     let made = report.samples - report.kept_samples;
-    // Of less time the start of the workers is most.
+    // In a shorter time, starting the workers dominates.
     let rate = match report.seconds >= 1.0 {
         true => format!(", {:.0} a second", made as f64 / report.seconds),
         false => String::new(),
@@ -303,7 +300,7 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         for s in &report.skipped_examples {
             output::line(&format!("           {}: {}", s.path.display(), s.reason))?;
         }
-        // The report names a bounded number of them.
+        // The report lists a bounded number of them.
         let named = report.skipped_examples.len() as u64;
         if let Some(more @ 1..) = report.skipped.checked_sub(named) {
             output::line(&format!(

@@ -1,4 +1,4 @@
-//! `featherload cache info`: what is in a cache.
+//! `featherload cache info`: the contents of a cache.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use super::progress;
 use crate::outcome::CommandOutcome;
 use crate::output::{self, grouped, line};
 
-/// Say what a cache holds and by what it was built, and read samples for a second
-/// at most to say how fast that is.
+/// Show the contents of a cache and how it was built, and measure its reading speed for at most a
+/// second.
 #[derive(Args)]
 pub struct InfoArgs {
     /// The cache's folder.
     #[arg(value_name = "DST")]
     dst: PathBuf,
 
-    /// One JSON object on stdout, with all classes.
+    /// Print one JSON object on stdout, with all classes.
     #[arg(long)]
     json: bool,
 }
@@ -84,7 +84,7 @@ pub fn run(args: InfoArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::Done)
 }
 
-/// What of the source was no sample when the cache was built.
+/// Entries of the source that were not samples when the cache was built.
 fn print_lost(lost: &SourceLosses) -> Result<()> {
     if lost.damaged_shards > 0 {
         line(&format!(

@@ -1,5 +1,9 @@
-//! `featherload cache`: data sets turned into shards. One file a sub-command:
-//! `build`, `info`, `verify`; `progress`: how far a build is.
+//! `featherload cache`: converts data sets to shards. One file for each sub-command.
+//!
+//! - `build`: writes a cache;
+//! - `info`: shows its contents;
+//! - `verify`: compares its bytes with the checksums;
+//! - `progress`: the progress of a build.
 
 mod build;
 mod info;
@@ -13,8 +17,8 @@ use featherload::Result;
 
 use crate::outcome::CommandOutcome;
 
-/// Turn a data set into shards (tars with DALI's index and checksums) that later
-/// runs map and read at the speed of the link.
+/// Convert a data set to shards (tars with DALI's index and checksums), which later runs map and
+/// read at the speed of the link.
 #[derive(Args)]
 pub struct CacheArgs {
     #[command(subcommand)]

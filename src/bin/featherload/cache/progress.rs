@@ -1,5 +1,5 @@
-//! How far a build is, on stderr: a bar on a terminal, elsewhere a line now and
-//! then; for programs a JSON object a line.
+//! The progress of a build, on stderr: a bar on a terminal, otherwise a line at intervals. For
+//! programs, one JSON object a line.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use serde_json::json;
 
 use crate::output::{self, grouped, time};
 
-/// Between two lines where there is no bar.
+/// Time between two lines, without a bar.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Between two JSON objects of a phase.
+/// Least time between two JSON objects of a phase.
 const OBJECTS: Duration = Duration::from_millis(200);
 
-/// Who reads what is told.
+/// The form of the progress messages.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressForm {
-    /// A person.
+    /// For people.
     Text,
-    /// A program.
+    /// For programs.
     Json,
 }
 
@@ -31,15 +31,15 @@ pub struct ProgressPrinter {
     bar: ProgressBar,
     pace: Option<Pace>,
     form: ProgressForm,
-    /// When the last JSON object was told.
+    /// When the last JSON object was printed.
     object: Option<Instant>,
 }
 
-/// How fast a phase is.
+/// The rate of a phase.
 #[derive(Clone, Copy)]
 struct Pace {
     phase: BuildPhase,
-    /// When it began, and what was done then: by earlier calls.
+    /// When the phase began, and how much earlier calls had done by then.
     since: Instant,
     from: u64,
     /// When the next line is due.
@@ -47,7 +47,7 @@ struct Pace {
 }
 
 impl ProgressPrinter {
-    /// With `shown` a bar, where there is a terminal.
+    /// `shown` selects a bar, if stderr is a terminal.
     pub fn new(shown: bool, form: ProgressForm) -> Self {
         Self {
             bar: output::progress(0, output::WITH_MESSAGE, shown && form == ProgressForm::Text),
@@ -84,7 +84,7 @@ impl ProgressPrinter {
         self.bar.set_message(words);
     }
 
-    /// An object at a phase's begin, at its end, and now and then between.
+    /// Prints an object at the start and end of a phase, and at intervals between.
     fn tell_program(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
         let due = self.object.is_none_or(|last| now - last >= OBJECTS);
         if !due && !begins && progress.done < progress.samples {
@@ -110,7 +110,7 @@ impl ProgressPrinter {
         output::complain_json(&object);
     }
 
-    /// Prints other lines, which no bar stands in.
+    /// Prints other lines without disturbing the bar.
     pub fn beside(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
@@ -145,8 +145,8 @@ impl Pace {
         (later, true)
     }
 
-    /// How far it is, how fast, how large what is written, and the time that is left. Those
-    /// of earlier calls are no part of the rate.
+    /// Progress, rate, size of the written data, and time left. The rate does not count the work of
+    /// earlier calls.
     fn words(&self, done: u64, samples: u64, written: Option<u64>, now: Instant) -> String {
         let mut words = format!(
             "{}{} of {} samples",
@@ -162,7 +162,7 @@ impl Pace {
         if let Some(bytes) = written {
             words += &format!(", {}", output::size(bytes));
         }
-        // How many of the samples are there is not known before.
+        // The number of existing samples is not known in advance.
         if has_rate && self.phase != BuildPhase::Checking {
             let left = (samples - done.min(samples)) as f64 / rate;
             words += &format!(", {} left", time(left));
@@ -171,7 +171,7 @@ impl Pace {
     }
 }
 
-/// Which part of the cache is made, where it is made in parts.
+/// The number of the part, if the cache is made in parts.
 pub fn part(progress: &BuildProgress<'_>) -> String {
     progress.share.map_or_else(String::new, |(number, of)| {
         format!("part {} of {of}: ", number + 1)
@@ -188,7 +188,7 @@ fn what(phase: BuildPhase) -> &'static str {
     }
 }
 
-/// Fields that a cache does not have, in words; none where there are none.
+/// Lists the fields that a cache does not keep. Empty if there are none.
 pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
     let said = |(name, samples): (&String, &u64)| match samples {
         1 => format!("{name} in 1 sample"),
@@ -222,10 +222,10 @@ mod tests {
         assert!(due);
         let line = pace.words(1_281_000, 1_281_167, Some(16 * gib), at(60));
         assert!(line.ends_with("/s, 48.0 GiB, 1 s left"), "{line}");
-        // With the bar in front of it.
+        // The bar is printed before it.
         assert!(line.len() + 11 <= 80, "{line}");
 
-        // Another phase has a pace of its own, and the same clock for lines.
+        // Another phase has its own rate, but shares the timer for lines.
         let pace = Pace::at(Some(pace), BuildPhase::ReadingHeaders, 0, at(70));
         assert!(!pace.is_due(at(89)).1);
         let (pace, due) = pace.is_due(at(90));

@@ -1,4 +1,4 @@
-//! `featherload cache verify`: whether all bytes are what they were.
+//! `featherload cache verify`: compares all bytes of a cache with its checksums.
 
 use std::path::{Path, PathBuf};
 
@@ -10,16 +10,15 @@ use serde_json::json;
 use crate::outcome::CommandOutcome;
 use crate::output;
 
-/// Compare every byte of a cache with its checksums, and name what is damaged.
+/// Compare every byte of a cache with its checksums, and report damage.
 ///
-/// Exits with 0 when all is good, with 1 when something is damaged or missing or the
-/// build has not ended, and with 2 when there is neither cache nor tar, or a cache of
-/// another version of featherload's manifests. Of tars that
-/// are no cache's, headers and bounds are checked: they have no checksums, and `good`
-/// of --json is null when those are right.
+/// Exits with 0 if all is good, and with 1 on damage, a missing shard or an unfinished build. Exits
+/// with 2 if SRC is neither cache nor tar, or a cache with the manifest of another featherload
+/// version. Foreign tars have no checksums: only headers and bounds are checked, and `good` of
+/// --json is null if these are valid.
 #[derive(Args)]
 pub struct VerifyArgs {
-    /// The cache's folder, or a shard in it; or a folder of tars, or a tar.
+    /// The cache's folder, or one of its shards. Or a folder of tars, or a tar.
     #[arg(value_name = "DST")]
     dst: PathBuf,
 
@@ -27,23 +26,23 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N")]
     num_workers: Option<usize>,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Findings that are printed to people; `--json` has more.
+/// Findings that are printed; `--json` lists more.
 const NAMED: usize = 100;
 
 pub fn run(args: VerifyArgs) -> Result<CommandOutcome> {
     let mut options = VerifyOptions::default();
     options.num_workers = args.num_workers;
     let report = verified(&args.dst, &options, args.json)?;
-    // Half a cache is none to train on, good as its shards may be.
+    // An unfinished cache fails, even if its shards are good.
     let passed = report.is_good() && report.complete;
     if args.json {
         let folder = args.dst.to_string_lossy();
-        // Unknown, of contents that nothing says anything of.
+        // Unknown: foreign tars have no checksums of their contents.
         let good = (report.checksums || !passed).then_some(passed);
         output::json(&json!({ "folder": folder, "good": good, "report": report }))?;
     } else {
@@ -52,7 +51,7 @@ pub fn run(args: VerifyArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::of_check(passed))
 }
 
-/// What is damaged in `folder`. A bar shows how far it is, but where JSON is printed.
+/// The damage in `folder`. Shows a progress bar, unless JSON is printed.
 pub fn verified(folder: &Path, options: &VerifyOptions, json: bool) -> Result<VerifyReport> {
     let bar = output::bytes(!json);
     let report = cache::verify(folder, options, &|progress| {
@@ -63,7 +62,7 @@ pub fn verified(folder: &Path, options: &VerifyOptions, json: bool) -> Result<Ve
     report
 }
 
-/// For people: findings, and a verdict.
+/// Prints the findings and a verdict.
 pub fn print(folder: &Path, report: &VerifyReport) -> Result<()> {
     for finding in report.findings.iter().take(NAMED) {
         output::line(&text(finding))?;

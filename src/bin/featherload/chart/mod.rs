@@ -1,8 +1,8 @@
-//! The paper that all charts are drawn on: a card of one width, in the one style of
-//! `style.css`, light or dark as the page is.
+//! The shared frame of all charts: a card of one width, in the style of `style.css`, light or dark
+//! like the page.
 //!
-//! Text of SVG is laid out by whoever shows it: widths here are estimates, with room to
-//! spare. Never in here: what a chart shows.
+//! The viewer lays SVG text out: widths here are estimates with some slack. Never in here: the
+//! contents of a chart.
 
 use featherload::error::printable;
 use svg::node::element::{Definitions, Element, Line, Pattern, Rectangle, Style, Text, Title};
@@ -10,12 +10,12 @@ use svg::{Document, Node};
 
 use crate::output::fields::wrapped;
 
-/// Pixels of every chart, so that letters are as large as a page's.
+/// Width of every chart in pixels, so that letters match the page's.
 pub const WIDTH: f64 = 880.0;
-/// Room at the sides.
+/// Margin at the sides.
 pub const MARGIN: f64 = 24.0;
 
-/// Which end of a text its place is.
+/// Which end of a text its position refers to.
 #[derive(Clone, Copy)]
 pub enum TextAnchor {
     Start,
@@ -23,18 +23,18 @@ pub enum TextAnchor {
     End,
 }
 
-/// The class of a colour, and its meaning.
+/// The CSS class of a colour, and its meaning.
 pub type LegendKey = (&'static str, String);
 
 pub struct ChartSheet {
     title: String,
     nodes: Vec<Element>,
-    /// Where the next thing may stand.
+    /// Vertical position of the next element.
     pub y: f64,
 }
 
 impl ChartSheet {
-    /// A chart of this title, with lines of small text under it.
+    /// A chart with this title and lines of small text under it.
     pub fn new(title: &str, under: &[String]) -> Self {
         let mut sheet = Self {
             title: printable(title),
@@ -56,7 +56,7 @@ impl ChartSheet {
         sheet
     }
 
-    /// What follows is under this heading, with a number at the right.
+    /// Adds a heading, with a number at the right.
     pub fn heading(&mut self, words: &str, number: &str) {
         self.y += 26.0;
         let y = self.y;
@@ -65,7 +65,7 @@ impl ChartSheet {
         self.y += 10.0;
     }
 
-    /// Lines of small text.
+    /// Adds lines of small text.
     pub fn note(&mut self, words: &str) {
         for line in wrapped(words, 124) {
             self.y += 19.0;
@@ -84,7 +84,7 @@ impl ChartSheet {
         self.add(shape);
     }
 
-    /// A box of lines, `hatch` or `stalled`.
+    /// A box with lines: `hatch` or `stalled`.
     pub fn hatched(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         self.rect("edge", at, size);
         if let Some(last) = self.nodes.last_mut() {
@@ -98,7 +98,7 @@ impl ChartSheet {
             TextAnchor::Middle => "middle",
             TextAnchor::End => "end",
         };
-        // XML has no control characters.
+        // XML does not allow control characters.
         let text = Text::new(printable(words))
             .set("class", class)
             .set("text-anchor", anchor)
@@ -117,7 +117,7 @@ impl ChartSheet {
         self.add(line);
     }
 
-    /// Colours and what they are, in as many lines as they take.
+    /// Adds a legend of colours, in as many lines as needed.
     pub fn keys(&mut self, keys: &[LegendKey]) {
         let mut x = MARGIN;
         self.y += 12.0;
@@ -143,7 +143,7 @@ impl ChartSheet {
         }
     }
 
-    /// Lines across at round numbers, with these at the left; `y` of a number.
+    /// Grid lines at round numbers, with labels at the left. `y` maps a number to its position.
     pub fn scale(
         &mut self,
         (left, right): (f64, f64),
@@ -164,7 +164,7 @@ impl ChartSheet {
         y
     }
 
-    /// The whole chart.
+    /// The finished chart.
     pub fn finish(self) -> String {
         let height = self.y + 24.0;
         let lines = |class: &str| {
@@ -187,7 +187,7 @@ impl ChartSheet {
             .set("viewBox", (0, 0, WIDTH as u32, height as u32))
             .set("width", WIDTH as u32)
             .set("height", height as u32)
-            // What a page reads aloud.
+            // Text for screen readers.
             .set("role", "img")
             .add(Title::new(self.title))
             .add(Style::new(include_str!("style.css")))
@@ -212,17 +212,17 @@ impl ChartSheet {
     }
 }
 
-/// A tenth of a pixel is enough.
+/// One decimal of a pixel is enough.
 fn rounded(x: f64) -> f64 {
     (x * 10.0).round() / 10.0
 }
 
-/// Whole numbers with their thousands apart.
+/// Whole numbers with thousands separators.
 fn grouped(value: f64) -> String {
     crate::output::grouped(value.round() as u64)
 }
 
-/// Round numbers from 0 to `most`, `wanted` of them or somewhat more.
+/// Round numbers from 0 to `most`: `wanted` of them, or a few more.
 pub fn ticks(most: f64, wanted: u32) -> Vec<f64> {
     let rough = most / f64::from(wanted);
     let power = 10f64.powf(rough.log10().floor());
@@ -235,7 +235,7 @@ pub fn ticks(most: f64, wanted: u32) -> Vec<f64> {
     (0..=count).map(|i| f64::from(i) * step).collect()
 }
 
-/// At most so many letters.
+/// The text, cut to this number of letters.
 pub fn fitted(words: &str, most: usize) -> String {
     if words.chars().count() <= most {
         return words.to_owned();

@@ -6,41 +6,41 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Write a small, reproducible set of pictures in class folders, or scenes (`--scene`).
+/// Write a small, reproducible set of images in class folders, or scenes (`--scene`).
 #[derive(Debug, Clone, clap::Args)]
 pub struct DemoArgs {
-    /// Folder to write; made when missing, must be empty or hold this very set
+    /// Folder to write. Created if missing; must be empty or hold this same set
     pub dir: PathBuf,
-    /// What the pictures are
+    /// Kind of the images
     #[arg(long, value_enum, default_value_t)]
     pub kind: DemoKind,
-    /// Number of pictures, about 90 kB each (large: 2.5 MB, mixed: 350 kB)
+    /// Number of images, about 90 kB each (large: 2.5 MB, mixed: 350 kB)
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub images: u32,
     /// Number of class folders
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub classes: u32,
-    /// Another seed gives other pictures
+    /// Another seed gives other images
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Add files that cannot be loaded, named `broken_...`: cut off, empty, damaged, with headers of
-    /// 60,000 x 60,000, a FIFO, a dangling link and more. The pictures stay the same;
-    /// `.featherload-demo.json` lists what is wrong with each
+    /// Add files that cannot be loaded, named `broken_...`: truncated, empty, damaged, with headers
+    /// of 60,000 x 60,000, a FIFO, a dangling link and more. The images stay the same.
+    /// `.featherload-demo.json` lists the defect of each file
     #[arg(long)]
     pub broken: bool,
-    /// Write scenes with cameras and poses in place of class folders: a room with coloured
-    /// walls, seen through every camera model, and with masks, depths, transparency, times,
-    /// intrinsics of each frame, a rolling shutter, a crop radius, 300 tiny images. A folder
-    /// each, as `rays` and `index` take it; about 950 kB in all. `.featherload-demo.json` has
-    /// the formula of the colours
+    /// Write scenes with cameras and poses instead of class folders: a room with coloured walls,
+    /// seen through every camera model. Some have masks, depths, transparency, times, intrinsics
+    /// for each frame, a rolling shutter, a crop radius, or 300 tiny images. One folder each, for
+    /// `rays` and `index`; about 950 kB in all. `.featherload-demo.json` has the formula of the
+    /// colours
     #[arg(long, conflicts_with_all = ["kind", "images", "classes", "broken"])]
     pub scene: bool,
-    /// One JSON object on stdout
+    /// Print one JSON object on stdout
     #[arg(long)]
     pub json: bool,
 }
 
-/// What a set consists of.
+/// The kind of a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DemoKind {

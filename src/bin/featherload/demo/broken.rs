@@ -1,7 +1,7 @@
-//! Files that no loader can load, of every kind that data sets really hold.
+//! Files that cannot be loaded, of every kind that occurs in real data sets.
 //!
-//! The same ones in every set, whatever its kind, spread over the class folders.
-//! Each says by its name what is wrong; the manifest says it to programs.
+//! Every set has the same files, spread over the class folders. The name of each file states its
+//! defect, and so does the manifest.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -20,14 +20,14 @@ use super::{chunks, scene};
 
 const WIDTH: u16 = 320;
 const HEIGHT: u16 = 240;
-/// Far over every limit, and far over what a decoder should allocate.
+/// Far above every limit, and far above what a decoder should allocate.
 const HUGE: u16 = 60_000;
 const TENTHS: u8 = 10;
 
-/// What is wrong with a file.
+/// The defect of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Damage {
-    /// A JPEG that ends after so many tenths.
+    /// A JPEG that ends after this many tenths of its bytes.
     CutJpeg(u8),
     Empty,
     Text,
@@ -46,7 +46,7 @@ enum Damage {
 /// One broken file of a set.
 pub(super) struct BrokenSpec {
     damage: Damage,
-    /// As the manifest has it.
+    /// The entry of the manifest.
     pub(super) listed: BrokenFile,
 }
 
@@ -63,12 +63,12 @@ const OTHERS: [(Damage, &str, &[FaultKind], &str); 11] = [
     (Damage::Fifo, "fifo.jpg", &[FaultKind::NotRegular], "a FIFO"),
     (Damage::DanglingLink, "dangling_link.jpg", &[FaultKind::Unreadable], "a link to nothing"),
     (Damage::LinkLoop, "link_to_itself.jpg", &[FaultKind::Unreadable], "a link to itself"),
-    // Root may read it, and finds a text.
+    // Root can read it, and finds text.
     (Damage::NoPermission, "no_permission.jpg", &[FaultKind::Unreadable, FaultKind::Unsupported], "a text that nobody but root may read"),
 ];
 const CUT: &[FaultKind] = &[FaultKind::Truncated, FaultKind::Corrupt];
 
-/// Those of a set with `classes` class folders.
+/// The broken files of a set with `classes` class folders.
 pub(super) fn files(classes: u32) -> Vec<BrokenSpec> {
     let broken = |class, damage, name: &str, faults: &[FaultKind], what: &str| BrokenSpec {
         damage,
@@ -97,7 +97,7 @@ pub(super) fn files(classes: u32) -> Vec<BrokenSpec> {
 }
 
 impl BrokenSpec {
-    /// Makes it in the set at `root`, unless it is there.
+    /// Makes the file in the set at `root`, unless it exists.
     pub(super) fn make(&self, root: &Path, seed: u64) -> Result<()> {
         let path = root.join(&self.listed.path);
         let in_the_way = |is: fn(&fs::FileType) -> bool, e: io::Error| {
@@ -125,7 +125,7 @@ impl BrokenSpec {
                         .map_err(|e| Error::io_at("encode", &path, e))?;
                     write_whole(&path, &bytes)?;
                 }
-                // Also when a killed call wrote it and came no further.
+                // Also if an interrupted call wrote only this file.
                 if damage == Damage::NoPermission {
                     fs::set_permissions(&path, Permissions::from_mode(0o000))
                         .map_err(|e| Error::io_at("take the permissions of", &path, e))?;
@@ -137,7 +137,7 @@ impl BrokenSpec {
 }
 
 impl Damage {
-    /// The content of those that are regular files.
+    /// The content, for regular files.
     fn bytes(self, seed: u64) -> io::Result<Vec<u8>> {
         const TEXT: &[u8] = b"This is not a picture, whatever its name says.\n";
         let jpeg = || {

@@ -1,5 +1,5 @@
-//! PNG by hand, where the encoder has no word for it: interlaced pictures, and
-//! headers that promise what is not there.
+//! PNG written by hand, for files that the encoder cannot write: interlaced images, and headers
+//! that promise missing data.
 
 use std::io;
 
@@ -23,7 +23,7 @@ pub(super) fn interlaced(size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
     let (width, height) = (size.0 as usize, size.1 as usize);
     let mut stream = Vec::with_capacity(rgb.len() + 2 * height + 8);
     for (x0, y0, dx, dy) in PASSES {
-        // A pass without a column has no rows either.
+        // A pass without columns has no rows either.
         if x0 >= width {
             continue;
         }
@@ -38,13 +38,12 @@ pub(super) fn interlaced(size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
     Ok(file(header(size, true), &deflated(&stream)?))
 }
 
-/// A header that is right in itself and promises `size` pixels, with the data
-/// of a few.
+/// A valid header that promises `size` pixels, with the data of only a few.
 pub(super) fn far_too_large(size: (u32, u32)) -> io::Result<Vec<u8>> {
     Ok(file(header(size, false), &deflated(&[0; 1000])?))
 }
 
-/// Where the data of the first IDAT chunk lie.
+/// The position of the first IDAT chunk's data.
 pub(super) fn first_data(png: &[u8]) -> Option<std::ops::Range<usize>> {
     let mut at = SIGNATURE.len();
     loop {
@@ -57,8 +56,8 @@ pub(super) fn first_data(png: &[u8]) -> Option<std::ops::Range<usize>> {
     }
 }
 
-/// `stream`, which begins with a 0, as zlib data. The encoder puts a 0 before
-/// each row, so a grey picture of one row is the stream itself.
+/// Encodes `stream`, which begins with a 0, as zlib data. The encoder puts a 0 before each row, so
+/// the stream is encoded as a grey image of one row.
 fn deflated(stream: &[u8]) -> io::Result<Vec<u8>> {
     let row = stream.get(1..).unwrap_or_default();
     let width = u32::try_from(row.len()).map_err(io::Error::other)?;

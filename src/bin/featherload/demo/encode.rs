@@ -1,5 +1,5 @@
-//! From pixels to the bytes of a file, by the encoders of others. Their
-//! versions, which Cargo.lock keeps, are part of what fixes the bytes.
+//! Encodes pixels to file bytes with other crates. The encoder versions in Cargo.lock are part of
+//! what fixes the bytes.
 
 use std::io::{self, Cursor};
 
@@ -11,7 +11,7 @@ use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, S
 use super::chunks;
 use super::random::hash;
 
-/// How a picture is kept.
+/// The format of an image file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JpegCoding {
     Jpeg(JpegOptions),
@@ -24,11 +24,11 @@ pub(super) enum JpegOptions {
     Grey,
     Baseline(ChromaSampling),
     Progressive(ChromaSampling),
-    /// Stored so that this EXIF orientation, 2 to 8, sets it upright.
+    /// Stored with this EXIF orientation (2 to 8), which turns it upright.
     Turned(u8),
-    /// Four inks, as Adobe writes them: inverted.
+    /// CMYK as Adobe writes it: inverted.
     Cmyk,
-    /// The same as luma, two chroma and black.
+    /// The same as luma, two chroma channels and black.
     Ycck,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum JpegOptions {
 pub(super) enum ChromaSampling {
     /// Every pixel has its own colour (4:4:4).
     Full,
-    /// Two by two pixels share one (4:2:0).
+    /// Each 2 x 2 pixels share one colour (4:2:0).
     Quarter,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum PngOptions {
     Interlaced,
 }
 
-/// Formats with one form, or with one and alpha.
+/// Formats with a single variant, or one more with alpha.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LosslessForm {
     WebP,
@@ -68,8 +68,7 @@ pub(super) enum LosslessForm {
 }
 
 impl JpegCoding {
-    /// A file of `width` x `height` pixels of RGB; `quality`, 1 to 100, is that
-    /// of JPEG.
+    /// Encodes `width` x `height` RGB pixels. `quality`, 1 to 100, applies to JPEG.
     pub(super) fn encode(
         self,
         width: u16,
@@ -180,10 +179,10 @@ fn exif(orientation: u8) -> Vec<u8> {
     bytes
 }
 
-/// The pixels as a camera that was held otherwise would have kept them: what
-/// `orientation` asks for makes them upright again.
+/// The pixels as a turned camera would have stored them: applying `orientation` makes them upright
+/// again.
 fn turned(orientation: u8, size: (u16, u16), rgb: Vec<u8>) -> ((u16, u16), Vec<u8>) {
-    // As long as the size says, by the painter.
+    // The caller guarantees the length.
     let Some(upright) = RgbImage::from_raw(size.0.into(), size.1.into(), rgb) else {
         return (size, Vec::new());
     };
@@ -236,8 +235,8 @@ fn png(form: PngOptions, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-/// 16 bits a sample: the low byte is noise, as a sensor's is. Native order, as
-/// the encoder takes it.
+/// 16 bits a channel: the low byte is noise, as from a sensor. Native byte order, as the encoder
+/// expects.
 fn deep(samples: &[u8]) -> Vec<u8> {
     samples
         .iter()
@@ -246,7 +245,7 @@ fn deep(samples: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Opaque in the middle, clear in the corners, and every value between.
+/// Opaque in the middle, clear in the corners, with every value between.
 fn alpha(size: (u32, u32)) -> impl Iterator<Item = u8> {
     const ONE: i64 = 1024;
     let off = |i: u32, n: u32| (i64::from(i) * 2 + 1 - i64::from(n)) * ONE / i64::from(n);
@@ -269,7 +268,7 @@ fn with_alpha(size: (u32, u32), samples: &[u8], channels: usize) -> Vec<u8> {
 
 /// Levels of each channel in a palette of 6 x 6 x 6 colours.
 const LEVELS: u8 = 6;
-/// The palette's entry behind the colours: what is transparent.
+/// The palette entry after the colours: the transparent one.
 const CLEAR: u8 = 216;
 
 fn cube_colours() -> impl Iterator<Item = [u8; 3]> {
@@ -283,7 +282,7 @@ fn cube_indices(size: (u32, u32), rgb: &[u8]) -> Vec<u8> {
     rgb.chunks_exact(3)
         .enumerate()
         .map(|(i, p)| {
-            // In sixteenths of a step, half of one added.
+            // In sixteenths of a step, plus a half.
             let lift = BAYER[i / width % 4][i % width % 4];
             let level = |v: u8| (u32::from(v) * u32::from(LEVELS - 1) * 16 / 255 + lift) / 16;
             (level(p[0]) * 36 + level(p[1]) * 6 + level(p[2])) as u8
@@ -323,7 +322,7 @@ fn lossless(form: LosslessForm, size: (u32, u32), rgb: &[u8]) -> io::Result<Vec<
             ExtendedColorType::Rgba8,
         ),
         LosslessForm::Gif => {
-            // With 216 colours at most its encoder has none to choose.
+            // With at most 216 colours the encoder has no choice.
             let colours: Vec<[u8; 3]> = cube_colours().collect();
             let indices = cube_indices(size, rgb).into_iter();
             let rgb = indices.map(|i| colours[usize::from(i)]);

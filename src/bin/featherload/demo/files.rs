@@ -1,5 +1,4 @@
-//! Writing the set's files: whole or not at all, by as many threads as there
-//! are processors.
+//! Writes the set's files, each completely or not at all, in one thread for each CPU.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,7 +13,7 @@ use super::picture::DemoPicture;
 
 #[derive(Default)]
 pub(super) struct DemoFile {
-    /// Files written; the others were there.
+    /// Number of files written; the others existed already.
     pub(super) written: u32,
     pub(super) bytes: u64,
     pub(super) pixels: u64,
@@ -28,8 +27,8 @@ impl DemoFile {
     }
 }
 
-/// Calls `make` with 0 to `count`, in as many threads as there are processors. The first
-/// error ends the work of all.
+/// Calls `make` with 0 to `count` (excluded), in one thread for each CPU. The first error stops all
+/// threads.
 pub(super) fn in_threads(
     count: usize,
     make: impl Fn(usize) -> Result<DemoFile> + Sync,
@@ -67,7 +66,7 @@ pub(super) fn in_threads(
     })
 }
 
-/// Picture `i` of a set of classes, unless it is there.
+/// Writes image `i` of a set with classes, unless it exists.
 pub(super) fn make(args: &DemoArgs, i: u32) -> Result<DemoFile> {
     let (class, number) = (i % args.classes, i / args.classes);
     let picture = DemoPicture::new(args.kind, args.seed, i.into(), class.into());
@@ -82,13 +81,13 @@ pub(super) fn make(args: &DemoArgs, i: u32) -> Result<DemoFile> {
     })
 }
 
-/// The file at `path`, which `encode` gives the bytes of, unless it is there.
+/// Writes the file at `path` with the bytes of `encode`, unless it exists.
 pub(super) fn make_file(
     path: &Path,
     encode: impl FnOnce() -> io::Result<Vec<u8>>,
 ) -> Result<DemoFile> {
     if let Some(bytes) = regular_file(path)?
-        // An empty file is what a power cut may leave of a rename.
+        // A power cut after a rename may leave an empty file.
         && bytes > 0
     {
         return Ok(DemoFile {
@@ -105,10 +104,10 @@ pub(super) fn make_file(
     })
 }
 
-/// The length of the file at `path`; none when nothing is there.
+/// The length of the file at `path`. None if it does not exist.
 ///
 /// # Errors
-/// When anything else is there.
+/// Something other than a regular file exists there.
 pub(super) fn regular_file(path: &Path) -> Result<Option<u64>> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_file() => Ok(Some(there.len())),
@@ -121,9 +120,9 @@ pub(super) fn regular_file(path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// Writes `path` whole or not at all, by way of a hidden file beside it. The
-/// lock makes that one ours alone, so a killed call's leaving is overwritten
-/// here and gone after the rename.
+/// Writes `path` completely or not at all, through a hidden file beside it. The lock makes the
+/// hidden file exclusive: the leftover of a killed call is overwritten here, and is gone after the
+/// rename.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = path.with_file_name(format!(".{name}.part"));
@@ -131,7 +130,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
         .map_err(|e| Error::io_at("write", &part, e))
         .and_then(|()| fs::rename(&part, path).map_err(|e| Error::io_at("rename to", path, e)));
     if written.is_err() {
-        // The first error is the one to tell; a part left behind is harmless.
+        // The first error is the one to report; a leftover part is harmless.
         let _ = fs::remove_file(&part);
     }
     written

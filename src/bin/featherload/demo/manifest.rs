@@ -1,4 +1,4 @@
-//! What a folder was made from. The manifest's file is the folder's lock too.
+//! The manifest of a set: the arguments it was made from. Its file is also the folder's lock.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::args::DemoKind;
 use crate::short_text;
 
-/// A name of featherload's own, which a scan does not report as left out.
+/// The file name. A scan does not report featherload's own names as left out.
 pub(super) const MANIFEST: &str = ".featherload-demo.json";
-/// Its name before, in sight: such a set is taken over.
+/// The former, visible file name. Such a set is taken over.
 const FORMER: &str = "featherload-demo.json";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,20 +26,20 @@ pub(super) struct DemoManifest {
     pub(super) images: u32,
     pub(super) classes: u32,
     pub(super) seed: u64,
-    /// The files that no loader can load, when they were asked for.
+    /// The files that cannot be loaded, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) broken: Vec<BrokenFile>,
 }
 
-/// One broken file: what a loader should say about it.
+/// One broken file, and the fault that a loader should report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BrokenFile {
-    /// Under the set's folder.
+    /// Path relative to the set's folder.
     pub(super) path: String,
-    /// Names of `featherload::FaultKind`: one of these is due.
+    /// Names of `featherload::FaultKind`: one of them is expected.
     pub(super) faults: Vec<String>,
-    /// What is wrong with it.
+    /// The defect, as text.
     pub(super) what: String,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for DemoManifest {
     }
 }
 
-/// Makes the folder ours: the manifest is there, locked, and says `wanted`.
+/// Claims the folder: the manifest exists, is locked, and has the values of `wanted`.
 pub(super) fn claim<M>(dir: &Path, wanted: &M) -> Result<File>
 where
     M: Serialize + DeserializeOwned + PartialEq + fmt::Display,
@@ -96,7 +96,7 @@ where
     })?;
 
     let text = short_text::read(&file, &path, "manifest of a demo set")?;
-    // Killed between making the manifest and filling it.
+    // A killed call left the manifest empty.
     if text.is_empty() && !others {
         let json = serde_json::to_string(wanted)
             .map_err(|e| Error::io_at("write", &path, io::Error::other(e)))?;
@@ -117,7 +117,7 @@ where
     ))
 }
 
-/// True when the folder holds anything beside the manifest.
+/// Whether the folder holds anything beside the manifest.
 fn holds_others(dir: &Path) -> Result<bool> {
     let failed = |e| Error::io_at("read folder", dir, e);
     for entry in fs::read_dir(dir).map_err(failed)? {

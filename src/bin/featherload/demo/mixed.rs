@@ -1,17 +1,17 @@
-//! The forms in which images of the mixed set come.
+//! The formats of the mixed set's images.
 
 use super::encode::{ChromaSampling, JpegCoding, JpegOptions, LosslessForm, PngOptions};
 use super::photo;
 use super::random::{RandomStream, hash};
 
-/// How large a picture is.
+/// The size class of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     /// 8 to 71 pixels a side.
     Tiny,
     /// 160 to 320 pixels a side.
     Small,
-    /// As ImageNet's photos.
+    /// Sizes of ImageNet's photos.
     Photo,
     /// 1920 x 1080, or upright.
     Hd,
@@ -19,7 +19,7 @@ enum Size {
     Uhd,
 }
 
-/// A way to keep a picture, and the end of its file's name.
+/// A file format, and the extension of its files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileEncoding {
     pub(super) name: &'static str,
@@ -46,7 +46,7 @@ const fn lossless(name: &'static str, lossless: LosslessForm) -> FileEncoding {
 const QUARTER: JpegOptions = JpegOptions::Baseline(ChromaSampling::Quarter);
 const FULL: JpegOptions = JpegOptions::Baseline(ChromaSampling::Full);
 
-/// One picture of each in every 37, in an order that changes each time.
+/// One image of each format in every 37, in an order that changes each time.
 pub(super) const FORMS: [FileEncoding; 37] = [
     jpeg("420.jpg", Size::Photo, QUARTER),
     jpeg("444.jpg", Size::Photo, FULL),
@@ -73,7 +73,7 @@ pub(super) const FORMS: [FileEncoding; 37] = [
     jpeg("exif6.jpg", Size::Photo, JpegOptions::Turned(6)),
     jpeg("exif7.jpg", Size::Photo, JpegOptions::Turned(7)),
     jpeg("exif8.jpg", Size::Photo, JpegOptions::Turned(8)),
-    // What decides is the content, not the name.
+    // The content decides, not the name.
     jpeg("jpeg-inside.png", Size::Photo, QUARTER),
     png("png-inside.jpg", PngOptions::Rgb),
     png("rgb.png", PngOptions::Rgb),
@@ -96,9 +96,9 @@ pub(super) const FORMS: [FileEncoding; 37] = [
     lossless("rgb.qoi", LosslessForm::Qoi),
 ];
 
-/// The form of picture `i` of the set.
+/// The format of image `i` of the set.
 pub(super) fn form_of(seed: u64, i: u64) -> &'static FileEncoding {
-    // The number of forms is a prime, so each comes once in a cycle.
+    // The number of formats is a prime, so each comes once in a cycle.
     let cycle = FORMS.len() as u64;
     let turn = hash(hash(seed, 1), i / cycle) % cycle;
     &FORMS[((i % cycle * 13 + turn) % cycle) as usize]

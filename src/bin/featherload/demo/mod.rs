@@ -1,19 +1,25 @@
-//! `featherload demo`: a small, reproducible set of pictures, so that everything
-//! else can be tried without a data set.
+//! `featherload demo`: writes a small, reproducible set of images, to try all other commands
+//! without a data set.
 //!
-//! Every file is a pure function of (seed, its number, its class, the format
-//! number below), and is written beside its place, then renamed: what has a
-//! picture's name is whole. So a set that was broken off is completed by
-//! writing what is missing. A hidden manifest, which is made first and locked
-//! while files are written, says which arguments the folder belongs to. Never
-//! overwritten, never removed: anything that this command did not make.
+//! Every file is a pure function of the seed, its number, its class and the format number below. It
+//! is written beside its place and then renamed, so a file with an image's name is complete. An
+//! interrupted call is completed by writing the missing files. A hidden manifest is made first, and
+//! is locked while files are written. It states the arguments of the folder.
 //!
-//! - `args`: what is asked for;
-//! - `picture`: one picture; `photo`, `scene`, `chunks`: what is in it;
-//!   `random`: its numbers; `encode`: how it is encoded;
-//! - `files`, `manifest`: which files there are; `mixed`: all formats; `broken`: what is
-//!   wrong with files;
-//! - `lenses`: `--scene`, scenes with cameras and poses in place of class folders.
+//! Never overwritten or removed: files that this command did not make.
+//!
+//! - `args`: the arguments;
+//! - `picture`: one image;
+//! - `photo`: size and coding of photos;
+//! - `scene`: pixels with the statistics of photos;
+//! - `chunks`: PNG written by hand;
+//! - `random`: random numbers;
+//! - `encode`: encoders;
+//! - `files`: writes the files of a set;
+//! - `manifest`: the arguments of a folder;
+//! - `mixed`: all formats;
+//! - `broken`: files that cannot be loaded;
+//! - `lenses`: `--scene`, scenes with cameras and poses instead of class folders.
 
 mod args;
 mod broken;
@@ -43,10 +49,10 @@ use files::class_name;
 use manifest::DemoManifest;
 use picture::DemoPicture;
 
-/// Rises when any file's bytes change.
+/// Raised when the bytes of any file change.
 const FORMAT: u32 = 1;
 
-/// What stands in the folder now.
+/// The contents of the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Summary {
     #[serde(serialize_with = "crate::output::lossy")]
@@ -55,12 +61,12 @@ struct Summary {
     images: u32,
     classes: u32,
     seed: u64,
-    /// Pictures that this call wrote; the others were there.
+    /// Images that this call wrote; the others existed already.
     written: u32,
-    /// Of all pictures together.
+    /// Bytes of all images together.
     bytes: u64,
     pixels: u64,
-    /// Files beside the pictures that cannot be loaded.
+    /// Files that cannot be loaded, beside the images.
     broken: usize,
 }
 
@@ -100,7 +106,7 @@ fn print(summary: &(impl Serialize + fmt::Display), json: bool) -> Result<Comman
     Ok(CommandOutcome::Done)
 }
 
-/// Makes the set, or what is missing of it.
+/// Makes the set, or its missing files.
 fn write(args: &DemoArgs) -> Result<Summary> {
     if args.classes > args.images {
         return Err(Error::config(format!(

@@ -3,7 +3,7 @@
 use super::encode::{ChromaSampling, JpegCoding, JpegOptions};
 use super::random::{RandomStream, hash};
 
-/// Sizes and how many in a hundred have them, after ImageNet; the rest is odd.
+/// Sizes and their frequency in percent, after ImageNet. The rest has odd sizes.
 const COMMON: [(u16, u16, u32); 4] = [
     (500, 375, 38),
     (375, 500, 14),
@@ -12,11 +12,11 @@ const COMMON: [(u16, u16, u32); 4] = [
 ];
 /// Short side against long side, in sixteenths.
 const RATIOS: [u16; 5] = [9, 11, 12, 12, 16];
-/// Forms repeat after this many pictures, each time from another start, so
-/// that a small set has all of them and no class has one form only.
+/// Formats repeat after this many images, each time from another start. So a small set has all
+/// formats, and each class has several.
 const CYCLE: u64 = 32;
 
-/// How picture `i` of the set is kept.
+/// The format of image `i` of the set.
 pub(super) fn coding(seed: u64, i: u64) -> JpegCoding {
     let turn = hash(hash(seed, 1), i / CYCLE);
     // 13 and 32 have no common divisor, and neighbours, which are of
@@ -108,7 +108,7 @@ mod tests {
         assert!(grey.len() > 2, "{grey:?}");
     }
 
-    /// What the file says of itself: its frame marker, size and first sampling.
+    /// Facts from the file's header: frame marker, size and first sampling factor.
     fn frame(jpeg: &[u8]) -> (u8, u16, u16, u8, u8) {
         let mut at = 2;
         loop {

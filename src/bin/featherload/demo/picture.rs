@@ -1,4 +1,4 @@
-//! One picture of a set of any kind: its name, its size and coding, then its bytes.
+//! One image of a set of any kind: its name, size, format and bytes.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::{mixed, photo, scene};
 /// All that fixes the bytes of one picture.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DemoPicture {
-    /// What its form is called; none where all have one name.
+    /// Name of its format. None if all images share one.
     pub(super) form: Option<&'static str>,
     pub(super) coding: JpegCoding,
     pub(super) width: u16,
@@ -21,13 +21,13 @@ pub(super) struct DemoPicture {
 }
 
 impl DemoPicture {
-    /// Picture `i` of the set, which is of class `class`.
+    /// Image `i` of the set, in class `class`.
     pub(super) fn new(kind: DemoKind, seed: u64, i: u64, class: u64) -> Self {
         let key = hash(hash(seed, 0), i);
         let mut s = RandomStream::new(hash(key, 0));
         let (form, coding, (width, height)) = match kind {
             DemoKind::Photos => (None, photo::coding(seed, i), photo::size(&mut s)),
-            // As a camera makes it, a quarter of them upright. The numbers of a photo's size are
+            // Camera sizes, a quarter of them upright. The random numbers of a photo's size are
             // drawn all the same.
             DemoKind::Large => {
                 photo::size(&mut s);
@@ -58,7 +58,7 @@ impl DemoPicture {
         }
     }
 
-    /// What the `number`-th file of a class is called.
+    /// The name of file `number` of a class.
     pub(super) fn file_name(&self, number: u32) -> String {
         match self.form {
             Some(form) => format!("{number:04}_{form}"),
@@ -70,7 +70,7 @@ impl DemoPicture {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// The file.
+    /// The bytes of the file.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let (w, h) = (self.width, self.height);
         let rgb = scene::paint(w.into(), h.into(), self.look, self.key);

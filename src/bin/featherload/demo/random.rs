@@ -1,8 +1,8 @@
-//! The random numbers of a picture: a hash of a key and a counter, so that no
-//! picture depends on another and the order of making them does not matter.
+//! The random numbers of an image: a hash of a key and a counter. So no image depends on another,
+//! or on the order in which they are made.
 //!
-//! Not the library's generator: that one is part of the numeric profile, and a
-//! change there must not change the demo's bytes, nor this one a batch.
+//! This is not the library's generator, which belongs to the numeric profile. A change there must
+//! not change the demo's bytes, nor the reverse.
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -13,7 +13,7 @@ pub(super) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One hash of two numbers; the order of the two matters.
+/// A hash of two numbers, whose order matters.
 pub(super) fn hash(key: u64, n: u64) -> u64 {
     mix(key ^ mix(n.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
@@ -40,7 +40,7 @@ impl RandomStream {
         h
     }
 
-    /// One of 0 .. n.
+    /// A number from 0 to n - 1.
     pub(super) fn below(&mut self, n: u32) -> u32 {
         (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }

@@ -1,4 +1,4 @@
-//! The set as files: reproducible, resumable, and never in anyone's way.
+//! The set as files: reproducible, resumable, and harmless to other files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -54,7 +54,7 @@ pub(super) fn digest(files: &BTreeMap<String, Vec<u8>>) -> u128 {
     hasher.finish_128()
 }
 
-/// The same bytes on every machine: who changes them raises FORMAT too.
+/// The same bytes on every machine. Raise FORMAT if they change.
 #[test]
 fn the_bytes_are_pinned() {
     let dir = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn paths_that_cannot_be_written_are_named() {
     let e = write(&args(&file.join("under"))).unwrap_err();
     assert!(e.to_string().contains("file/under: Not a directory"), "{e}");
 
-    // A link in a picture's place is neither followed nor replaced.
+    // A link in the place of an image is neither followed nor replaced.
     let set = dir.path().join("set");
     write(&args(&set)).unwrap();
     let place = set.join("class_01/0000.jpg");

@@ -1,4 +1,4 @@
-//! Processors: which instructions, and how many may be used.
+//! CPUs: their instruction sets, and how many may be used.
 
 use std::env;
 

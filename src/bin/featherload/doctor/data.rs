@@ -1,4 +1,4 @@
-//! The data set: where it lies, and whether it can be read.
+//! The data set: where it is stored, and whether it can be read.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -21,21 +21,21 @@ const TRIED: u64 = 16;
 /// Some of a data set's samples.
 pub struct CheckedSamples {
     of: u64,
-    /// Whether they are parts of shards.
+    /// Whether the samples are members of shards.
     in_store: bool,
     in_shards: bool,
     tried: Vec<PathBuf>,
-    /// What reading the names found and left out.
+    /// What the scan found and left out.
     scan: ScanReport,
-    /// Why labels cannot be taken, though samples can.
+    /// Why labels cannot be used, if samples can.
     labels: Option<Error>,
 }
 
 impl CheckedSamples {
-    /// Reads the names that are at `path`.
+    /// Scans the names at `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let source = match Source::detect(path)? {
-            // Every image below, whatever the folders mean.
+            // Every image below, whatever the folders are called.
             Source::Folder(path, mut options) => {
                 options.labels = FolderLabels::None;
                 Source::Folder(path, options)
@@ -65,7 +65,7 @@ impl CheckedSamples {
         findings.extend(self.labels.as_ref().map(labels));
         findings.extend(damaged(&self.scan.damaged));
         findings.extend(left_out(&self.scan));
-        // Where samples lie, not the list file that names them.
+        // Where samples are stored, not the list file that names them.
         if let Some(place) = self.tried.iter().find(|path| path.exists()) {
             let found = file_system(place).into_iter().chain(device(place));
             findings.extend(found.map(|f| with_order(f, self.in_shards)));
@@ -74,7 +74,7 @@ impl CheckedSamples {
     }
 }
 
-/// Of a data set in an object store the index came or was kept, and no sample was asked for.
+/// For a data set in an object store, the index was downloaded or kept. No sample is requested.
 fn in_store(samples: u64) -> DoctorFinding {
     let value = format!("{samples}, in an object store");
     DoctorFinding::ok("samples", value, "the index is here; no sample was fetched")
@@ -108,8 +108,8 @@ fn readable(samples: u64, tried: &[PathBuf]) -> DoctorFinding {
     }
 }
 
-/// The index, and the report of its scan; where only labels stand against it,
-/// without them, and why.
+/// The index and the report of its scan. If only the labels are invalid, the index has no labels,
+/// and the reason is returned.
 fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
     let (opened, unlabelled) = match source {
         Source::Shards(shards, mut options) => {
@@ -151,7 +151,7 @@ fn labels(refused: &Error) -> DoctorFinding {
     .breaks("the labels of the data set can be read")
 }
 
-/// A run goes on without what is lost, so no promise falls.
+/// A run continues without the missing data, so no promise is broken.
 fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = DoctorFinding> {
     let named = shards.iter().take(NAMED).map(|shard| {
         DoctorFinding::limited(
@@ -171,7 +171,7 @@ fn damaged(shards: &[DamagedShard]) -> impl Iterator<Item = DoctorFinding> {
     }))
 }
 
-/// Entries that are no samples, a finding a reason.
+/// One finding for each reason why entries are not samples.
 fn left_out(scan: &ScanReport) -> impl Iterator<Item = DoctorFinding> {
     scan.skipped.iter().map(|(reason, skipped)| {
         let example = skipped.examples.first();
@@ -186,7 +186,7 @@ fn left_out(scan: &ScanReport) -> impl Iterator<Item = DoctorFinding> {
     })
 }
 
-/// Where reads far apart are slow, shards can be read in another order.
+/// If random reads are slow, shards can be read in another order.
 fn with_order(mut place: DoctorFinding, in_shards: bool) -> DoctorFinding {
     if in_shards && place.verdict == FindingVerdict::Limited {
         place.meaning.push_str(
@@ -205,7 +205,7 @@ fn read_a_byte(path: &Path) -> std::io::Result<()> {
     File::open(path)?.read_exact(&mut [0])
 }
 
-/// What a file system is called, and whether its data come over a network.
+/// The name of a file system, and whether its data come over a network.
 const KNOWN: &[(FsType, &str, bool)] = &[
     (statfs::EXT4_SUPER_MAGIC, "ext4", false),
     (statfs::XFS_SUPER_MAGIC, "xfs", false),
@@ -266,12 +266,12 @@ fn file_system(place: &Path) -> Option<DoctorFinding> {
     Some(DoctorFinding::new(verdict, name, *found, meaning))
 }
 
-/// Whether the disk rotates; nothing where there is no one disk behind it.
+/// Whether the disk rotates. None if the file system is not on a single disk.
 fn device(place: &Path) -> Option<DoctorFinding> {
     let device = fs::metadata(place).ok()?.dev();
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
     let block = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    // A partition's queue is that of the disk above it.
+    // The queue of a partition is that of its disk.
     let rotational = block
         .ancestors()
         .take(2)

@@ -1,4 +1,4 @@
-//! One thing that was looked at.
+//! One finding of `doctor`.
 
 use std::fmt;
 
@@ -6,27 +6,27 @@ use serde::Serialize;
 
 use crate::output::fields::with_text;
 
-/// Where what was seen begins: behind the verdict and the name.
+/// Column at which the text begins: after the verdict and the name.
 const TEXT: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingVerdict {
-    /// As good as it can be, or of no consequence.
+    /// Good, or without effect.
     Ok,
-    /// It works, with less than there could be.
+    /// Works, with restrictions.
     Limited,
     Missing,
 }
 
-/// What was seen, and what it means.
+/// What was found, and its consequence.
 #[derive(Debug, Serialize)]
 pub struct DoctorFinding {
     pub name: &'static str,
     pub value: String,
     pub verdict: FindingVerdict,
     pub meaning: String,
-    /// What featherload promises and cannot keep here.
+    /// The promise of featherload that is broken here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<&'static str>,
 }
@@ -73,7 +73,7 @@ impl DoctorFinding {
     }
 }
 
-/// A line that begins with the verdict, and below it as many as the text takes.
+/// Prints a line that begins with the verdict, then as many lines as the text needs.
 impl fmt::Display for DoctorFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
@@ -106,7 +106,7 @@ mod tests {
         for line in &lines[1..] {
             assert_eq!(line.find(|c| c != ' '), Some(TEXT), "{line}");
         }
-        // A path has no blank to break at.
+        // A path has no space to break at.
         let path = format!("/{}", "x".repeat(100));
         let text = DoctorFinding::ok("helper", &*path, "found").to_string();
         assert!(text.contains(&path), "{text}");

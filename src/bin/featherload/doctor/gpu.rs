@@ -1,5 +1,4 @@
-//! NVIDIA devices: asked of the driver, which is loaded for it. Nothing of a
-//! device's memory is taken.
+//! NVIDIA devices, by queries to the driver, which is loaded for this. Takes no device memory.
 
 use std::fs;
 
@@ -17,8 +16,8 @@ pub fn findings() -> Vec<DoctorFinding> {
     findings
 }
 
-/// The driver's version comes from the kernel's module, what it serves from its
-/// library: in a container one may be there without the other.
+/// The driver's version comes from the kernel module, the CUDA version from the library. In a
+/// container one may exist without the other.
 fn driver(module: Option<String>, report: &DeviceReport) -> DoctorFinding {
     let name = "NVIDIA driver";
     let serves = report
@@ -32,7 +31,7 @@ fn driver(module: Option<String>, report: &DeviceReport) -> DoctorFinding {
     };
     match &report.missing {
         None => DoctorFinding::ok(name, value, format!("{} devices", report.devices.len())),
-        // Of no consequence: there is nothing that could be used.
+        // Without effect: there is no device to use.
         Some(why) if value == "none" => DoctorFinding::ok(name, value, format!("{WITHOUT}: {why}")),
         Some(why) => DoctorFinding::limited(name, value, format!("{WITHOUT}: {why}")),
     }
@@ -59,7 +58,7 @@ fn device(device: &DeviceInfo) -> DoctorFinding {
     }
 }
 
-/// The first word that is a version, of the line that the driver writes.
+/// The first word of the driver's line that is a version.
 fn driver_version(text: &str) -> String {
     let is_version =
         |w: &&str| w.contains('.') && w.chars().all(|c| c.is_ascii_digit() || c == '.');

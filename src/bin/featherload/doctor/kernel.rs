@@ -1,4 +1,4 @@
-//! The kernel, and what a container lets through to it.
+//! The kernel, and which of its features a container permits.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use featherload::measure::system::{self, SystemCall};
 
 use super::finding::{DoctorFinding, FindingVerdict};
 
-/// What the project is tested on and promises to run on.
+/// The oldest kernel that is tested and supported.
 const OLDEST: (u32, u32) = (5, 10);
 const POOL: &str = "worker processes over a shared ring (Linux 5.10 or newer)";
 

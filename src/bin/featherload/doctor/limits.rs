@@ -1,4 +1,4 @@
-//! What this process may have: descriptors, locked memory, processes.
+//! The limits of this process: descriptors, locked memory, processes.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,13 +18,13 @@ pub fn findings() -> Vec<DoctorFinding> {
     found.chain([group_processes()]).collect()
 }
 
-/// The workers that there are when none are asked for, and the coordinator.
+/// The default number of workers, and the coordinator.
 fn processes() -> u64 {
     system::default_workers() as u64 + 1
 }
 
 fn descriptors() -> Option<DoctorFinding> {
-    /// A loader takes about ten, and its scan of folders a few for a while.
+    /// A loader takes about ten descriptors, and its scan of folders a few more for a while.
     const LOADER: u64 = 32;
     let name = "RLIMIT_NOFILE";
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;

@@ -1,4 +1,4 @@
-//! Memory: does the ring of an ordinary run fit, and how is it given out.
+//! Memory: whether the ring of an ordinary run fits, and how the kernel grants memory.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use super::finding::DoctorFinding;
 use crate::output::mib;
 
-/// The run that is spoken of: `train224`, batches of 64.
+/// The ordinary run: `train224`, batches of 64.
 const BATCH: u32 = 64;
 const DEPTH: u32 = 3;
-/// Most slots that a ring can have.
+/// Most slots of a ring.
 const MOST: u64 = 1024;
 const FITS: &str = "the memory of a run is known and checked before it begins";
 
@@ -75,7 +75,7 @@ fn cgroup() -> DoctorFinding {
     }
 }
 
-/// Mode 2 counts every promise of memory against a fixed sum.
+/// Mode 2 counts every reservation of memory against a fixed sum.
 fn overcommit(ring: u64) -> Option<DoctorFinding> {
     let name = "overcommit";
     let mode = fs::read_to_string("/proc/sys/vm/overcommit_memory").ok()?;
@@ -107,7 +107,7 @@ fn overcommit(ring: u64) -> Option<DoctorFinding> {
 }
 
 fn address_space(ring: u64) -> Option<DoctorFinding> {
-    /// Code, stacks and scratch of one process, generously.
+    /// Code, stacks and scratch of one process, estimated generously.
     const REST: u64 = 1 << 30;
     let name = "RLIMIT_AS";
     let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;

@@ -1,12 +1,12 @@
-//! `featherload doctor`: what this machine has, and what follows from it.
+//! `featherload doctor`: what this machine offers, and its consequences for a run.
 //!
-//! Each finding begins a line: a verdict, a name, what was seen, and what that
-//! means for a run. Where it is cheap and harmless a thing is tried, not looked
-//! up by version. Changes nothing, and what it makes is gone when it ends; but the
-//! index of tar shards is kept, as by every command that opens them.
+//! Each finding begins a line: a verdict, a name, what was found, and its consequence. A feature is
+//! tried rather than looked up by version, if that is cheap and harmless. Changes nothing and
+//! leaves nothing, except that the index of tar shards is kept, as by every command that opens
+//! them.
 //!
-//! - `finding`: one of them; `cpu`, `data`, `gpu`, `kernel`, `limits`, `memory`, `pool`: what
-//!   is looked at, a file a subject.
+//! - `finding`: one finding;
+//! - `cpu`, `data`, `gpu`, `kernel`, `limits`, `memory`, `pool`: one file for each subject.
 
 mod cpu;
 mod data;
@@ -28,16 +28,16 @@ use crate::output;
 use crate::output::fields::beside;
 use finding::DoctorFinding;
 
-/// Say what this machine has, and what follows from it for a run.
+/// Check this machine, and report the consequences for a run.
 ///
-/// Exit code 0 when everything that a run needs is there, 1 when a promise
-/// falls; the last lines say which.
+/// Exits with 0 if everything that a run needs is there, and with 1 if a promise is broken. The
+/// last lines name the broken promises.
 #[derive(Args)]
 pub struct DoctorArgs {
     #[arg(value_name = "SRC", help = source_help())]
     path: Option<PathBuf>,
 
-    /// One JSON object on stdout
+    /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
 }
@@ -53,12 +53,12 @@ fn source_help() -> String {
 #[derive(Serialize)]
 struct Report {
     findings: Vec<DoctorFinding>,
-    /// The promises of findings that break one.
+    /// The broken promises of the findings.
     broken_promises: Vec<&'static str>,
 }
 
 pub fn run(args: DoctorArgs) -> Result<CommandOutcome> {
-    // First, so that a wrong SRC is known at once.
+    // First, so that a wrong SRC is reported at once.
     let samples = args
         .path
         .as_deref()

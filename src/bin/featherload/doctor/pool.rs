@@ -1,5 +1,5 @@
-//! A pool, started for real: the helper, the hand-shake, a worker, one picture;
-//! and whether the memory of its processes can be read.
+//! Starts a real pool: the helper, the handshake, a worker, one image. Also checks whether the
+//! memory of its processes can be read.
 
 use std::env;
 use std::fs;
@@ -46,7 +46,7 @@ pub fn findings() -> Vec<DoctorFinding> {
 struct Started {
     first_batch_ms: f64,
     all_ms: f64,
-    /// Of the coordinator and the worker.
+    /// Memory of the coordinator and the worker.
     usage: Vec<Result<ProcessUsage>>,
     sandboxed: SandboxStatus,
 }
@@ -91,11 +91,11 @@ fn start() -> Result<Started> {
     })
 }
 
-/// What the pool's worker, as all that decode files of strangers, was kept from.
+/// The sandbox of the pool's worker.
 fn sandbox(kept: SandboxStatus) -> [DoctorFinding; 2] {
     let possible = SandboxStatus::possible();
     let part = |name, (works, possible), what: &str, fix: &str| {
-        // The kernel's own answer decides what would help.
+        // The kernel's answer decides which advice would help.
         let fix = match possible {
             true => {
                 "this kernel has it, so a limit of this process or a container refuses it: `bench \
@@ -175,7 +175,7 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> DoctorFinding {
     }
 }
 
-/// What may hide processes; the reading itself was tried above.
+/// What may hide processes. Reading memory was tried above.
 fn process_files() -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     if let Err(e) = fs::read_dir("/proc/self/task") {

@@ -1,17 +1,17 @@
-//! A report for people: a label and its text a line, within 80 columns.
+//! The printed report: one line with a label and its text, within 80 columns.
 //!
-//! Text alone; the label is bold where the terminal takes it (`console` looks for one,
-//! and for `NO_COLOR`).
+//! Plain text. The label is bold if the terminal supports it (`console` checks that, and
+//! `NO_COLOR`).
 
 use console::Style;
 
 use featherload::Result;
 use featherload::error::printable;
 
-/// What a line may have.
+/// Columns of a line.
 pub const WIDTH: usize = 80;
 
-/// Columns in front of a label, and those that labels take with the blank behind them.
+/// Columns before a label, and columns of the label with the space after it.
 const INDENT: usize = 2;
 const LABEL: usize = 17;
 
@@ -19,21 +19,22 @@ const LABEL: usize = 17;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TextTone {
     Plain,
-    /// Something went wrong.
+    /// An error.
     Warning,
 }
 
-/// Prints parts of one line with bars between them; parts go to the next line whole.
+/// Prints the parts of one line with bars between them. A part that does not fit moves to the next
+/// line whole.
 pub fn head(parts: &[String]) -> Result<()> {
     super::lines(&joined(parts))
 }
 
-/// Prints a labelled text, on as many lines as it takes.
+/// Prints a labelled text, on as many lines as needed.
 pub fn field(label: &str, text: &str) -> Result<()> {
     toned(TextTone::Plain, label, text)
 }
 
-/// The same, in a tone.
+/// Like that, with a tone.
 pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
     let style = match tone {
         TextTone::Plain => Style::new().bold(),
@@ -46,7 +47,7 @@ pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
     ))
 }
 
-/// Prints a text that belongs to the field above it, so many columns further in.
+/// Prints a text that belongs to the field above it, indented by this number of columns.
 pub fn below(further: usize, text: &str) -> Result<()> {
     if text.is_empty() {
         return Ok(());
@@ -61,8 +62,7 @@ fn written(label: &str, columns: usize, text: &str) -> String {
     with_text(&head, INDENT + LABEL, text)
 }
 
-/// `head`, and behind it a text whose further lines begin below its first one: after so many
-/// columns.
+/// `head`, then a text. Its further lines are indented by this number of columns.
 pub fn with_text(head: &str, columns: usize, text: &str) -> String {
     let lines = wrapped(text, WIDTH.saturating_sub(columns));
     format!("{head}{}", lines.join(&format!("\n{:columns$}", "")))
@@ -87,15 +87,15 @@ fn joined(parts: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Prints `head`, and behind it a text that goes on below itself.
+/// Prints `head`, then a text whose further lines are aligned with its start.
 pub fn beside(head: &str, text: &str) -> Result<()> {
     super::lines(&with_text(head, head.chars().count(), text))
 }
 
-/// Units that stay with their number.
+/// Units that stay on the line of their number.
 const UNITS: [&str; 8] = ["s", "ms", "KiB", "MiB", "GiB", "images/s", "bytes", "cores"];
 
-/// Words of a text: a number and its unit are one.
+/// Words of a text. A number and its unit are one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -112,8 +112,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Lines of at most so many columns, broken at blanks, and printable; a longer word stays whole,
-/// and no text is no line.
+/// Printable lines of at most this number of columns, broken at spaces. A longer word stays whole,
+/// and an empty text has no lines.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
@@ -152,7 +152,7 @@ mod tests {
         assert!(lines[0].starts_with("  limited by       decode: 82%"));
         assert!(lines[1].starts_with(&format!("{:19}", "")));
         assert!(lines.iter().all(|line| line.len() <= WIDTH), "{written}");
-        // A path has no blank to break at.
+        // A path has no space to break at.
         let path = "x".repeat(200);
         assert_eq!(wrapped(&path, 61), [path]);
     }

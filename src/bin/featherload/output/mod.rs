@@ -1,10 +1,9 @@
-//! Printing: one JSON object on stdout, or text for people; progress on a
-//! terminal; files that are written at the end.
+//! Printing: one JSON object on stdout, or text for people; progress on a terminal; output files.
 //!
-//! Nothing else of the command line writes to stdout or stderr (`tests/layers` checks it):
-//! each line passes `printable`, so that no name of a stranger moves a cursor.
+//! Nothing else of the command line writes to stdout or stderr (`tests/layers` checks it). Each
+//! line passes `printable`, so that a foreign name cannot control the terminal.
 //!
-//! - `fields`: a report for people, a line a fact, within 80 columns.
+//! - `fields`: the printed report, one fact a line, within 80 columns.
 
 pub mod fields;
 
@@ -20,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 use tempfile::{NamedTempFile, TempPath};
 
-/// Bytes of a line, at most: names of strangers may have any length.
+/// Most bytes of a line: foreign names may have any length.
 const LONGEST_LINE: usize = 16 << 10;
 
 /// Prints `value` as one JSON object.
@@ -28,7 +27,7 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     write(&harmless_json(&json_text(value)?))
 }
 
-/// Prints a report, for programs or for people.
+/// Prints a report, as JSON or as text.
 pub fn report<T: Serialize>(
     report: &T,
     as_json: bool,
@@ -40,10 +39,10 @@ pub fn report<T: Serialize>(
     }
 }
 
-/// The same of a plan. People see that of a run that is refused too, and then why it is.
+/// Like that, for a plan. The text of a rejected run has the plan, then the reason.
 ///
 /// # Errors
-/// The refusal.
+/// The run is rejected.
 pub fn plan<T: Serialize>(
     plan: &T,
     refusal: Option<Error>,
@@ -56,12 +55,12 @@ pub fn plan<T: Serialize>(
     refusal.map_or(Ok(()), Err)
 }
 
-/// A value for another process, or a file.
+/// A value for another process or a file.
 pub fn json_text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|e| Error::io("write JSON", io::Error::other(e)))
 }
 
-/// The same JSON without what a terminal obeys: JSON escapes C0 itself, this does the rest.
+/// Escapes terminal control characters in JSON: JSON itself escapes only C0.
 fn harmless_json(text: &str) -> String {
     let mut harmless = String::with_capacity(text.len());
     for c in text.chars() {
@@ -76,7 +75,7 @@ fn harmless_json(text: &str) -> String {
     harmless
 }
 
-/// A path in JSON: what is no UTF-8 of it is replaced.
+/// A path in JSON. Bytes that are not UTF-8 are replaced.
 pub fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
     to.collect_str(&path.display())
 }
@@ -86,19 +85,19 @@ pub fn line(text: &str) -> Result<()> {
     write(&printable_within(text, LONGEST_LINE))
 }
 
-/// Prints lines on stdout, each as [`line`] does. Foreign text with a line break in it must have
-/// been escaped before.
+/// Prints lines on stdout, each like [`line`]. Foreign text with line breaks must be escaped
+/// before.
 pub fn lines(text: &str) -> Result<()> {
     text.split('\n').try_for_each(line)
 }
 
-/// Prints a script that this program has made, as it is.
+/// Prints a script that this program generates, unchanged.
 pub fn script(text: &str) -> Result<()> {
     write(text)
 }
 
-/// Writes to stdout. A reader that has gone (`| head -1`) has read enough: the command goes on
-/// to its end, and to the exit code that it would have had.
+/// Writes to stdout. If the reader has closed the pipe (`| head -1`), the command continues to its
+/// end and its usual exit code.
 fn write(text: &str) -> Result<()> {
     match writeln!(io::stdout(), "{text}") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Error::io("write to stdout", e)),
@@ -106,18 +105,17 @@ fn write(text: &str) -> Result<()> {
     }
 }
 
-/// Prints one line on stderr, printable. With nobody there to read it, the exit code says
-/// the rest; `eprintln` would panic.
+/// Prints one line on stderr, printable. Ignores a closed stderr, for which `eprintln` would panic.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_within(text, LONGEST_LINE));
 }
 
-/// The same of one JSON object.
+/// Like that, for one JSON object.
 pub fn complain_json(object: &serde_json::Value) {
     let _ = writeln!(io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 
-/// A progress bar on a terminal, none when piped.
+/// A progress bar on a terminal. None when piped.
 pub fn progress(total: u64, template: &str, shown: bool) -> ProgressBar {
     if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -129,24 +127,24 @@ pub fn progress(total: u64, template: &str, shown: bool) -> ProgressBar {
     bar
 }
 
-/// The same, with the time that is left.
+/// Like that, with the time left.
 pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
     let template = format!("{{bar:20}} {{human_pos}}/{{human_len}} {what}, {{eta}} left");
     progress(total, &template, shown)
 }
 
-/// The same, for bytes; their number comes later.
+/// Like that, for bytes. Their total is set later.
 pub fn bytes(shown: bool) -> ProgressBar {
     let template = "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
     progress(0, template, shown)
 }
 
-/// The same, for `total` steps of another kind.
+/// Like that, for `total` steps of another kind.
 pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
     progress(total, &format!("{{bar:40}} {{pos}}/{{len}} {what}"), shown)
 }
 
-/// A bar before a message that the caller makes.
+/// A bar before a message of the caller.
 pub const WITH_MESSAGE: &str = "{bar:10} {msg}";
 
 /// `bytes` in MiB.
@@ -154,12 +152,12 @@ pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// The same to a tenth, rounded up: what a run takes at most is never less than the text says.
+/// MiB to a tenth, rounded up: a printed upper limit must not be too low.
 pub fn mib_at_most(bytes: u64) -> f64 {
     (mib(bytes) * 10.0).ceil() / 10.0
 }
 
-/// A count with its thousands apart: `1,200`.
+/// A count with thousands separators: `1,200`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -172,7 +170,7 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// A time in words, to the unit that matters.
+/// A time as text, to the unit that matters.
 pub fn time(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match (seconds / 3600, seconds.div_ceil(60)) {
@@ -182,7 +180,7 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// A measured time: milliseconds, or seconds to a tenth.
+/// A measured time in milliseconds, or in seconds to a tenth.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         short if short < 1.0 => format!("{:.0} ms", short * 1e3),
@@ -191,7 +189,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Bytes in words: whole MiB, or GiB to a tenth.
+/// Bytes as text: whole MiB, or GiB to a tenth.
 pub fn size(bytes: u64) -> String {
     match mib(bytes) {
         mib if mib < 10.0 => format!("{mib:.1} MiB"),
@@ -200,7 +198,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// The folder in which `file` lies.
+/// The folder that contains `file`.
 fn folder_of(file: &Path) -> &Path {
     match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -208,7 +206,7 @@ fn folder_of(file: &Path) -> &Path {
     }
 }
 
-/// As [`check_writable`], for a file of text: one that holds something else stays.
+/// Like [`check_writable`], for a text file: a file that is not text is rejected.
 pub fn check_text_writable(option: &str, file: &Path) -> Result<()> {
     if fs::metadata(file).is_ok_and(|there| there.is_file()) && !is_text(file)? {
         return Err(Error::config(format!(
@@ -220,20 +218,19 @@ pub fn check_text_writable(option: &str, file: &Path) -> Result<()> {
     check_writable(option, file)
 }
 
-/// Asked before the run, for the file that `option` names: after hours of it
-/// would be too late.
+/// Checks the file of `option` before the run, rather than after hours of it.
 pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     let refused =
         |why: String| Error::config(format!("{option} cannot write {}: {why}", file.display()));
     if file.is_dir() {
         return Err(refused("it is a folder: name a file".into()));
     }
-    // What a device takes is known when it is written.
+    // A device is checked only when it is written.
     if fs::metadata(file).is_ok_and(|there| !there.is_file()) {
         return Ok(());
     }
     let folder = folder_of(file);
-    // Has no name, so nothing is left of it however this process ends.
+    // The file has no name, so nothing remains when the process ends.
     tempfile::tempfile_in(folder).map_err(|e| {
         refused(format!(
             "no file can be made in {}: {e}. Name another place",
@@ -243,7 +240,7 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether the beginning of a file is text.
+/// Whether the start of a file is text.
 fn is_text(file: &Path) -> Result<bool> {
     let mut beginning = Vec::new();
     let read = File::open(file).and_then(|file| file.take(512).read_to_end(&mut beginning));
@@ -251,19 +248,19 @@ fn is_text(file: &Path) -> Result<bool> {
     Ok(!beginning.contains(&0))
 }
 
-/// Writes a file whole or not at all, also if the machine stops.
+/// Writes a file completely or not at all, even if the machine stops.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     let mut whole = WholeFile::begin(file)?;
     whole.add(bytes)?;
     whole.end()
 }
 
-/// A file that is written bit by bit, and is there whole or not at all. A device or a pipe is
-/// written to, and not replaced.
+/// A file that is written piece by piece, and appears completely or not at all. A device or a pipe
+/// is written directly, and not replaced.
 pub struct WholeFile {
     path: PathBuf,
     file: BufWriter<File>,
-    /// The name that the file has until it is whole.
+    /// The temporary name of the unfinished file.
     temporary: Option<TempPath>,
 }
 
@@ -314,7 +311,7 @@ impl WholeFile {
     }
 }
 
-/// What coordinator and workers had to say, and stderr did not take.
+/// Lines of coordinator and workers that stderr did not accept.
 pub fn dropped_lines(lines: u64) -> Result<()> {
     if lines == 0 {
         return Ok(());

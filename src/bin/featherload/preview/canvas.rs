@@ -1,4 +1,4 @@
-//! Letters, lines and pictures on a picture.
+//! Draws text, lines and images.
 
 use std::convert::Infallible;
 
@@ -15,7 +15,7 @@ use image::imageops;
 /// A colour.
 pub type InkColor = Rgb888;
 
-/// Letters that people read first, and those below.
+/// Font sizes: main text, and small text.
 pub const LARGE: MonoFont<'static> = iso_8859_1::FONT_8X13_BOLD;
 pub const SMALL: MonoFont<'static> = iso_8859_1::FONT_6X13;
 
@@ -27,14 +27,15 @@ impl SheetCanvas {
         Self(RgbImage::from_pixel(width, height, paper))
     }
 
-    /// A line of text whose upper left corner is there. Letters that the font lacks are `?`.
+    /// Draws a line of text with its upper left corner there. Letters missing from the font are
+    /// `?`.
     pub fn text(&mut self, font: &MonoFont<'_>, ink: InkColor, (x, y): (u32, u32), words: &str) {
         let style = MonoTextStyle::new(font, ink);
         let at = point((x, y + font.baseline));
         let _ = Text::new(words, at, style).draw(self);
     }
 
-    /// A closed line through these places, drawn within a part of the picture alone.
+    /// Draws a closed line through these points, clipped to a part of the image.
     pub fn outline(&mut self, ink: InkColor, places: &[(f64, f64)], within: (u32, u32, u32, u32)) {
         let (x, y, width, height) = within;
         let part = Rectangle::new(point((x, y)), Size::new(width, height));

@@ -1,22 +1,21 @@
-//! Which part of the original a row shows: the corners of what came out, led back through
-//! the drawn steps.
+//! The part of the original that a row shows: the row's corners, mapped back through the drawn
+//! steps.
 //!
-//! Places are continuous: (0, 0) is the upper left corner of the upper left pixel.
+//! Coordinates are continuous: (0, 0) is the upper left corner of the upper left pixel.
 
 use featherload::recipe::{AugmentStep, Step};
 
-/// The corners of the row on the original: x and y, clockwise, from the one that has become
-/// the upper left.
+/// The row's corners on the original: x and y, clockwise, starting with the row's upper left.
 pub type RowCorners = [[f64; 2]; 4];
 
-/// From places of what the steps have made so far to places of the original.
+/// Maps coordinates after the steps up to now to coordinates on the original.
 #[derive(Clone, Copy)]
 struct Back([[f64; 3]; 3]);
 
 impl Back {
     const NOTHING: Self = Self([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 
-    /// What `step` does to a place is undone first.
+    /// Adds a step. Its inverse is applied first.
     fn behind(self, step: [[f64; 3]; 3]) -> Self {
         let cell = |i: usize, j: usize| (0..3).map(|k| self.0[i][k] * step[k][j]).sum();
         Self([0, 1, 2].map(|i| [0, 1, 2].map(|j| cell(i, j))))
@@ -32,7 +31,7 @@ impl Back {
 pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
     let (mut w, mut h) = (f64::from(width), f64::from(height));
     let mut back = Back::NOTHING;
-    // Of pictures that are mixed with others of themselves no one place is left.
+    // Mixed images have no single place on the original.
     let mut mixes = false;
     for (_, step) in steps {
         let undone = match step {
@@ -85,7 +84,7 @@ pub fn of((width, height): (u32, u32), steps: &[(String, Step)]) -> RowCorners {
                 AugmentStep::Rotate { degrees, .. } => turned(*degrees, (w, h), (w, h)),
                 _ => continue,
             },
-            // They move no pixel, or each another way.
+            // These move no pixel, or each pixel differently.
             _ => continue,
         };
         back = back.behind(undone);
@@ -97,7 +96,7 @@ fn moved(x: f64, y: f64) -> [[f64; 3]; 3] {
     [[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]
 }
 
-/// A picture turned about its middle, counter-clockwise, whose middle is that of the output.
+/// Rotates counter-clockwise about the image's middle, which is the middle of the output.
 fn turned(degrees: f64, (w, h): (f64, f64), (to_w, to_h): (f64, f64)) -> [[f64; 3]; 3] {
     let (sin, cos) = degrees.to_radians().sin_cos();
     [
@@ -137,17 +136,17 @@ mod tests {
     fn boxes_are_led_back_through_what_came_before_them() {
         let plain = [[20.0, 10.0], [80.0, 10.0], [80.0, 50.0], [20.0, 50.0]];
         assert_eq!(corners(&[CROP, resize(30, 30)]), plain);
-        // A box of a picture half as large is twice as large.
+        // The box of an image at half size is twice as large.
         assert_eq!(corners(&[resize(100, 50), CROP])[2], [160.0, 100.0]);
-        // The upper left of the row is the upper right of the box.
+        // The row's upper left is the box's upper right.
         assert_eq!(corners(&[CROP, Step::Mirror])[0], [80.0, 10.0]);
-        // Of a mirrored picture the box lies at the other side.
+        // In a mirrored image the box lies at the other side.
         assert_eq!(corners(&[Step::Mirror, CROP])[0], [180.0, 10.0]);
     }
 
     #[test]
     fn quarter_turns_are_counter_clockwise() {
-        // What was at the upper right comes to the upper left.
+        // The upper right becomes the upper left.
         assert_eq!(corners(&[Step::Turn(1)])[0], [200.0, 0.0]);
         assert_eq!(corners(&[Step::Turn(3)])[0], [0.0, 100.0]);
         let rotate = Step::Rotate {

@@ -1,10 +1,10 @@
-//! What was drawn for a sample, in words: steps that every row has alike are left out.
+//! The drawn values of a sample, as text. Steps that all rows share are left out.
 
 use featherload::recipe::Step;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A word or two for each step that says something of this draw.
+/// A word or two for each step that depends on the draw.
 pub fn of(steps: &[(String, Step)]) -> Vec<String> {
     steps.iter().filter_map(|(_, step)| one(step)).collect()
 }
@@ -15,7 +15,7 @@ fn one(step: &Step) -> Option<String> {
             "crop {} x {} at {}, {}",
             r.width, r.height, r.left, r.top
         )),
-        // Of the recipe, not of the draw; or the place, which the corners show.
+        // These belong to the recipe, not the draw; or the corners show them.
         Step::Resize { .. }
         | Step::Pad { .. }
         | Step::Luma
@@ -31,8 +31,8 @@ fn one(step: &Step) -> Option<String> {
     }
 }
 
-/// The name of a step as it is written in JSON, and its numbers; lists, choices of the recipe
-/// and keys of random numbers say nothing to people.
+/// The name of a step as in JSON, and its numbers. Lists, choices of the recipe and keys of random
+/// numbers are left out.
 fn said(step: &impl Serialize) -> Option<String> {
     let value = serde_json::to_value(step).ok()?;
     let (name, value) = match &value {

@@ -1,4 +1,4 @@
-//! Originals and draws as one picture: a line of it for each sample, and text under it.
+//! Lays originals and draws out as one picture: one line for each sample, with text under it.
 
 use embedded_graphics::mono_font::MonoFont;
 use image::RgbImage;
@@ -11,13 +11,13 @@ use crate::chart::fitted;
 use crate::output::fields::wrapped;
 
 const GAP: u32 = 14;
-/// Around a draw, in the colour of its box.
+/// Frame around a draw, in the colour of its box.
 const FRAME: u32 = 3;
-/// Lines of small text under a picture, at most.
+/// Most lines of small text under an image.
 const SAID: usize = 4;
 const LINE: u32 = 15;
 
-// A card that can be read on white and on black pages.
+// Readable on white and on black pages.
 const PAPER: InkColor = InkColor::new(0xf4, 0xf5, 0xf6);
 const INK: InkColor = InkColor::new(0x1f, 0x23, 0x28);
 const SOFT: InkColor = InkColor::new(0x59, 0x63, 0x6e);
@@ -25,7 +25,7 @@ const PLATE: InkColor = InkColor::new(0x3a, 0x42, 0x4c);
 const ON_PLATE: InkColor = InkColor::new(0xff, 0xff, 0xff);
 const BAD: InkColor = InkColor::new(0xd5, 0x5e, 0x00);
 
-/// Okabe and Ito's, which people who see few colours can tell apart.
+/// Okabe and Ito's colours, which colour-blind people can distinguish.
 const DRAWS: [InkColor; 7] = [
     InkColor::new(0x00, 0x72, 0xb2),
     InkColor::new(0xe6, 0x9f, 0x00),
@@ -36,27 +36,26 @@ const DRAWS: [InkColor; 7] = [
     InkColor::new(0xf0, 0xe4, 0x42),
 ];
 
-/// Where a picture is: left, top, width, height.
+/// Position of an image: left, top, width, height.
 type Place = (u32, u32, u32, u32);
 
-/// Where what is shown of a sample is. Names are the contract of `--json`.
+/// Positions of a sample's images. Field names are part of the `--json` format.
 #[derive(Serialize)]
 pub struct PlacedImage {
     pub original_at: Place,
-    /// Pixels of the picture for one of the original.
+    /// Scale: pixels of the picture for one pixel of the original.
     pub scale: f64,
     pub draws_at: Vec<Place>,
 }
 
-/// A picture in the size in which it is shown.
+/// An image at its displayed size.
 struct Shown {
     picture: RgbImage,
     scale: f64,
 }
 
 impl Shown {
-    /// Made smaller where a side is longer than `side`; small ones several times as large,
-    /// pixel by pixel.
+    /// Scaled down if a side is longer than `side`. Small images are scaled up by a whole factor.
     fn of(picture: &RgbImage, side: u32) -> Self {
         let (width, height) = picture.dimensions();
         let longer = width.max(height).max(1);
@@ -88,7 +87,7 @@ impl Shown {
     }
 }
 
-/// The picture, and where everything is in it.
+/// The picture, and the positions in it.
 pub fn draw(preview: &SamplePreview, side: u32) -> (RgbImage, Vec<PlacedImage>) {
     let cell = side + 2 * FRAME;
     let columns = 1 + preview
@@ -129,14 +128,14 @@ pub fn draw(preview: &SamplePreview, side: u32) -> (RgbImage, Vec<PlacedImage>) 
     (canvas.0, placed)
 }
 
-/// What stands in one line.
+/// The contents of one line.
 struct Line<'a> {
     sample: &'a PreviewSample,
     original: Option<Shown>,
     draws: Vec<Option<Shown>>,
-    /// Of the pictures.
+    /// Height of the images.
     tallest: u32,
-    /// With the text.
+    /// Height with the text.
     height: u32,
 }
 
@@ -169,7 +168,7 @@ impl<'a> Line<'a> {
 
     fn draw(&self, canvas: &mut SheetCanvas, top: u32, side: u32) -> PlacedImage {
         let cell = side + 2 * FRAME;
-        // Text stands right under its own picture.
+        // Text is placed directly under its own image.
         let below = |place: Place, line: usize| place.1 + place.3 + FRAME + 4 + line as u32 * LINE;
         let at = (GAP + FRAME, top + FRAME);
         let scale = self.original.as_ref().map_or(1.0, |shown| shown.scale);
@@ -213,10 +212,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The parts of the original that the draws take, each in its colour.
+    /// Draws the crops of all draws on the original, each in its colour.
     fn outlines(&self, canvas: &mut SheetCanvas, place: Place, scale: f64) {
         let (left, top, width, height) = place;
-        // What reaches beyond the original is seen at its edge.
+        // Parts beyond the original are drawn at its edge.
         let within = (
             left - FRAME,
             top - FRAME,
@@ -233,7 +232,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// In the place of a picture: why there is none.
+    /// Replaces a missing image: shows the reason.
     fn plate(&self, canvas: &mut SheetCanvas, place: Place, why: &Option<String>) -> Place {
         let (x, y, width, height) = place;
         canvas.fill(PLATE, place);
@@ -256,7 +255,7 @@ impl<'a> Line<'a> {
         let label = sample.label.as_deref().unwrap_or("no label");
         let fit = |words: String, font| ascii(&fitted(&ascii(&words), letters(font, side)));
         let path = sample.path.to_string_lossy();
-        // The end of a path says more than its beginning.
+        // The end of a path is more useful than its start.
         let most = letters(&SMALL, side);
         let path = match path.chars().count().checked_sub(most) {
             None | Some(0) => path.into_owned(),
@@ -271,7 +270,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Text under a draw: its label, where that is another one, and what was drawn.
+/// Text under a draw: its label if it differs, and the drawn values.
 fn under(draw: &SampleDraw, side: u32) -> Vec<(String, InkColor)> {
     let most = letters(&SMALL, side);
     let label = draw
@@ -295,12 +294,12 @@ fn color(draw: usize) -> InkColor {
     DRAWS[draw % DRAWS.len()]
 }
 
-/// Letters that fit so many pixels.
+/// Number of letters that fit this width in pixels.
 fn letters(font: &MonoFont<'_>, width: u32) -> usize {
     (width / (font.character_size.width + font.character_spacing)) as usize
 }
 
-/// The font has Latin letters; three points instead of one sign for them.
+/// The font has Latin letters, so the ellipsis is three dots.
 fn ascii(words: &str) -> String {
     words.replace('\u{2026}', "..")
 }

@@ -1,17 +1,16 @@
-//! Rows of a batch as colours for a screen: what the recipe did to their values at its end is
-//! taken back. The Python package's `preview()` goes by the same rules.
+//! Converts rows of a batch to screen colours: reverts the final operations of the recipe. The
+//! Python package's `preview()` follows the same rules.
 
 use featherload::batch::{BatchRow, PixelElement};
 use featherload::recipe::{ColorOrder, Op};
 use featherload::{DataType, MemoryLayout, Recipe, Result, bf16, f16};
 use image::RgbImage;
 
-/// What there is to take back.
+/// The operation to revert.
 pub struct ScreenLevels {
     /// Mean and deviation of each channel.
     normalized: Option<([f32; 3], [f32; 3])>,
-    /// The values are no colours for a screen: each channel is shown from its least to its
-    /// largest value.
+    /// The values are not colours: each channel is scaled from its minimum to its maximum.
     stretched: bool,
     reversed: bool,
 }
@@ -30,7 +29,7 @@ impl ScreenLevels {
         }
     }
 
-    /// A row in memory of the host.
+    /// A row in host memory.
     pub fn picture(
         &self,
         row: &BatchRow<'_>,
@@ -46,7 +45,7 @@ impl ScreenLevels {
         let (height, width) = row.size();
         let pixels = height * width;
         let channels = values.len().checked_div(pixels).unwrap_or(0);
-        // Where each channel of a pixel is.
+        // Index of each channel of a pixel.
         let at = |pixel: usize, channel: usize| match layout {
             MemoryLayout::Nchw => channel * pixels + pixel,
             MemoryLayout::Nhwc => pixel * channels + channel,

@@ -1,10 +1,13 @@
-//! `featherload preview`: samples as people see them, beside what a model gets of them.
+//! `featherload preview`: shows samples beside the model's input.
 //!
-//! - `args`: what is asked for; `samples`: which samples, their originals, and draws of the recipe;
-//! - `levels`: rows of a batch as colours for a screen;
-//! - `corners`: which part of the original a row shows; `draw_text`: what was drawn, in words;
-//! - `grid`: all of it as one picture; `canvas`: letters and lines on it;
-//! - `terminal`: terminals that show pictures, and a picture as a file.
+//! - `args`: the arguments;
+//! - `samples`: the samples, their originals, and draws of the recipe;
+//! - `levels`: converts rows of a batch to screen colours;
+//! - `corners`: the part of the original that a row shows;
+//! - `draw_text`: drawn values as text;
+//! - `grid`: lays everything out as one picture;
+//! - `canvas`: draws text and lines on it;
+//! - `terminal`: shows the picture on a terminal, or writes it to a file.
 
 mod args;
 mod canvas;
@@ -27,10 +30,10 @@ use self::terminal::{ScreenImages, png};
 use crate::outcome::CommandOutcome;
 use crate::output;
 
-/// Where the picture goes when nobody says so and the terminal shows none.
+/// Default file for the picture, if the terminal shows none.
 const FILE: &str = "featherload-preview.png";
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct Report<'a> {
     file: Option<String>,
@@ -45,7 +48,7 @@ struct Report<'a> {
 struct Told<'a> {
     #[serde(flatten)]
     sample: &'a PreviewSample,
-    /// Where the original and each draw are in the picture.
+    /// Positions of the original and each draw in the picture.
     #[serde(flatten)]
     placed: PlacedImage,
 }
@@ -94,7 +97,7 @@ pub fn run(args: PreviewArgs) -> Result<CommandOutcome> {
     Ok(CommandOutcome::Done)
 }
 
-/// Flags of a run that mean nothing here.
+/// Rejects flags of a run that have no effect here.
 fn refuse_what_has_no_effect(args: &PreviewArgs) -> Result<()> {
     let said = &args.loader.options;
     let what = match (said.batch_size, said.on_error) {

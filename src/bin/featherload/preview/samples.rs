@@ -1,7 +1,7 @@
-//! Which samples are shown, their originals, and draws of the recipe.
+//! Selects the samples, reads their originals, and draws from the recipe.
 //!
-//! Three loaders, one after the other: the user's own, without workers, for the order; one of
-//! whole pictures; and one whose epochs are the draws.
+//! Uses three loaders, one after the other. The user's own loader, without workers, gives the
+//! order. One loader reads whole images. One makes the draws: each epoch is one draw.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use super::levels::ScreenLevels;
 use crate::index::print_skipped;
 use crate::setup::RunSetup;
 
-/// Processes that make so few rows.
+/// Most processes for this small number of rows.
 const WORKERS: usize = 2;
 
 /// All that is shown.
@@ -35,17 +35,17 @@ pub struct SamplePreview {
     pub samples: Vec<PreviewSample>,
 }
 
-/// One sample, with its draws. Names are the contract of `--json`.
+/// One sample, with its draws. Field names are part of the `--json` format.
 #[derive(Serialize)]
 pub struct PreviewSample {
     pub id: u64,
     #[serde(serialize_with = "crate::output::lossy")]
     pub path: PathBuf,
-    /// The class's name, or the label itself; none without labels.
+    /// The class's name, or the label itself. None without labels.
     pub label: Option<String>,
     /// Width and height.
     pub size: Option<(u32, u32)>,
-    /// Why there is no original.
+    /// Why the original is missing.
     pub fault: Option<String>,
     #[serde(skip)]
     pub original: Option<RgbImage>,
@@ -55,12 +55,11 @@ pub struct PreviewSample {
 /// One draw of the recipe for a sample.
 #[derive(Serialize, Default)]
 pub struct SampleDraw {
-    /// Where the label is another one than the sample's: mixed, or drawn.
+    /// The label, if it differs from the sample's: mixed, or drawn.
     pub label: Option<String>,
-    /// The corners of what the row shows, on the original: clockwise, from the one that has
-    /// become the upper left.
+    /// Corners of the row on the original: clockwise, starting with the row's upper left.
     pub corners: Option<RowCorners>,
-    /// What was drawn, in words.
+    /// The drawn values, as text.
     pub said: Vec<String>,
     pub fault: Option<String>,
     #[serde(skip)]
@@ -82,7 +81,7 @@ impl PreviewSample {
 }
 
 impl SampleDraw {
-    /// What was drawn for `sample`, or why there is nothing; none where the sample said so.
+    /// The draw for `sample`, or why it is missing. None if the sample itself has failed.
     pub fn words(&self, sample: &PreviewSample) -> Option<String> {
         if let Some(fault) = &self.fault {
             return Some(fault.clone()).filter(|_| sample.fault.is_none());
@@ -120,7 +119,7 @@ pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     })
 }
 
-/// The samples that are shown, as an index of their own, and their ids in the data set.
+/// The shown samples as a separate index, and their ids in the data set.
 fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
     let setup = on_cpu(args)?;
     if !args.ids.is_empty() {
@@ -128,7 +127,7 @@ fn choose(args: &PreviewArgs) -> Result<(Index, Vec<u64>)> {
         print_skipped(scan.as_ref());
         return Ok((index.subset(&args.ids)?, args.ids.clone()));
     }
-    // Of a recipe whose rows have sizes of their own all headers would be read.
+    // Without this, a recipe whose rows differ in size would read all headers.
     let builder = setup
         .builder(setup.options.data()?)?
         .recipe(Recipe::eval224());
@@ -157,7 +156,7 @@ fn first(plan: &EpochPlan, rows: u32) -> Vec<u64> {
     ids
 }
 
-/// What the arguments say, with batches on the CPU.
+/// The setup of the arguments, with batches on the CPU.
 fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
     let mut setup = RunSetup::new(&args.loader, &args.source)?;
     setup.options.clear_multi_scale();
@@ -167,9 +166,9 @@ fn on_cpu(args: &PreviewArgs) -> Result<RunSetup<'_>> {
     Ok(setup)
 }
 
-/// A loader of these samples alone, in their order: `rows` a batch.
+/// A loader of these samples alone, in their order, with `rows` rows a batch.
 fn in_order(mut setup: RunSetup<'_>, index: Index, rows: usize) -> Result<LoaderBuilder> {
-    // Before it is built: ratios and lengths of a config go with its sampler.
+    // Before the build: ratios and lengths of a config belong to its sampler.
     setup.options.clear_multi_scale();
     setup.options.loader.sampler = Some(Sampler::Sequential);
     let builder = setup.builder(index.into())?;
@@ -181,7 +180,7 @@ fn in_order(mut setup: RunSetup<'_>, index: Index, rows: usize) -> Result<Loader
         .num_workers(WORKERS.min(rows)))
 }
 
-/// Fills in the originals: as the recipe decodes them, but in colour, whole, one a batch.
+/// Fills in the originals: decoded as by the recipe, but in colour and whole, one a batch.
 fn originals(
     args: &PreviewArgs,
     recipe: &Recipe,
@@ -200,7 +199,7 @@ fn originals(
         .with_layout(MemoryLayout::Nhwc);
     let builder = in_order(on_cpu(args)?, index, 1)?.recipe(whole.clone());
     let build = || builder.depth(2).epochs(1).build();
-    // What it warns of is no matter of the user's run.
+    // Its warnings do not concern the user's run.
     let mut loader = tracing::subscriber::with_default(NoSubscriber::default(), build)?;
     let levels = ScreenLevels::of(&whole);
     for batch in loader.epoch() {
@@ -219,7 +218,7 @@ fn originals(
     Ok(())
 }
 
-/// Fills in the draws: an epoch each, of one batch.
+/// Fills in the draws, one epoch each, with one batch an epoch.
 fn draws(
     args: &PreviewArgs,
     recipe: &Recipe,
@@ -231,7 +230,7 @@ fn draws(
     let epochs = u64::from(args.draws);
     let mut recipe = recipe.clone();
     for op in &mut recipe.ops {
-        // They go by the size of a batch, which is the recipe's here.
+        // They depend on the size of a batch, which is the recipe's here.
         if let Op::RandAugment(op) = op {
             (op.sizes, op.magnitudes) = (Vec::new(), Vec::new());
         }
@@ -243,7 +242,7 @@ fn draws(
     for _ in 0..epochs {
         let mut batches = Vec::new();
         for batch in loader.epoch() {
-            // In memory of its own, so that the next one never waits for it.
+            // Copied, so that the next draw never waits for the batch.
             batches.push(batch?.to_host()?.detach()?);
         }
         for batch in &batches {
@@ -287,7 +286,7 @@ fn draw(
     })
 }
 
-/// Why a row has no pixels; none when it has.
+/// Why a row has no pixels. None if it has pixels.
 fn fault_of(batch: &Batch, row: usize) -> Option<String> {
     if batch.status().get(row) != Some(&RowStatus::Failed) {
         return None;
@@ -326,7 +325,7 @@ fn class_name(class: i64, classes: &ClassList) -> String {
     name.map_or_else(|| class.to_string(), |name| name.into_owned())
 }
 
-/// A vector over the classes as its two largest parts; a short one of something else as it is.
+/// A vector over the classes as its two largest entries. Another short vector as it is.
 fn shares(vector: &[f32], classes: &ClassList) -> String {
     let sum: f32 = vector.iter().sum();
     if (sum - 1.0).abs() > 1e-3 {

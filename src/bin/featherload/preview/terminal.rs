@@ -1,7 +1,7 @@
-//! Terminals that show pictures: by kitty's protocol, iTerm2's, or sixels.
+//! Shows images on terminals: by kitty's protocol, iTerm2's, or sixels.
 //!
-//! The terminal is asked what it can do, and has a moment to answer: one that never answers
-//! (a log, a terminal in a test) must not hold the command up.
+//! Queries the terminal, with a short timeout. A terminal that never answers (a log, a test) must
+//! not block the command.
 
 use std::env;
 use std::fmt::Write as _;
@@ -23,20 +23,20 @@ use nix::unistd::{getpgrp, read, tcgetpgrp};
 
 use crate::interrupt::HeldSignals;
 
-/// A picture of one pixel as a question; how many pixels the window has; and what the
-/// terminal is, which every terminal answers.
+/// Queries: an image of one pixel; the size of the window in pixels; and the terminal's type, which
+/// every terminal answers.
 const QUESTION: &[u8] = b"\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[14t\x1b[c";
 
-/// How long a terminal may take to answer: a far one needs a moment.
+/// Timeout for the answers. A remote terminal needs a moment.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Of a terminal that does not say how wide it is, pixels.
+/// Assumed width in pixels, if the terminal does not report one.
 const WIDTH: u32 = 1000;
 
-/// Bytes of base64 in one of kitty's commands, at most.
+/// Most base64 bytes in one kitty command.
 const CHUNK: usize = 4096;
 
-/// How a terminal takes pictures.
+/// The image protocol of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Kitty,
@@ -44,18 +44,18 @@ enum Protocol {
     Sixel,
 }
 
-/// A terminal that shows pictures.
+/// A terminal that shows images.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScreenImages {
     protocol: Protocol,
-    /// Pixels.
+    /// Width in pixels.
     width: u32,
 }
 
 impl ScreenImages {
-    /// The terminal that this process writes to, if it is one and shows pictures.
+    /// The terminal of this process, if there is one and it shows images.
     pub fn here() -> Option<Self> {
-        // A process in the background is stopped when it asks its terminal.
+        // A background process is stopped when it reads from its terminal.
         let in_front = || tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
         if !stdout().is_terminal() || !stdin().is_terminal() || !in_front() {
             return None;
@@ -86,7 +86,7 @@ impl ScreenImages {
         let width = width.filter(|w| *w > 0).unwrap_or(WIDTH);
         Some(Self {
             protocol,
-            // xterm shows no sixels behind it.
+            // xterm shows no sixels beyond it.
             width: match protocol {
                 Protocol::Sixel => width.min(WIDTH),
                 Protocol::Kitty | Protocol::Iterm => width,
@@ -94,7 +94,7 @@ impl ScreenImages {
         })
     }
 
-    /// Shows the picture where the cursor is, no wider than the terminal.
+    /// Shows the picture at the cursor, no wider than the terminal.
     pub fn show(&self, picture: &RgbImage) -> Result<()> {
         let (width, height) = picture.dimensions();
         let fitting = (width > self.width).then(|| {
@@ -130,7 +130,7 @@ pub fn png(picture: &RgbImage) -> Result<Vec<u8>> {
     Ok(bytes.into_inner())
 }
 
-/// A picture in as many commands as it takes; no answer is wanted.
+/// Splits an image into as many commands as needed; requests no answer.
 fn kitty(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text;
@@ -163,8 +163,8 @@ fn sixel(picture: &RgbImage) -> Result<String> {
     words.map_err(|e| Error::io("write sixels", std::io::Error::other(e.to_string())))
 }
 
-/// Signals that end or stop this process: they wait until the terminal is as it was. SIGTTOU, too,
-/// so that a process that has gone to the background gives it back.
+/// Signals that end or stop this process are blocked until the terminal is restored. SIGTTOU is
+/// blocked too, so that a process in the background can restore it.
 const WAITING: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -174,14 +174,14 @@ const WAITING: [Signal; 6] = [
     Signal::SIGTTOU,
 ];
 
-/// What the terminal answers, as far as it does in time. A signal waits for no longer than that:
-/// an answer that nobody reads would stand in the shell's next line.
+/// The answers of the terminal that arrive in time. Signals wait at most that long: an unread
+/// answer would appear on the shell's next line.
 fn ask() -> std::result::Result<Vec<u8>, Errno> {
     let _held = HeldSignals::hold(&WAITING);
     let terminal = stdin();
     let before = tcgetattr(&terminal)?;
     let mut silent = before.clone();
-    // The answer comes as if it were typed.
+    // The answer arrives as keyboard input.
     silent
         .local_flags
         .remove(LocalFlags::ICANON | LocalFlags::ECHO);
@@ -215,7 +215,7 @@ fn answer() -> std::result::Result<Vec<u8>, Errno> {
     Ok(answer)
 }
 
-/// What the terminal is comes last.
+/// The terminal's type comes last.
 fn is_whole(answer: &[u8]) -> bool {
     let text = String::from_utf8_lossy(answer);
     text.rsplit_once("\x1b[?")
@@ -232,11 +232,11 @@ mod tests {
         let screen = |protocol, width| Some(ScreenImages { protocol, width });
         let kitty = "\x1b_Gi=31;OK\x1b\\\x1b[4;800;1200t\x1b[?62;c";
         assert_eq!(of(kitty, false), screen(Protocol::Kitty, 1200));
-        // An error is no support.
+        // An error means no support.
         let refuses = "\x1b_Gi=31;ENOTSUP\x1b\\\x1b[?64;1;4;22c";
         assert_eq!(of(refuses, false), screen(Protocol::Sixel, WIDTH));
         assert_eq!(of("\x1b[?62;22c", true), screen(Protocol::Iterm, WIDTH));
-        // 14 and 24 are no 4, and silence is none.
+        // 14 and 24 do not match 4, and an empty answer matches nothing.
         assert_eq!(of("\x1b[?62;14;24c", false), None);
         assert_eq!(of("", false), None);
         assert!(is_whole(kitty.as_bytes()) && !is_whole(b"\x1b_Gi=31;OK\x1b\\"));

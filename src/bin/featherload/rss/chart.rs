@@ -1,11 +1,11 @@
-//! The report as a chart: memory stacked by kind of process against the number of workers,
-//! with the figures in a table under the bars.
+//! The report as a chart: memory stacked by kind of process against the number of workers, with a
+//! table of the figures under the bars.
 
 use super::report::{ReportRow, RssReport, own};
 use crate::chart::{ChartSheet, MARGIN, TextAnchor, WIDTH};
 use crate::output::mib;
 
-/// Where columns begin: names of the table stand in front of them.
+/// Left edge of the columns, after the row names of the table.
 const LEFT: f64 = 236.0;
 const RIGHT: f64 = WIDTH - MARGIN;
 const STACK: f64 = 250.0;
@@ -13,10 +13,10 @@ const STACK: f64 = 250.0;
 const LINE: f64 = 22.0;
 const WIDEST_BAR: f64 = 96.0;
 
-/// A band of the stack: its name, its class and its bytes.
+/// A band of the stack: its name, its CSS class and its bytes.
 type Band = (&'static str, &'static str, fn(&ReportRow) -> u64);
 
-/// From below.
+/// From the bottom up.
 #[rustfmt::skip] // A band a line.
 const BANDS: [Band; 6] = [
     ("ring, in use", "ring", |row| row.steady.total.pss_ring_bytes),
@@ -53,7 +53,7 @@ fn under(report: &RssReport) -> Vec<String> {
     lines
 }
 
-/// One decimal, or none where columns are narrow.
+/// One decimal, or none in narrow columns.
 fn figure(bytes: u64, width: f64) -> String {
     match width < 52.0 {
         true => format!("{:.0}", mib(bytes)),
@@ -62,7 +62,7 @@ fn figure(bytes: u64, width: f64) -> String {
 }
 
 fn draw_stack(sheet: &mut ChartSheet, rows: &[ReportRow]) {
-    // Bands that nobody has are left out: no shards, no input; no workers, no ring.
+    // Bands that are always empty are left out: no input without shards, no ring without workers.
     let is_there = |(_, _, bytes): &Band| rows.iter().any(|row| bytes(row) > 0);
     let bands: Vec<Band> = BANDS.into_iter().filter(is_there).collect();
     let whole = |row: &ReportRow| bands.iter().map(|(_, _, b)| mib(b(row))).sum::<f64>();
@@ -112,7 +112,7 @@ fn draw_stack(sheet: &mut ChartSheet, rows: &[ReportRow]) {
         sheet.y += LINE;
     };
     line("worker processes", "", &|row| row.workers.to_string());
-    // As they lie in the bar: the uppermost first.
+    // In the order of the bar, from the top down.
     for (name, class, bytes) in bands.iter().rev() {
         line(name, class, &|row| figure(bytes(row), column));
     }

@@ -1,8 +1,8 @@
-//! The consumer that is measured: a process of its own for each pool, which
-//! takes batches for ever and tells where it is.
+//! The measured consumer: a separate process for each pool, which takes batches endlessly and
+//! reports its progress.
 //!
-//! It ends when its input does, and with it coordinator and workers; so nothing
-//! of it outlives the process that measures, however that ends.
+//! It ends when its input closes, and coordinator and workers end with it. So nothing outlives the
+//! measuring process, however that ends.
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};
@@ -29,14 +29,14 @@ pub const IMAGES: &str = "images";
 /// The pool makes rays of a scene; the arguments are those of `rays`.
 pub const RAYS: &str = "rays";
 
-/// The shortest time between two tellings of where it is.
+/// Least time between two progress messages.
 const TELL: Duration = Duration::from_millis(20);
 
 pub fn child(args: impl Iterator<Item = OsString>) -> ExitCode {
     match live(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            // When this fails too, the parent is gone.
+            // If this fails too, the parent has ended.
             let _ = tell(&ChildMessage::Failed {
                 is_usage: e.is_usage(),
                 what: consumer::suggest_policy(e).to_string(),
@@ -101,12 +101,11 @@ fn live(mut args: impl Iterator<Item = OsString>) -> Result<()> {
     }
 }
 
-/// Says that it is ready once every image is decoded: what it takes from then on is what
-/// training takes.
+/// Reports readiness after every image is decoded: its memory from then on is that of training.
 fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<()> {
     let builder = RaysArgs::parsed(args)?.builder()?;
     let mut rays = builder.num_workers(workers).build()?;
-    // No lines come; their end ends this process.
+    // No lines arrive. The end of the input ends this process.
     let _go_on = read_input()?;
     let mut progress = Progress::new();
     loop {
@@ -133,8 +132,8 @@ fn live_on_rays(workers: usize, args: impl Iterator<Item = OsString>) -> Result<
     }
 }
 
-/// Lines of the input, as they come: each begins an epoch. The end of the input ends this
-/// process, and what is left of the pool with it.
+/// Reads lines of the input, each of which begins an epoch. The end of the input ends this process
+/// and the rest of its pool.
 fn read_input() -> Result<Receiver<()>> {
     let (sender, go_on) = mpsc::channel();
     std::thread::Builder::new()
@@ -152,7 +151,7 @@ fn read_input() -> Result<Receiver<()>> {
     Ok(go_on)
 }
 
-/// How far this process is, and when it last told it.
+/// Progress of this process, and when it last reported it.
 struct Progress {
     told: Option<Instant>,
     status: ChildStatus,

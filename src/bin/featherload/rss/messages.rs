@@ -1,6 +1,5 @@
-//! What the consumer process that is measured and the one that measures it say
-//! to each other: JSON lines from the one; from the other an empty line, which begins the
-//! next epoch.
+//! Messages between the measured consumer and the measuring process. The consumer sends JSON lines.
+//! The measuring process sends an empty line to begin the next epoch.
 
 use featherload::measure::{PoolProcess, ProcessRole};
 use serde::{Deserialize, Serialize};
@@ -10,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum ChildMessage {
     /// The pool runs.
     Ready(ReadyMessage),
-    /// How far it is.
+    /// The progress.
     Status(ChildStatus),
-    /// Epoch `.0`, counted from 0, is over; the next begins when told to.
+    /// Epoch `.0`, counted from 0, has ended. The next begins on request.
     EpochOver(u64),
     /// It ended with an error.
     Failed { is_usage: bool, what: String },
@@ -23,7 +22,7 @@ pub struct ReadyMessage {
     /// Samples of the data set.
     pub samples: u64,
     pub ring_bytes: u64,
-    /// What reading the names left out, as JSON has it.
+    /// Entries that the scan left out, as JSON.
     pub scan: serde_json::Value,
 }
 
@@ -34,9 +33,9 @@ pub struct ChildStatus {
     pub workers: Vec<i32>,
     pub rows_by_worker: Vec<u64>,
     pub batches: u64,
-    /// Epochs that are over.
+    /// Epochs that have ended.
     pub epochs: u64,
-    /// Failed samples that were handed over as masked rows.
+    /// Failed samples that were delivered as masked rows.
     pub skipped: u64,
     pub worker_deaths: u64,
 }
@@ -53,7 +52,7 @@ impl ChildStatus {
             .collect()
     }
 
-    /// True once every worker has committed `rows` rows and none is missing.
+    /// Whether every worker has committed `rows` rows, and none is missing.
     pub fn every_worker_committed(&self, rows: u64) -> bool {
         let all_there =
             self.coordinator.is_none() || self.workers.len() == self.rows_by_worker.len();

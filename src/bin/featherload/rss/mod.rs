@@ -1,10 +1,12 @@
-//! `featherload rss`: what the loader's processes take, for several numbers of
-//! workers.
+//! `featherload rss`: the memory of the loader's processes, for several numbers of workers.
 //!
-//! - `args`: what is asked for;
-//! - `watch`: in the process that measures: one pool, sampled from outside;
-//! - `child`: the consumer that is measured; `messages`: what the two say;
-//! - `report`: what was found; `table` and `chart`: how it is shown;
+//! - `args`: the arguments;
+//! - `watch`: in the measuring process: one pool, sampled from outside;
+//! - `child`: the measured consumer;
+//! - `messages`: messages between the two;
+//! - `report`: the result;
+//! - `table`: the printed report;
+//! - `chart`: the report as SVG;
 //! - `scene`: the same for rays of a scene, `featherload rays --rss`.
 
 mod args;
@@ -38,8 +40,7 @@ pub fn run(args: RssArgs) -> Result<CommandOutcome> {
     CommandOutcome::or_interrupted(measure(&args, &planned))
 }
 
-/// What can be refused before minutes of measuring; and what each number of workers takes at
-/// most.
+/// Checks that need no measuring, and the planned memory for each number of workers.
 fn check(args: &RssArgs) -> Result<Vec<RunMemory>> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     let source = setup.options.data()?;
@@ -90,7 +91,7 @@ fn measure(args: &RssArgs, planned: &[RunMemory]) -> Result<CommandOutcome> {
     Ok(CommandOutcome::of_check(report.broken_bounds.is_empty()))
 }
 
-/// One fresh pool in a fresh tree of processes.
+/// One fresh pool in a fresh process tree.
 fn measure_pool(
     args: &RssArgs,
     workers: usize,
@@ -118,7 +119,7 @@ fn measure_pool(
     let total = steady.memory.total;
     let ring_unmapped_bytes = ready.ring_bytes.saturating_sub(total.pss_ring_bytes);
     let memory_bytes = total.pss_bytes + ring_unmapped_bytes;
-    // The plan has the page cache of mapped shards apart.
+    // The plan lists the page cache of mapped shards separately.
     let apart = match planned.page_cache_bytes {
         0 => 0,
         _ => total.pss_input_bytes,

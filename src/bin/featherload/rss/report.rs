@@ -1,4 +1,4 @@
-//! What `rss` found; the names are the contract of `--json`.
+//! The result of `rss`. Field names are part of the `--json` format.
 
 use featherload::measure::statistics::{growth, slope};
 use featherload::measure::{PageCache, ProcessMemory, SteadyMemory};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::output::{mib, mib_at_most};
 
-/// Epochs at either end that growth is taken from.
+/// Epochs at each end from which growth is computed.
 const GROWTH_EPOCHS: usize = 5;
 
 #[derive(Serialize)]
@@ -17,22 +17,21 @@ pub struct RssReport {
     pub depth: u32,
     /// Samples of the data set.
     pub samples: u64,
-    /// What reading its names left out, as `bench --json` has it; null for a saved
-    /// index and a cache.
+    /// Entries that the scan left out, as in `bench --json`. Null for a saved index or a cache.
     pub scan: serde_json::Value,
-    /// Steady samples span that long at least; none when epochs were counted.
+    /// Least time of the steady samples. None if epochs were counted.
     pub seconds: Option<f64>,
     pub epochs: Option<u64>,
-    /// One for each number of workers.
+    /// One row for each number of workers.
     pub rows: Vec<ReportRow>,
-    /// True when all rings have the same size (0 workers have none).
+    /// Whether all rings have the same size (0 workers have none).
     pub ring_bytes_equal: bool,
-    /// Of `pss_own_bytes`, least squares; none with fewer than two
-    /// numbers of workers above 0.
+    /// Slope of `pss_own_bytes`, by least squares. None with fewer than two numbers of workers
+    /// above 0.
     pub slope_mib_per_worker: Option<f64>,
-    /// The bounds that were given and do not hold.
+    /// The given limits that are exceeded.
     pub broken_bounds: Vec<String>,
-    /// Whether what was measured is within the plan, in words.
+    /// Whether the measured memory is within the plan, as text.
     pub verdict: String,
 }
 
@@ -40,40 +39,40 @@ pub struct RssReport {
 #[derive(Serialize)]
 pub struct ReportRow {
     pub workers: usize,
-    /// What all processes take at most, as `plan` has it.
+    /// Most memory of all processes, by `plan`.
     pub planned_bytes: u64,
-    /// What of `memory_bytes` is in the plan: all of it, but for the page cache of mapped shards.
+    /// The part of `memory_bytes` that the plan covers: all but the page cache of mapped shards.
     pub measured_bytes: u64,
     /// The ring's size, all of it allocated, mapped or not.
     pub ring_bytes: u64,
-    /// What no process maps of it (rows that no batch has filled yet, or short
-    /// batches never do): allocated, and in no PSS.
+    /// The part of the ring that no process maps: rows that no batch has filled yet, or that short
+    /// batches never fill. It is allocated, but in no PSS.
     pub ring_unmapped_bytes: u64,
     /// Steady PSS of all processes: `total.pss_bytes`.
     pub pss_total_bytes: u64,
-    /// All that the run takes: steady PSS, and what no process maps of the ring.
+    /// All memory of the run: steady PSS and the unmapped part of the ring.
     pub memory_bytes: u64,
-    /// Steady PSS without what is mapped of the ring.
+    /// Steady PSS without the mapped part of the ring.
     pub pss_without_ring_bytes: u64,
     /// Page cache of input files that is mapped: `total.pss_input_bytes`.
     pub pss_input_bytes: u64,
-    /// What is said to be memory: PSS without the ring and without mapped input.
+    /// The memory that is reported: PSS without the ring and without mapped input.
     pub pss_own_bytes: u64,
     /// The largest PSS of all processes in any sample.
     pub peak_pss_bytes: u64,
     pub peak_pss_without_ring_bytes: u64,
-    /// When it was, from the start of the consumer.
+    /// When the peak occurred, from the start of the consumer.
     pub peak_at_s: f64,
     #[serde(flatten)]
     pub steady: SteadyMemory,
-    /// Time that the steady samples span.
+    /// Time span of the steady samples.
     pub sampled_s: f64,
     pub batches: u64,
     pub rows_by_worker: Vec<u64>,
     pub worker_deaths: u64,
     /// Failed samples that were masked.
     pub skipped: u64,
-    /// Not part of any figure above but for what is mapped (`pss_file_bytes`).
+    /// Part of no figure above, except the mapped part (`pss_file_bytes`).
     pub page_cache: Option<PageCache>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub epoch_medians: Vec<EpochMedian>,
@@ -87,31 +86,30 @@ pub struct EpochMedian {
     pub samples: usize,
     pub pss_total_bytes: u64,
     pub pss_without_ring_bytes: u64,
-    /// Without mapped input, too.
+    /// Also without mapped input.
     pub pss_own_bytes: u64,
 }
 
-/// PSS but for what is mapped of the ring.
+/// PSS without the mapped part of the ring.
 pub fn without_ring(memory: &ProcessMemory) -> u64 {
     memory.pss_bytes.saturating_sub(memory.pss_ring_bytes)
 }
 
-/// PSS but for what is mapped of the ring and of input files, whose pages are the
-/// system's page cache: who maps them takes no memory by it.
+/// PSS without the mapped parts of the ring and of input files. Pages of input files are the
+/// system's page cache, not memory of the processes.
 pub fn own(memory: &ProcessMemory) -> u64 {
     without_ring(memory).saturating_sub(memory.pss_input_bytes)
 }
 
-/// Growth over the epochs in MiB, the ring not counted: a slot that is used for
-/// the first time was allocated before. Nor is mapped input, of which more and
-/// more is read.
+/// Growth over the epochs in MiB, without the ring, whose slots were allocated before their first
+/// use. Also without mapped input, of which more and more is read.
 pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
     let medians: Vec<f64> = epochs.iter().map(|e| mib(e.pss_own_bytes)).collect();
     growth(&medians, GROWTH_EPOCHS)
 }
 
-/// MiB for each worker more, by least squares. Without 0 workers, which have
-/// neither ring nor coordinator.
+/// MiB for each further worker, by least squares. Leaves out 0 workers, which have neither ring nor
+/// coordinator.
 pub fn slope_mib(points: impl Iterator<Item = (usize, u64)>) -> Option<f64> {
     let points: Vec<_> = points
         .filter(|(workers, _)| *workers > 0)
@@ -121,8 +119,8 @@ pub fn slope_mib(points: impl Iterator<Item = (usize, u64)>) -> Option<f64> {
 }
 
 impl RssReport {
-    /// Fills in what follows from the rows, and says which bounds are broken and whether the
-    /// plan holds.
+    /// Fills in the figures that follow from the rows, the exceeded limits, and whether the plan
+    /// holds.
     pub fn conclude(&mut self, max_slope_mib: Option<f64>, max_growth_mib: Option<f64>) {
         let mut rings = self.rows.iter().filter(|r| r.workers > 0);
         let first = rings.next().map(|r| r.ring_bytes);
@@ -151,7 +149,7 @@ impl RssReport {
     }
 }
 
-/// Of workers, bytes that were measured and bytes that were planned.
+/// Number of workers, measured bytes and planned bytes.
 fn verdict(rows: impl Iterator<Item = (usize, u64, u64)>) -> String {
     let rows: Vec<_> = rows.collect();
     let figures = |(workers, measured, planned): &(usize, u64, u64)| {
@@ -210,7 +208,7 @@ mod tests {
             "ABOVE the plan by 2.0 MiB with 1 worker (72.0 measured, 70.0 planned), by 1.0 MiB \
              with 4 workers (80.0 measured, 79.0 planned)"
         );
-        // By a byte, which is never nothing.
+        // By one byte, which is never printed as zero.
         let text = verdict([(1, (70 << 20) + 1, 70 << 20)].into_iter());
         assert!(text.starts_with("ABOVE the plan by 0.1 MiB"), "{text}");
     }

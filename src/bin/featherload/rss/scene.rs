@@ -1,6 +1,6 @@
-//! What the processes of a run over a scene take, for several numbers of workers.
+//! The memory of the processes of a run over a scene, for several numbers of workers.
 //!
-//! Watched as the loader's are. The decoded images are told apart: they are the same
+//! They are watched like the loader's. Decoded images are counted separately: they take the same
 //! memory for any number of workers.
 
 use std::path::PathBuf;
@@ -19,14 +19,14 @@ use crate::output::{line, mib};
 use crate::scene::RaysArgs;
 use crate::{interrupt, output};
 
-/// The names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct SceneRss {
     #[serde(serialize_with = "crate::output::lossy")]
     scene: PathBuf,
     seconds: f64,
     rows: Vec<SceneRow>,
-    /// Of `pss_own_bytes`, least squares.
+    /// Slope of `pss_own_bytes`, by least squares.
     slope_mib_per_worker: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The printed report.
 
 use featherload::Result;
 use featherload::measure::{ProcessMemory, ProcessRole, SteadyProcess};
@@ -11,7 +11,7 @@ use crate::output::{line, mib, mib_at_most};
 /// Columns of a figure in MiB.
 const FIGURE: usize = 9;
 
-/// Columns in front of a note below a table.
+/// Columns before a note below a table.
 const NOTE: usize = 8;
 
 /// Medians in a line.
@@ -45,12 +45,12 @@ pub fn print(report: &RssReport) -> Result<()> {
     print_conclusions(report)
 }
 
-/// Prints what a table means.
+/// Prints an explanation of a table.
 fn note(words: &str) -> Result<()> {
     beside(&" ".repeat(NOTE), words)
 }
 
-/// Prints a figure, and what it is of.
+/// Prints a figure and its meaning.
 fn conclusion(figure: &str, words: &str) -> Result<()> {
     beside(&format!("{figure:>10} "), words)
 }
@@ -127,7 +127,8 @@ fn print_samples(report: &RssReport) -> Result<()> {
     ))
 }
 
-/// A text in which a path longer than so many columns has its end alone; `--json` has it all.
+/// A text in which a path longer than this number of columns is cut to its end. `--json` has the
+/// whole path.
 fn shortened(text: &str, columns: usize) -> String {
     let short = |word: &str| {
         if word.chars().count() <= columns || !word.contains('/') {
@@ -193,7 +194,7 @@ fn print_processes_of(row: &ReportRow, parts: &[Part]) -> Result<()> {
             n => format!("{} (of {n})", role.name()),
         };
         let memory = match role {
-            // One of them that is like the others.
+            // One process of several alike.
             ProcessRole::Worker => {
                 ProcessMemory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>())
             }

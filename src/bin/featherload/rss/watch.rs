@@ -1,5 +1,4 @@
-//! The process that measures: starts a consumer, samples it and its pool from
-//! outside, ends it.
+//! The measuring process: starts a consumer, samples it and its pool from outside, and ends it.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -13,22 +12,22 @@ use super::report::without_ring;
 use crate::line_process::LineProcess;
 use crate::{output, pool_processes};
 
-/// Rows that every worker has committed when steady samples begin.
+/// Rows that every worker must commit before steady samples begin.
 pub const WARM_ROWS: u64 = 20;
 
-/// Steady samples at least.
+/// Least steady samples.
 pub const SAMPLES: usize = 20;
 
-/// Samples of each epoch at least.
+/// Least samples of each epoch.
 const SAMPLES_AN_EPOCH: usize = 3;
 
 /// Most time between two samples.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// The same until samples are steady, and while epochs are told apart.
+/// Like that, before the steady samples, and while epochs are measured.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How long a tree of processes may take to end.
+/// Timeout for the end of a process tree.
 const END: Duration = Duration::from_secs(5);
 
 /// A consumer with its pool. Dropping it ends them and waits for their end.
@@ -41,7 +40,7 @@ pub struct WatchedMemory {
     peak: MemoryPeak,
 }
 
-/// The largest figures of all samples, each by itself.
+/// The largest figures of all samples, each separately.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MemoryPeak {
     pub pss_bytes: u64,
@@ -50,13 +49,13 @@ pub struct MemoryPeak {
     pub at: Duration,
 }
 
-/// Steady samples, and when the last one was taken.
+/// Steady samples, and the time of the last one.
 pub struct MemoryAverage {
     pub memory: SteadyMemory,
     pub took: Duration,
 }
 
-/// A row for each number of workers, which `measure` makes of a pool of its own.
+/// One row for each number of workers. `measure` makes it from a fresh pool.
 pub fn rows<N, R>(
     numbers: impl ExactSizeIterator<Item = N>,
     json: bool,
@@ -74,7 +73,7 @@ pub fn rows<N, R>(
 }
 
 impl WatchedMemory {
-    /// Starts a consumer with `workers` workers, in the way that `how` names.
+    /// Starts a consumer with `workers` workers, in the mode `how`.
     pub fn start(workers: usize, how: &str) -> Result<Self> {
         // The arguments of `rss` mean the same to the child.
         let own = std::env::args_os().skip(2);
@@ -89,7 +88,7 @@ impl WatchedMemory {
         })
     }
 
-    /// Waits until every worker has committed its rows, and samples meanwhile.
+    /// Samples until every worker has committed its rows.
     pub fn warm_up(&mut self) -> Result<()> {
         while !self.is_warm() {
             self.sample();
@@ -98,7 +97,7 @@ impl WatchedMemory {
         Ok(())
     }
 
-    /// Samples for `length`, and until there are enough.
+    /// Samples for `length`, and until there are enough samples.
     pub fn steady(&mut self, length: Duration) -> Result<MemoryAverage> {
         let began = Instant::now();
         let interval = (length / (SAMPLES as u32 + 5)).min(INTERVAL);
@@ -125,9 +124,8 @@ impl WatchedMemory {
         })
     }
 
-    /// Samples through `epochs` epochs. The consumer waits at the end of each
-    /// until there are enough samples of it. Steady are those behind the rows
-    /// that every worker commits first.
+    /// Samples through `epochs` epochs. The consumer waits at the end of each until there are
+    /// enough samples of it. Samples are steady after every worker has committed its first rows.
     pub fn epochs(&mut self, epochs: u64) -> Result<(MemoryAverage, Vec<SteadyMemory>)> {
         let began = Instant::now();
         let mut steady = Vec::new();
@@ -189,7 +187,7 @@ impl WatchedMemory {
     fn members(&self) -> Vec<PoolProcess> {
         match &self.status {
             Some(status) => status.members(),
-            // Its pool is made before it says who is there.
+            // Its pool starts before it reports the processes.
             None => pool_processes::under(self.consumer.id()),
         }
     }
@@ -207,7 +205,7 @@ impl WatchedMemory {
         sample
     }
 
-    /// Takes in what the consumer says, for as long as `length`.
+    /// Reads the consumer's messages for `length`.
     fn listen(&mut self, length: Duration) -> Result<()> {
         let until = Instant::now() + length;
         while let Some(line) = self.consumer.line(Some(until))? {
@@ -234,12 +232,12 @@ impl WatchedMemory {
 
 impl Drop for WatchedMemory {
     fn drop(&mut self) {
-        // While they can be told by whose children they are.
+        // While they can be found by parent process.
         let members = self.members();
-        // One that has ended already cannot be killed, and need not be.
+        // A process that has ended cannot be killed, and need not be.
         self.consumer.end();
-        // Its coordinator and workers end by themselves: what is left of them
-        // would share pages with the next pool.
+        // Its coordinator and workers end by themselves. Remaining processes would share pages with
+        // the next pool.
         let until = Instant::now() + END;
         while Instant::now() < until && members.iter().any(|m| is_there(m.pid)) {
             std::thread::sleep(Duration::from_millis(2));
@@ -247,7 +245,7 @@ impl Drop for WatchedMemory {
     }
 }
 
-/// A process that ended, and that nobody has reaped, has no memory to be read.
+/// A zombie process has no memory to be read.
 fn is_there(pid: i32) -> bool {
     ProcessMemory::read(pid).is_ok_and(|memory| memory.rss_bytes > 0)
 }

@@ -1,4 +1,4 @@
-//! Arguments that commands over a scene have beside the library's options.
+//! Arguments of commands over a scene, beside the library's options.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use featherload::internals::DrillBuilder;
 use featherload::options::cli;
 use featherload::scene::{SceneBuilder, SceneKind};
 
-/// What every run over a scene has.
+/// Arguments of every run over a scene.
 #[derive(Args)]
 pub struct SceneRunArgs {
-    /// Steps.
+    /// Number of steps.
     #[arg(long, value_name = "N", default_value_t = 500, help_heading = cli::ORDER)]
     pub steps: u64,
 
@@ -18,22 +18,22 @@ pub struct SceneRunArgs {
     #[arg(long, conflicts_with = "depths", help_heading = cli::RECIPE)]
     no_depths: bool,
 
-    /// Hash every batch: the same digests mean the same batches.
+    /// Hash every batch: equal digests mean equal batches.
     #[arg(long, help_heading = cli::MEASURE)]
     pub digest: bool,
 
-    /// Kill a worker that often, as 200 (milliseconds): the batches stay the same.
+    /// Kill a worker at this interval, such as 200 (milliseconds): the batches stay the same.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 }
 
 impl SceneRunArgs {
-    /// The option `depths`: without a flag, which clap has as false, it is left out.
+    /// The option `depths`. Without the flag, for which clap has false, it is unset.
     pub fn depths(&self, flag: Option<bool>) -> Option<bool> {
         flag.filter(|given| *given || self.no_depths)
     }
 
-    /// The builder with the drill set.
+    /// The builder with the kill interval set.
     pub fn apply<K: SceneKind>(&self, builder: SceneBuilder<K>) -> SceneBuilder<K> {
         match self.kill_workers_every {
             Some(every) => builder.kill_workers_every(Duration::from_millis(every.max(1))),

@@ -1,4 +1,4 @@
-//! `featherload index SCENE`: which frames a scene has, taken with what, and where.
+//! `featherload index SCENE`: the frames of a scene, their cameras and positions.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use featherload::{Lens, Result, Scene};
 use crate::outcome::CommandOutcome;
 use crate::output;
 
-/// Cameras that are listed for people; `--json` has all.
+/// Cameras that are printed; `--json` lists all.
 const MOST_CAMERAS: usize = 8;
 
 #[derive(Args)]
 pub struct SceneArgs {
-    /// Read SRC as a scene: transforms.json, a COLMAP model. Found by itself where SRC
-    /// has one.
+    /// Read SRC as a scene: transforms.json, a COLMAP model. A scene in SRC is detected without
+    /// this flag.
     #[arg(long, conflicts_with = "samples", help_heading = cli::SOURCE)]
     scene: bool,
 
@@ -27,7 +27,7 @@ pub struct SceneArgs {
     #[command(flatten)]
     reading: SceneOptions,
 
-    /// Of a scene: draw its cameras and points, from above and from the side.
+    /// For a scene: draw its cameras and points, from above and from the side.
     #[arg(long, value_name = "FILE", help_heading = cli::OUTPUT)]
     svg: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ pub fn run(
     Ok(CommandOutcome::Done)
 }
 
-/// The report for people.
+/// The printed report.
 fn lines(report: &SceneSummary, points: Option<u64>) -> Vec<String> {
     let splits = SceneSplit::ALL.into_iter().filter_map(|split| {
         let count = report.splits.get(&split)?;

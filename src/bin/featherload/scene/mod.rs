@@ -1,9 +1,13 @@
-//! Commands over a scene: `featherload rays`, `featherload views`, and `featherload index` of one.
+//! Commands over a scene: `featherload rays`, `featherload views`, and `featherload index` of a
+//! scene.
 //!
-//! - `rays`, `views`: the sub-commands; `rays_args`: arguments of the first, which `rss` has too;
-//! - `index`: a scene in numbers;
-//! - `args`: arguments that several have; `plan`: the memory of a run, before it;
-//! - `run`: its steps, measured and printed; `ray_drawing`: rays as a picture.
+//! - `rays`, `views`: the sub-commands;
+//! - `rays_args`: arguments of `rays`, which `rss` also reads;
+//! - `index`: the figures of a scene;
+//! - `args`: arguments of several commands;
+//! - `plan`: the memory of a run, before it starts;
+//! - `run`: measures and prints its steps;
+//! - `ray_drawing`: rays as a drawing.
 
 mod args;
 mod index;

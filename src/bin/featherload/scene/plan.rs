@@ -9,11 +9,11 @@ use crate::flags;
 use crate::outcome::CommandOutcome;
 use crate::output::{self, grouped, line, mib_at_most};
 
-/// Prints a forecast, and then why the run is refused, where it is. `slot` is what a slot of
-/// the ring holds, one and several of it.
+/// Prints a memory plan, then the reason if the run is rejected. `slot` is the singular and plural
+/// name of a ring slot's contents.
 ///
 /// # Errors
-/// The refusal.
+/// The run is rejected.
 pub fn print(
     scene: &Path,
     (forecast, refusal): (SceneMemoryPlan, Option<Error>),
@@ -188,7 +188,7 @@ fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     }
 }
 
-/// What a worker takes, but for what is nothing.
+/// The memory of a worker, without zero entries.
 fn parts(w: &SceneWorkerMemory) -> String {
     let parts = [
         (w.decode_bytes, "to decode"),

@@ -1,11 +1,12 @@
-//! The rays of a step as a picture of their scene: `featherload rays --svg`.
+//! Draws the rays of a step in their scene: `featherload rays --svg`.
 
 use featherload::Result;
 use featherload::rays::{RayBatch, RayField};
 use featherload::scene::{PointCloud, Scene, scene_svg};
 
-/// The scene with a dot on each ray, in the ray's colour, a tenth of what the cameras span
-/// away from where it starts: before each camera its image, coarse. At most 2,000 are drawn.
+/// The scene with one dot on each ray, in the ray's colour. The dot's distance from the ray's
+/// origin is a tenth of the cameras' extent, so each camera has a coarse image before it. At most
+/// 2,000 are drawn.
 pub fn draw(scene: &Scene, batch: &RayBatch) -> Result<String> {
     let (origins, directions) = (
         batch.floats(RayField::Origins)?.as_chunks::<3>().0,
@@ -27,7 +28,7 @@ pub fn draw(scene: &Scene, batch: &RayBatch) -> Result<String> {
     Ok(scene_svg(scene, Some(&ends)))
 }
 
-/// A tenth of what the cameras span, or of 1 where all stand in one place.
+/// A tenth of the cameras' extent, or of 1 if all cameras are at one place.
 fn reach(scene: &Scene) -> f32 {
     let span = (0..3).map(|axis| {
         let places = scene.frames.iter().map(|frame| frame.pose.centre()[axis]);

@@ -1,4 +1,4 @@
-//! `featherload rays`: draws rays of a scene and reports rate, start, memory.
+//! `featherload rays`: draws rays of a scene, and reports rate, start time and memory.
 
 use std::time::Instant;
 
@@ -13,21 +13,21 @@ use crate::scene::run::{self, RunCounters, RunTexts};
 use crate::scene::{plan, ray_drawing};
 use crate::{output, rss};
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct Rates {
     rays: u64,
-    /// From the arrival of the first batch on; none of a run that is too short to measure, as
-    /// `too_short` then says.
+    /// From the arrival of the first batch on. None if the run is too short to measure; then
+    /// `too_short` explains it.
     rays_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     too_short: Option<String>,
-    /// The same once every image was decoded; none where that never came, or too late.
+    /// The rate after every image was decoded. None if that came never or too late.
     warm_rays_per_s: Option<f64>,
     first_batch_ms: f64,
     /// When every image was decoded.
     decoded_ms: Option<f64>,
-    /// Rays that a lens does not define; none where rays stayed on a device.
+    /// Rays that the lens does not define. None if rays stayed on a device.
     invalid: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<CommandOutcome> {
         }),
     };
     let outcome = run.report((args.scene(), args.json), &rates, &texts)?;
-    // Last: a drawing that cannot be written loses no report.
+    // Last: an error of writing the drawing does not lose the report.
     let is_done = matches!(outcome, CommandOutcome::Done);
     if let Some(file) = args.svg.as_ref().filter(|_| is_done) {
         let mut batch = rays.next_batch()?;
@@ -116,7 +116,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<CommandOutcome> {
     Ok(outcome)
 }
 
-/// The step, then the bytes of each field, whichever of them may be missing.
+/// Hashes the step, then the bytes of each field that exists.
 fn add(hash: &mut XxHash3_128, batch: &RayBatch) -> Result<()> {
     hash.write(&batch.step().to_le_bytes());
     for field in RayField::ALL {

@@ -30,7 +30,7 @@ pub struct RaysArgs {
     #[command(flatten)]
     pub run: SceneRunArgs,
 
-    /// How rays are spread over the images: all pixels alike, or all images alike.
+    /// How rays are spread over the images: uniform over all pixels, or uniform over the images.
     #[arg(long, value_enum, default_value_t = Spread::Uniform, conflicts_with_all = ["patches", "pairs"], help_heading = cli::ORDER)]
     sampler: Spread,
 
@@ -38,7 +38,7 @@ pub struct RaysArgs {
     #[arg(long, value_name = "N", conflicts_with = "pairs", help_heading = cli::RECIPE)]
     patches: Option<u32>,
 
-    /// Pixels between two of a patch.
+    /// Distance in pixels between neighbours of a patch.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "patches", help_heading = cli::RECIPE)]
     dilation: u32,
 
@@ -46,25 +46,25 @@ pub struct RaysArgs {
     #[arg(long, value_name = "N", help_heading = cli::RECIPE)]
     pairs: Option<u32>,
 
-    /// Draw the scene, and one more step's rays as dots in their colours.
+    /// Draw the scene, and the rays of one more step as dots in their colours.
     #[arg(long, value_name = "FILE", conflicts_with = "rss", help_heading = cli::OUTPUT)]
     pub svg: Option<PathBuf>,
 
-    /// In place of rates, the memory of all processes with these numbers of workers, once
-    /// every image is decoded: steady PSS, as `featherload rss` has it.
+    /// Instead of rates, measure the memory of all processes with these numbers of workers, after
+    /// every image is decoded: steady PSS, as in `featherload rss`.
     #[arg(long, value_name = "N,N,...", value_parser = parse_counts, conflicts_with_all = ["num_workers", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     pub rss: Option<WorkerCounts>,
 
-    /// How long `--rss` samples each number of workers, 0.5 to 600.
+    /// Seconds for which `--rss` samples each number of workers, 0.5 to 600.
     #[arg(long, default_value_t = 5.0, value_parser = parse_seconds, requires = "rss", help_heading = cli::MEASURE)]
     pub seconds: f64,
 
-    /// Print the memory of the run before it begins, and end: what takes how much, and whether
-    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    /// Print the memory plan of the run and end: the memory of each part, and whether images are
+    /// kept in memory or in a file. Reads headers; decodes and starts nothing.
     #[arg(long, conflicts_with_all = ["rss", "svg", "digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     pub plan: bool,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
     pub json: bool,
 }
@@ -75,7 +75,7 @@ enum Spread {
     ByImage,
 }
 
-/// To be read from a list of words.
+/// For parsing from a list of words.
 #[derive(Parser)]
 struct Alone {
     #[command(flatten)]
@@ -83,7 +83,7 @@ struct Alone {
 }
 
 impl RaysArgs {
-    /// Out of the words behind `rays`.
+    /// Parses the words after `rays`.
     pub fn parsed(words: impl Iterator<Item = OsString>) -> Result<Self> {
         let words = std::iter::once(OsString::from("rays")).chain(words);
         let alone = Alone::try_parse_from(words).map_err(|e| Error::config(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! The steps of a run over a scene, measured, and how such a run is printed.
+//! Measures the steps of a run over a scene, and prints the result.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::run_length::{is_measured, too_short};
 use crate::scene::args::SceneRunArgs;
 use crate::{interrupt, output};
 
-/// What was seen by some moment.
+/// Counts at one moment.
 #[derive(Clone, Copy)]
 pub struct RunCounters {
     at: Instant,
@@ -23,13 +23,13 @@ pub struct RunCounters {
     pub parts: u64,
 }
 
-/// What a run was seen to do.
+/// Measurements of a run.
 pub struct RunMeasurement<W> {
     /// At its end.
     pub now: RunCounters,
-    /// The arrival of the first batch, where the run was long enough for a rate from then on.
+    /// At the arrival of the first batch, if the run was long enough for a rate.
     pub first: Option<RunCounters>,
-    /// The same of the first batch after every image was decoded.
+    /// At the first batch after every image was decoded.
     pub warm: Option<RunCounters>,
     pub too_short: Option<String>,
     pub first_ms: f64,
@@ -48,9 +48,9 @@ impl<W> RunMeasurement<W> {
     }
 }
 
-/// Takes the steps that `args` ask for out of a run whose build began at `began`. `next` gives a
-/// batch, `see` adds one to the hash and says how many parts it has; a batch of one and of many
-/// is called `unit`.
+/// Takes the requested steps from a run whose build began at `began`. `next` returns a batch. `see`
+/// adds one to the hash and returns its number of parts. `unit` is the singular and plural name of
+/// a batch.
 pub fn measure<K: SceneKind>(
     run: &mut SceneRun<K>,
     (args, json): (&SceneRunArgs, bool),
@@ -84,7 +84,7 @@ pub fn measure<K: SceneKind>(
             steps: now.steps + 1,
             parts: now.parts + parts,
         };
-        // One on a device may not be finished yet.
+        // A batch on a device may be unfinished.
         last = batch.on_device().is_some().then_some(batch);
         first.get_or_insert(now);
         if decoded.is_none() && run.is_decoded() {
@@ -130,7 +130,7 @@ pub fn measure<K: SceneKind>(
     })
 }
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct Report<'a, R: Serialize, W: Serialize> {
     #[serde(serialize_with = "crate::output::lossy")]
@@ -145,14 +145,14 @@ struct Report<'a, R: Serialize, W: Serialize> {
     run: &'a SceneReport<W>,
 }
 
-/// What a kind of run is printed with.
+/// The texts for printing a kind of run.
 pub struct RunTexts<'a> {
-    /// What it gave.
+    /// The name of its products.
     pub counts: String,
     pub rate: String,
-    /// What came first.
+    /// The name of its first product.
     pub first: &'a str,
-    /// What lies in the ring.
+    /// The name of the ring's contents.
     pub unit: &'a str,
     /// Stages of workers, with their seconds.
     pub stages: &'a [(&'a str, f64)],
@@ -160,7 +160,7 @@ pub struct RunTexts<'a> {
 }
 
 impl<W: Serialize> RunMeasurement<W> {
-    /// Prints it; as JSON with `rates`.
+    /// Prints the result, or JSON with `rates`.
     pub fn report(
         self,
         (scene, json): (&Path, bool),

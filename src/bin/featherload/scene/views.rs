@@ -1,4 +1,4 @@
-//! `featherload views`: shows whole images of a scene and reports rate, start, memory.
+//! `featherload views`: delivers whole images of a scene, and reports rate, start time and memory.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::scene::args::SceneRunArgs;
 use crate::scene::plan;
 use crate::scene::run::{self, RunCounters, RunTexts};
 
-/// Show whole images of a scene, one a step. Reports images per second, start and memory.
+/// Deliver whole images of a scene, one a step. Reports images per second, start and memory.
 #[derive(Args)]
 pub struct ViewsArgs {
     /// A folder with transforms.json, a COLMAP model, transforms_train.json or poses_bounds.npy;
@@ -34,27 +34,27 @@ pub struct ViewsArgs {
     #[command(flatten)]
     run: SceneRunArgs,
 
-    /// Print the memory of the run before it begins, and end: what takes how much, and whether
-    /// images are held in memory or in a file. Reads headers, decodes nothing, starts nothing.
+    /// Print the memory plan of the run and end: the memory of each part, and whether images are
+    /// kept in memory or in a file. Reads headers; decodes and starts nothing.
     #[arg(long, conflicts_with_all = ["digest", "kill_workers_every", "steps"], help_heading = cli::MEASURE)]
     plan: bool,
 
-    /// One JSON object on stdout.
+    /// Print one JSON object on stdout.
     #[arg(long, help_heading = cli::OUTPUT)]
     json: bool,
 }
 
-/// Names are the contract of `--json`.
+/// Field names are part of the `--json` format.
 #[derive(Serialize)]
 struct Rates {
-    /// From the arrival of the first view on; none of a run that is too short to measure, as
-    /// `too_short` then says.
+    /// From the arrival of the first view on. None if the run is too short to measure; then
+    /// `too_short` explains it.
     views_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     too_short: Option<String>,
-    /// The same once every image was decoded; none where that never came, or too late.
+    /// The rate after every image was decoded. None if that came never or too late.
     warm_views_per_s: Option<f64>,
-    /// Of images alone, once every image was decoded.
+    /// Of images alone, after every image was decoded.
     warm_mpixels_per_s: Option<f64>,
     first_view_ms: f64,
     /// When every image was decoded.
@@ -126,7 +126,7 @@ fn show(args: &ViewsArgs, began: Instant) -> Result<CommandOutcome> {
     run.report((&args.scene, args.json), &rates, &texts)
 }
 
-/// Step and number, then the bytes of each array, whichever of them may be missing.
+/// Hashes step and number, then the bytes of each array that exists.
 fn add(hash: &mut XxHash3_128, view: &View) -> Result<()> {
     hash.write(&view.step().to_le_bytes());
     hash.write(&view.index().to_le_bytes());

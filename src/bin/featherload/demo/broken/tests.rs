@@ -1,4 +1,4 @@
-//! Broken files: there, as bad as listed, and in nobody's way.
+//! Broken files exist, have the listed defects, and disturb no other file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,7 @@ fn huge_headers_are_right_in_themselves() {
     assert_eq!(cut.len(), whole.len() * 3 / 10);
 }
 
-/// The same bytes on every machine: who changes them raises FORMAT too.
+/// The same bytes on every machine. Raise FORMAT if they change.
 #[test]
 fn the_bytes_are_pinned() {
     let files = super::files(4)

@@ -1,7 +1,7 @@
-//! A scene as a COLMAP model, as text or binary: `cameras`, `images`, and no points.
+//! Writes a scene as a COLMAP model, as text or binary: `cameras`, `images`, and no points.
 //!
-//! Pure: bytes. Forms and numbers of models are those of COLMAP's
-//! `scene/reconstruction_io_text.cc`, `reconstruction_io_binary.cc` and `sensor/models.h`.
+//! Pure. Formats and model numbers are those of COLMAP's `scene/reconstruction_io_text.cc`,
+//! `reconstruction_io_binary.cc` and `sensor/models.h`.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub(super) fn text(set: &LensSet, names: &[String]) -> Vec<(&'static str, Vec<u8
     ]
 }
 
-/// As [`text`], in the binary form.
+/// Like [`text`], in binary form.
 pub(super) fn binary(set: &LensSet, names: &[String]) -> Vec<(&'static str, Vec<u8>)> {
     let one = 1u32.to_le_bytes();
     let mut cameras = 1u64.to_le_bytes().to_vec();
@@ -87,7 +87,7 @@ fn parameters(camera: &Camera) -> (i32, Vec<f64>) {
             (10, vec![k[0], k[1], p[0], p[1], k[2], k[3], s[0], s[1]])
         }
         Lens::Fisheye624 { k, p, s } => (11, [k.as_slice(), &p, &s].concat()),
-        // PINHOLE; the rest is written as `transforms.json`.
+        // PINHOLE. Other models are written as `transforms.json`.
         _ => (1, Vec::new()),
     };
     (model, [vec![fx, fy, cx, cy], rest].concat())

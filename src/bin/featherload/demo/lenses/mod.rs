@@ -1,11 +1,15 @@
-//! `featherload demo --scene`: a room with coloured walls, seen through every camera
-//! model, so that the colour of every ray is known without any image.
+//! `featherload demo --scene`: a room with coloured walls, seen through every camera model. The
+//! colour of every ray is known without an image.
 //!
-//! A folder a scene, each with its own `transforms.json` or COLMAP model, which is written
-//! behind its images. The manifest has the room's numbers and says what each scene is.
+//! Each scene is one folder with its own `transforms.json` or COLMAP model, which is written after
+//! its images. The manifest has the room's numbers and describes each scene.
 //!
-//! - `texture`: the room; `place`: where cameras stand, how they move; `render`: what they see;
-//! - `sets`: which scenes there are; `transforms`, `colmap`: how they are written down;
+//! - `texture`: the room;
+//! - `place`: camera positions and motions;
+//! - `render`: what a camera sees;
+//! - `sets`: the list of scenes;
+//! - `transforms`: a scene as `transforms.json`;
+//! - `colmap`: a scene as a COLMAP model;
 //! - `pictures`: images, masks and depths as files.
 
 mod colmap;
@@ -29,10 +33,10 @@ use super::manifest;
 use sets::{ImageEncoding, LensSet};
 use texture::TexturedRoom;
 
-/// Rises when any file's bytes change.
+/// Raised when the bytes of any file change.
 const FORMAT: u32 = 2;
 
-/// What the folder was made from, and what is in it.
+/// The arguments and contents of the folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
@@ -52,29 +56,29 @@ impl fmt::Display for Manifest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Described {
-    /// Its folder, in that of the set.
+    /// Its folder, relative to the set's.
     path: String,
     /// The camera model, as its file names it.
     model: String,
     what: String,
     images: usize,
-    /// How images are kept: `png`, `rgba` or `jpeg`.
+    /// The image format: `png`, `rgba` or `jpeg`.
     coding: String,
-    /// What a level of its depths means, in units of the room; none without depths.
+    /// Length of one depth level, in units of the room. None without depths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     depth_unit: Option<f64>,
 }
 
-/// What stands in the folder now.
+/// The contents of the folder.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct LensSceneSummary {
     #[serde(serialize_with = "crate::output::lossy")]
     dir: PathBuf,
     seed: u64,
     images: usize,
-    /// Files that this call wrote; the others were there.
+    /// Files that this call wrote; the others existed already.
     written: u32,
-    /// Of all files together.
+    /// Bytes of all files together.
     bytes: u64,
     scenes: Vec<Described>,
 }
@@ -101,7 +105,7 @@ impl fmt::Display for LensSceneSummary {
     }
 }
 
-/// Makes the scenes, or what is missing of them.
+/// Makes the scenes, or their missing files.
 pub(super) fn write(dir: &Path, seed: u64) -> Result<LensSceneSummary> {
     let room = TexturedRoom::new(seed);
     let sets = sets::all(seed);
@@ -167,7 +171,7 @@ fn folders(set: &LensSet) -> Vec<&'static str> {
     all
 }
 
-/// The files that say which cameras and poses a scene has.
+/// The files with the cameras and poses of a scene.
 fn model(set: &LensSet) -> Vec<(String, Vec<u8>)> {
     let names: Vec<String> = (0..set.views.len()).map(pictures::name).collect();
     let files = match set.form {

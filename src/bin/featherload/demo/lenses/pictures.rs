@@ -11,12 +11,12 @@ use super::super::files::{DemoFile, make_file};
 use super::sets::{Coding, LensSet};
 use super::texture::TexturedRoom;
 
-/// What the files of a view are called, without an extension.
+/// File names of a view, without extension.
 pub(super) fn name(number: usize) -> String {
     format!("{number:03}")
 }
 
-/// Writes what is missing of view `number`.
+/// Writes the missing files of view `number`.
 pub(super) fn make(
     dir: &Path,
     set: &LensSet,

@@ -1,24 +1,24 @@
-//! Where a camera stands, and how it is turned: as a quaternion, from which follow the
-//! matrix of `transforms.json` and COLMAP's pose.
+//! Position and rotation of a camera. The rotation is a quaternion, from which follow the matrix of
+//! `transforms.json` and COLMAP's pose.
 //!
 //! Pure. The camera's axes are OpenCV's: x right, y down, z forward; the world's z is up.
 
 /// From the camera to the world.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CameraPlace {
-    /// Of length 1, w first.
+    /// A unit quaternion, w first.
     quaternion: [f64; 4],
     centre: [f64; 3],
 }
 
-/// How far a camera gets while an image is taken.
+/// The motion of a camera while an image is taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CameraMotion {
-    /// The world's, of length 1.
+    /// A unit axis in the world.
     pub(super) axis: [f64; 3],
-    /// Radians about it.
+    /// Angle about the axis, in radians.
     pub(super) angle: f64,
-    /// In the world.
+    /// Translation in the world.
     pub(super) way: [f64; 3],
 }
 
@@ -36,7 +36,7 @@ impl CameraPlace {
         }
     }
 
-    /// After a part of a motion, in which it turns and moves evenly.
+    /// The place after this part of a motion, which turns and moves evenly.
     pub(super) fn moved(&self, motion: &CameraMotion, part: f64) -> Self {
         let turn = about(motion.axis, part * motion.angle);
         Self {
@@ -99,7 +99,7 @@ impl CameraPlace {
     }
 }
 
-/// A turn about an axis of length 1.
+/// A rotation about a unit axis.
 fn about(axis: [f64; 3], angle: f64) -> [f64; 4] {
     let (sine, cosine) = libm::sincos(0.5 * angle);
     let [x, y, z] = axis.map(|part| sine * part);

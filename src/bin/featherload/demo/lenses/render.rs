@@ -1,6 +1,6 @@
-//! From a view to the pixels of its image, its depth and its mask.
+//! Renders the image, depth and mask of a view.
 //!
-//! Pure. A ray a pixel, through its centre, by the library's cameras.
+//! Pure. One ray for each pixel, through its centre, by the library's cameras.
 
 use featherload::Camera;
 use featherload::camera::CameraOptics;
@@ -12,12 +12,12 @@ use super::texture::TexturedRoom;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RenderView {
     pub(super) camera: Camera,
-    /// With a shutter, where it begins.
+    /// With a shutter, the place at its start.
     pub(super) place: CameraPlace,
     pub(super) shutter: Option<ShutterMotion>,
     pub(super) time: Option<f64>,
     pub(super) mask: Option<MaskPixels>,
-    /// Pixels whose centres are farther from the image's middle have the colour [`BEYOND`].
+    /// Pixels whose centres lie farther from the image's middle have the colour [`BEYOND`].
     pub(super) crop_radius: Option<f64>,
 }
 
@@ -30,33 +30,33 @@ pub(super) struct ShutterMotion {
     pub(super) motion: CameraMotion,
 }
 
-/// Magenta, which no wall has: their levels are 8 to 248.
+/// Magenta, which no wall has: wall levels are 8 to 248.
 const BEYOND: [u8; 3] = [255, 0, 255];
 
 /// Which pixels count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskPixels {
     Empty,
-    /// The one in the last row and the first column but one.
+    /// Only the pixel in the last row and the second column.
     Pixel,
     /// All but a disc and the left edge.
     Partial,
-    /// Every other one.
+    /// Every other pixel.
     Board,
 }
 
 /// What a view shows, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RenderedImage {
-    /// 3 bytes a pixel; black where the lens has no ray.
+    /// 3 bytes for each pixel. Black where the lens has no ray.
     pub(super) rgb: Vec<u8>,
-    /// In the given unit; 0 where the lens has no ray, and beyond the crop radius.
+    /// In the given unit. 0 where the lens has no ray, and beyond the crop radius.
     pub(super) depth: Vec<u16>,
 }
 
 impl RenderView {
-    /// Depths are in lengths of the camera's ray, whose z is 1 for perspective lenses
-    /// and whose length is 1 for others: along the camera's axis, or along the ray.
+    /// Depths are multiples of the camera's ray. Its z is 1 for perspective lenses, so depths lie
+    /// along the camera's axis. Its length is 1 for others, so depths lie along the ray.
     pub(super) fn show(&self, room: &TexturedRoom, depth_unit: f64) -> RenderedImage {
         let optics = CameraOptics::new(&self.camera);
         let mut shown = RenderedImage {
@@ -83,7 +83,7 @@ impl RenderView {
         shown
     }
 
-    /// 255 for pixels that count, else 0; none without a mask.
+    /// 255 for pixels that count, else 0. None without a mask.
     pub(super) fn mask(&self) -> Option<Vec<u8>> {
         let mask = self.mask?;
         let Camera { width, height, .. } = self.camera;
@@ -103,15 +103,15 @@ impl RenderView {
         Some(levels.collect())
     }
 
-    /// How much of the room is seen, where the image has an alpha channel: nothing at
-    /// the left edge, all of it from the middle on.
+    /// The alpha of a pixel, if the image has an alpha channel: 0 at the left edge, opaque from the
+    /// middle on.
     pub(super) fn alpha(&self) -> Vec<u8> {
         let width = self.camera.width;
         let levels = self.pixels().map(|(_, col)| (510 * col / width).min(255));
         levels.map(|level| level as u8).collect()
     }
 
-    /// Where the camera is when it sees the image point (x, y).
+    /// The camera's place when it sees the image point (x, y).
     fn place_at(&self, x: f64, y: f64) -> CameraPlace {
         let Some(ShutterMotion { timing, motion }) = &self.shutter else {
             return self.place;

@@ -1,7 +1,6 @@
-//! Which scenes there are: one for each camera model, and one for each thing that a scene
-//! may have beside it.
+//! The list of scenes: one for each camera model, and one for each optional feature of a scene.
 //!
-//! Pure. Names and numbers; nothing is rendered here.
+//! Pure: names and numbers, without rendering.
 
 use std::f64::consts::TAU;
 
@@ -11,7 +10,7 @@ use super::super::random::{RandomStream, hash};
 use super::place::{CameraMotion, CameraPlace};
 use super::render::{MaskPixels, RenderView, ShutterMotion};
 
-/// A folder that is a scene.
+/// One scene, which is one folder.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LensSet {
     pub(super) name: &'static str,
@@ -25,7 +24,7 @@ pub(super) struct LensSet {
     pub(super) views: Vec<RenderView>,
 }
 
-/// How cameras and poses are written down.
+/// The file format of cameras and poses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ImageEncoding {
     /// nerfstudio's `transforms.json`.
@@ -35,7 +34,7 @@ pub(super) enum ImageEncoding {
 }
 
 impl ImageEncoding {
-    /// What a level of a depth means: `transforms.json` says it, COLMAP's models cannot.
+    /// Length of one depth level. `transforms.json` states it; COLMAP's models cannot.
     pub(super) fn depth_unit(self) -> f64 {
         match self {
             Self::Transforms => 0.0002,
@@ -44,13 +43,13 @@ impl ImageEncoding {
     }
 }
 
-/// How images are kept.
+/// The image format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Png,
-    /// With transparency.
+    /// PNG with transparency.
     Rgba,
-    /// Of quality 95, every pixel with its own colour.
+    /// JPEG of quality 95, in which every pixel has its own colour.
     Jpeg,
 }
 
@@ -73,10 +72,10 @@ impl Coding {
 
 const WIDTH: u32 = 61;
 const HEIGHT: u32 = 47;
-/// Images of a scene, when nothing asks for more.
+/// Default number of images of a scene.
 const VIEWS: u32 = 6;
 
-/// All scenes, in the order in which they are printed.
+/// All scenes, in printed order.
 pub(super) fn all(seed: u64) -> Vec<LensSet> {
     let mut sets = models();
     sets.extend(others());
@@ -130,7 +129,7 @@ fn models() -> Vec<LensSet> {
     sets
 }
 
-/// A scene for each thing that a scene may have.
+/// A scene for each optional feature.
 fn others() -> Vec<LensSet> {
     let of = |name, model, coding, depths, views, what| LensSet {
         name,
@@ -142,11 +141,11 @@ fn others() -> Vec<LensSet> {
         views,
     };
     let six = || vec![view(brown()); VIEWS as usize];
-    // Larger, smaller, upright: each with intrinsics of its own.
+    // Larger, smaller, upright: each with its own intrinsics.
     let sizes = [(61, 47), (47, 61), (64, 48), (33, 71), (61, 47), (80, 23)];
     let own = sizes.map(|(width, height)| {
         let mut camera = brown().scaled(width, height);
-        // Pixels that are not square would hide what is exchanged.
+        // Non-square pixels would hide swapped axes.
         camera.fx = camera.fx.max(camera.fy);
         camera.fy = camera.fx + 1.5;
         view(camera)
@@ -201,7 +200,7 @@ fn others() -> Vec<LensSet> {
     sets
 }
 
-/// On a ring around the middle, looking outwards and about.
+/// Places on a ring around the middle, looking outwards.
 fn stand(views: &mut [RenderView], key: u64) {
     let mut s = RandomStream::new(key);
     let count = views.len() as f64;
@@ -229,7 +228,7 @@ fn brown() -> Camera {
     odd([33.0, 34.0], BROWN)
 }
 
-/// An odd size, the principal point beside the middle.
+/// An odd size, with the principal point off the middle.
 fn odd([fx, fy]: [f64; 2], lens: Lens) -> Camera {
     Camera {
         cx: 31.75,
@@ -261,14 +260,14 @@ const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
     None,
     Some([0.5, 0.0, 0.0]),
 ];
-/// What the camera does meanwhile.
+/// The motion of the camera during an image.
 const MOTION: CameraMotion = CameraMotion {
     axis: [0.48, 0.6, 0.64],
     angle: 0.5,
     way: [0.3, -0.25, 0.2],
 };
 
-// Each coefficient is large enough that a ray is seen to go elsewhere without it.
+// Each coefficient is large enough to move a ray visibly.
 const RADIAL: Lens = Lens::Brown {
     k: [-0.3, 0.02, 0.0, 0.0],
     p: [0.0; 2],

@@ -4,7 +4,7 @@ use super::super::manifest::MANIFEST;
 use super::super::tests::{digest, files};
 use super::*;
 
-/// The same bytes on every machine: who changes them raises FORMAT too.
+/// The same bytes on every machine. Raise FORMAT if they change.
 #[test]
 fn the_bytes_are_pinned() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The scene itself: a room whose walls are coloured by smooth waves. It is seen from
-//! inside, so every ray ends at a wall.
+//! The room, whose walls are coloured by smooth waves. Cameras are inside, so every ray ends at a
+//! wall.
 //!
 //! Pure, and the same bits on every machine: sines come from the crate `libm`.
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use super::super::random::{hash, unit};
 
-/// Colours swing by this many levels around [`MIDDLE`]: none is black, which stands for
-/// pixels without a ray.
+/// Colours vary by this many levels around [`MIDDLE`]. None is black, which marks pixels without a
+/// ray.
 const SWING: f64 = 120.0;
 const MIDDLE: f64 = 127.5;
 
-/// All that fixes the colour and the distance that a ray finds.
+/// All that fixes the colour and the distance of a ray's end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TexturedRoom {
-    /// Half of each side. The middle is the origin, z is up.
+    /// Half the length of each side. The middle is the origin, z is up.
     pub(super) half: [f64; 3],
-    /// Of red, green and blue.
+    /// Waves of red, green and blue.
     pub(super) waves: [TextureWave; 3],
-    /// How far the waves move in one unit of time, radians.
+    /// Movement of the waves in one unit of time, in radians.
     pub(super) drift: f64,
 }
 
@@ -50,7 +50,7 @@ impl TexturedRoom {
         }
     }
 
-    /// How many lengths of `direction` it is from `origin`, which lies inside, to a wall.
+    /// Distance from `origin`, which lies inside, to a wall, in lengths of `direction`.
     pub(super) fn reach(&self, origin: [f64; 3], direction: [f64; 3]) -> f64 {
         let walls = (0..3).filter(|axis| direction[*axis] != 0.0).map(|axis| {
             let wall = self.half[axis].copysign(direction[axis]);

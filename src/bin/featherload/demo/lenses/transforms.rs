@@ -1,7 +1,6 @@
-//! A scene as nerfstudio's `transforms.json`.
+//! Writes a scene as nerfstudio's `transforms.json`.
 //!
-//! Pure: text. The keys are those of nerfstudio 1.1.5; those of a rolling shutter are
-//! instant-ngp's.
+//! Pure. The keys are those of nerfstudio 1.1.5; the keys of a rolling shutter are instant-ngp's.
 
 use featherload::{Camera, Lens};
 use serde_json::{Map, Value, json};
@@ -9,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::render::RenderView;
 use super::sets::LensSet;
 
-/// The file. Intrinsics stand at the top where all frames share them, else in the frames.
-/// A rolling shutter's timing stands at the top, and in the frames that have another one.
+/// The file's text. Intrinsics are at the top if all frames share them, else in the frames. A
+/// rolling shutter's timing is at the top, and in frames that differ.
 pub(super) fn text(set: &LensSet, names: &[String]) -> String {
     let shared = set.views.first().map(|view| view.camera);
     let shared = shared.filter(|camera| set.views.iter().all(|view| view.camera == *camera));
@@ -64,7 +63,7 @@ pub(super) fn text(set: &LensSet, names: &[String]) -> String {
     format!("{:#}\n", Value::Object(top))
 }
 
-/// With instant-ngp's fourth number, the blur.
+/// Including instant-ngp's fourth number, the blur.
 fn timing_of(view: &RenderView) -> Option<[f64; 4]> {
     let [begin, by_u, by_v] = view.shutter?.timing;
     Some([begin, by_u, by_v, 0.0])
@@ -82,7 +81,7 @@ fn intrinsics(camera: &Camera) -> Map<String, Value> {
         Lens::Brown { k, p } => (k, p, &[]),
         Lens::Fisheye { k } => (k, &[], &[]),
         Lens::Fisheye624 { k, p, s } => (k, p, s),
-        // Without coefficients; the rest has no name in this format.
+        // Models without coefficients. The others have no name in this format.
         _ => (&[], &[], &[]),
     };
     for (letter, values) in [("k", k), ("p", p), ("s", s)] {

@@ -1,4 +1,4 @@
-//! Every form: what its name says, and the picture that was painted.
+//! Every format decodes as its name states, to the painted image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,12 +36,12 @@ fn named(name: &str) -> &'static FileEncoding {
     FORMS.iter().find(|f| f.name == name).unwrap()
 }
 
-/// What `image` makes of the bytes, whatever the name.
+/// Decodes the bytes with the crate `image`, whatever the name.
 fn decoded(form: &'static FileEncoding) -> DynamicImage {
     image::load_from_memory(&picture(form).encode().unwrap()).unwrap()
 }
 
-/// What the loader makes of JPEGs: a square of each, by name.
+/// Decodes JPEGs with the loader: a square of each, by name.
 fn loaded(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let side = u32::from(SIDE);
     let recipe = Recipe::new("square")
@@ -118,7 +118,7 @@ fn sizes_go_from_tiny_to_4k() {
     assert!(sizes.iter().any(|m| m.height == 3840));
 }
 
-/// The same bytes on every machine: who changes them raises FORMAT too.
+/// The same bytes on every machine. Raise FORMAT if they change.
 #[test]
 fn the_bytes_are_pinned() {
     let dir = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn every_jpeg_is_loaded_as_the_picture_that_was_painted() {
         let off = mean_difference(row, upright);
         assert!(off < 6.0, "{}: {off}", form.name);
     }
-    // A picture that stood otherwise would differ by far more.
+    // An image with another orientation would differ far more.
     let mut turned = upright.clone();
     turned.reverse();
     assert!(mean_difference(&turned, upright) > 20.0);
