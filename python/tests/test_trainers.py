@@ -312,4 +312,6 @@ for batch in loader:
     counted += accelerator.gather_for_metrics(ids).tolist()
 with open(f"{sys.argv[2]}/rank{accelerator.process_index}.json", "w") as file:
     json.dump(counted, file)
+# Ends the threads of the process group: an interpreter that ends beside them may abort.
+accelerator.end_training()
 """
