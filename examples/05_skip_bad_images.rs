@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("half.jpg", &good[..good.len() / 2])?;
     write("text.jpg", b"not a picture")?;
 
-    // `OnError::SessionEnd`, the default, ends with the first of them.
+    // `OnError::Stop`, the default, ends with the first of them.
     println!("stop: {}", first_error(dir.path())?);
 
     // Under `Skip` the row is zero and its label -1, under `Substitute` it takes the next sample

@@ -1,7 +1,7 @@
-//! Which format bytes are in, by the bytes alone: names lie.
+//! Detects the format of a file from its bytes alone, because names can be wrong.
 //!
-//! Pure. Knows how files of some formats begin that are not served, so that a fault
-//! can say what it found; of those that are it asks `formats`.
+//! Pure. `format_table` has the supported formats. This file knows the first bytes of some other
+//! formats, so that a fault can name the format that it found.
 
 use std::fmt;
 

@@ -1,48 +1,48 @@
-//! The formats that are decoded: a row each, with all that differs between them.
+//! The formats that are decoded: one row each, with all differences between them.
 //!
-//! Pure. Who adds a format adds its name to [`FileFormat`] and its row here; nothing else
-//! lists them. Never here: reading a file (`raster`, `header`).
+//! Pure. A new format needs a variant of [`FileFormat`] and a row here; no other code lists the
+//! formats. Never in here: reading a file (`raster`, `read_header`).
 
 use image::ImageFormat;
 
 use super::file_format::FileFormat;
 use super::npy;
 
-/// What there is to know of a format.
+/// The facts of one format.
 pub(crate) struct FormatInfo {
     format: FileFormat,
-    /// In messages.
+    /// The name in messages.
     pub(crate) name: &'static str,
-    /// What a file of it that has another name is called by.
+    /// The extension for files of this format that have another name.
     pub(crate) extension: &'static str,
-    /// Of names, in lower case.
+    /// Its file extensions, in lower case.
     extensions: &'static [&'static str],
     mark: FormatMark,
     pub(crate) decoder: FormatDecoder,
-    /// The most bytes that are read before its first pixel is wanted, in the consumer and in
-    /// workers. A decoder may keep them, some of them several times: so no more than that
-    /// real files stay far below. What is stepped over does not count.
+    /// The most bytes that are read before the first pixel, in the consumer and in workers. A
+    /// decoder may keep several copies of them, so the limit is low; real files stay far below it.
+    /// Skipped bytes do not count.
     pub(crate) max_header: u64,
 }
 
-/// By what a file is known.
+/// How the content of a file shows its format.
 enum FormatMark {
     /// It begins with one of these.
     Begins(&'static [&'static [u8]]),
-    /// Its beginning is one.
+    /// The function accepts its first bytes.
     Head(fn(&[u8]) -> bool),
-    /// It ends with this, and nothing else is known by its beginning.
+    /// It ends with this. Checked after all formats that are known by their first bytes.
     Ends(&'static [u8]),
 }
 
-/// Who decodes it.
+/// The decoder of a format.
 #[derive(Clone, Copy)]
 pub(crate) enum FormatDecoder {
     /// `jpeg`: any part of it.
     Jpeg,
     /// `png`: row by row.
     Png,
-    /// Nobody: its pixels lie in the file (`npy`).
+    /// No decoder: the file has raw pixels (`npy`).
     Raw,
     /// `tiff`: a whole frame.
     Tiff,
@@ -50,7 +50,7 @@ pub(crate) enum FormatDecoder {
     Frame(FrameDecoder),
 }
 
-/// What is known of a decoder of whole frames.
+/// The facts of a decoder of whole frames.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameDecoder {
     pub(crate) image_format: ImageFormat,

@@ -3,8 +3,8 @@
 //! Runs in workers, and in the consumer with zero workers. Pure: no files, paths, rings or threads.
 //! Random numbers come from the caller. The results have the same bits on every CPU. Pixels have
 //! three channels, in `u8` or `f32`, in the stored orientation. The caller's
-//! [`Placement`](crate::recipe::Placement) has the orientation of the image. Values are levels, 0
-//! to 255, unless a function states another range.
+//! [`PixelPlacement`](crate::recipe::PixelPlacement) has the orientation of the image. Values are
+//! levels, 0 to 255, unless a function states another range.
 //!
 //! - `pixel_view`: rows of pixels in memory;
 //! - `oriented_pixels`: an upright view of an image in any stored orientation;

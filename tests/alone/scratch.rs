@@ -1,9 +1,7 @@
 //! `max_scratch` bounds what a decode takes, for every format: at the smallest
 //! limit under which a picture loads, no more than the limit is allocated.
-//! Counted with zero workers, where the same job runs in this process, in which
-//! nobody else allocates.
-//! (Rust's allocator only. JPEG's working memory is libjpeg-turbo's own and has
-//! the same limit as a parameter of that library.)
+//! Counted with zero workers: the same job runs in this process, and no other thread
+//! allocates. Only Rust's allocator is counted; all decoders use it.
 
 use std::fs;
 use std::path::Path;

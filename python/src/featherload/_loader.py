@@ -55,11 +55,11 @@ class Loader:
         address of a cache or of tar shards in an object store (``"s3://BUCKET/PREFIX"``,
         ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``, ``https://``).
     ``fetch_dir``, ``fetch_limit``
-        Of a data set in an object store: the folder that its shards come to, which all ranks of a
-        machine share (default: ``~/.cache/featherload/fetched``), and the most bytes that they
-        may take there, or ``"200G"`` (default: all, where that is at most half of what is free).
+        For a data set in an object store: the folder for its shards, which all ranks of a machine
+        share (default: ``~/.cache/featherload/fetched``), and the size limit of that folder in
+        bytes, or ``"200G"`` (default: all shards, if they take at most half of the free space).
     ``allow_redirects``
-        Of a data set in an object store: follow redirects to other hosts, such as those of public
+        For a data set in an object store: follow redirects to other hosts, such as those of public
         download sites. Addresses of this machine and of private networks stay closed.
     ``recipe``
         What is done to each picture. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file

@@ -104,10 +104,10 @@ def rss(
 
 
 def index(src: _Path, **options: Any) -> IndexReport:
-    """What a data set holds: samples, classes, formats, sizes, files that cannot be read.
+    """The contents of a data set: samples, classes, formats, sizes, files that cannot be read.
 
-    Keywords: those of ``Loader`` that say how a source is read. Of tar shards in an object store
-    each is fetched once; ``share=True`` puts their index beside them, where other machines find it.
+    Keywords: those of ``Loader`` for reading a source. Each tar shard in an object store is
+    downloaded once. ``share=True`` uploads the index beside the shards, for other machines.
     """
     return IndexReport(run_json(["index", *_flags(options), argument_text("src", src)]))
 

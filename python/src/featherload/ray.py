@@ -12,8 +12,9 @@ Source and cache must be at the same path on every node. Or either is an address
 (``s3://bucket/prefix``): each node gets the shards of the source that it needs, and sends those of
 the cache, with the credentials of its own environment. No pixel goes through Ray's object store.
 
-Of tar shards at an address share the index first (``featherload.index(src, share=True)``), or
-every node makes its own, of all of them. ``fetch_limit`` is for all tasks of a node together.
+If the source is tar shards at an address, share their index first
+(``featherload.index(src, share=True)``). Otherwise every node makes its own index from all shards.
+``fetch_limit`` is for all tasks of a node together.
 """
 
 from __future__ import annotations

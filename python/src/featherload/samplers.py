@@ -34,11 +34,11 @@ class Sampler:
 
 @dataclass(frozen=True)
 class ShardShuffle(Sampler):
-    """Runs of the index in a random order, shuffled within windows: reads stay close
-    together.
+    """Groups of neighbouring samples in a random order, shuffled within windows. Reads stay
+    close together.
 
-    ``shard``: neighbours that stay together; None: a shard, or as many as one has on
-    average; 1,024 where samples are files. ``window``: positions within which samples are shuffled.
+    ``shard``: samples of a group. None: the samples of a shard, or their mean number if shards
+    differ; 1,024 if samples are files. ``window``: samples that are shuffled together.
     """
 
     shard: int | None = None

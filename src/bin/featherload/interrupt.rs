@@ -23,7 +23,6 @@ const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How long the orderly end of a run may take. It may wait for storage that does not answer.
-/// not answer.
 const LONGEST_END: Duration = Duration::from_secs(6);
 
 /// The text that is printed then.
