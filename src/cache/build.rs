@@ -50,7 +50,7 @@ impl CacheBuild<'_> {
     /// Builds the cache, or a part of it: in one go where its source has room here.
     ///
     /// # Errors
-    /// As [`Builder::build`](crate::cache::Builder::build).
+    /// As [`CacheBuilder::build`](crate::cache::CacheBuilder::build).
     pub(super) fn build(
         &self,
         destination: BuildDestination<'_>,

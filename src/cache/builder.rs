@@ -99,8 +99,8 @@ impl CacheBuilder {
     ///
     /// A cache of the same options and source is read and repaired: the first shard whose bytes
     /// differ from its manifest, and all shards after it, are built again. Without `force` the
-    /// lengths of files decide which shards are complete; [`verify`](crate::cache::verify) checks
-    /// their bytes.
+    /// lengths of files decide which shards are complete; [`verify`](fn@crate::cache::verify)
+    /// checks their bytes.
     ///
     /// In an object store every shard is built and uploaded again.
     pub fn force(mut self, force: bool) -> Self {

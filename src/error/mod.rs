@@ -30,7 +30,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The error of this crate, with one variant per cause.
 ///
 /// `{}` and `{:?}` print the same line for people, so that a `main` that returns [`Result`] prints
-/// it. It is one line, and [`printable`]: names of files or answers of a store cannot control the
+/// it. It is one line, and [`printable()`]: names of files or answers of a store cannot control the
 /// terminal. Programs match on the variants, or use methods:
 ///
 /// ```
@@ -399,7 +399,7 @@ impl SampleFault {
     }
 }
 
-/// The reason, [`printable`].
+/// The reason, [`printable()`].
 impl fmt::Display for SampleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.reason))

@@ -220,7 +220,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// How worker processes are started. Default [`LaunchMethod::Exec`](crate::LaunchMethod::Exec).
+    /// How worker processes are started. Default [`LaunchMethod::Exec`].
     pub fn launch(mut self, launch: LaunchMethod) -> Self {
         self.crew.launch = launch;
         self

@@ -59,7 +59,7 @@ pub(crate) struct ScratchSurvey {
 
 impl ScratchSurvey {
     /// Upper bound of a worker's memory. Different samples enlarge different buffers, but at most
-    /// [`KEPT`] bytes are kept from one sample to the next.
+    /// [`MAX_KEPT_BYTES`] bytes are kept from one sample to the next.
     pub(crate) fn scratch_bytes(&self) -> u64 {
         let largest = self.largest.as_ref().map_or(0, |(bytes, ..)| *bytes);
         bound(&self.kept, largest, &self.left)
@@ -146,8 +146,8 @@ impl ScratchSurvey {
 }
 
 /// Upper bound over samples that follow each other. Each buffer keeps its largest size. But a
-/// sample above [`KEPT`] leaves no buffers, and the next sample's memory comes in addition to at
-/// most [`KEPT`].
+/// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in addition to at
+/// most [`MAX_KEPT_BYTES`].
 fn bound(kept: &SampleMemory, largest: u64, left: &SampleMemory) -> u64 {
     let beside = left.bytes().min(MAX_KEPT_BYTES);
     kept.bytes().min(largest.saturating_add(beside))

@@ -1,5 +1,5 @@
 //! `(v / unit - mean) / std`, each step rounded to `f32`: what
-//! [`RowEmitter`](super::emit::Emitter) does at the end, for the middle of a chain.
+//! [`RowEmitter`](super::emit::RowEmitter) does at the end, for the middle of a chain.
 
 use super::pixel_view::{PixelView, PixelViewMut, RgbPixel};
 

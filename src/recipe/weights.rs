@@ -470,7 +470,7 @@ pub struct FixedTable {
     raw: Vec<i16>,
 }
 
-/// Never wraps: larger values were rejected before (`check_steep`).
+/// Never wraps: larger values were rejected before (`check_reduction`).
 fn fixed(k: i32) -> i16 {
     k.clamp(i32::from(i16::MIN), i32::from(i16::MAX)) as i16
 }

@@ -137,7 +137,7 @@ const MOST_ROOT: u64 = 64 << 10;
 /// What [`check_counts`] looks at.
 pub(crate) const COUNTS_PREFIX: usize = COUNTS_END;
 
-/// Whether what the counts ask for is as long as the head says, by the first [`FRONT`]
+/// Whether what the counts ask for is as long as the head says, by the first [`COUNTS_PREFIX`]
 /// bytes of a file: before more of it is read.
 pub(crate) fn check_counts(front: &[u8]) -> Result<(), IndexDamage> {
     let head = head(front)?;
@@ -208,7 +208,7 @@ impl IndexLayout {
     }
 
     /// Where everything of a content with these counts lies, and the root behind it, which
-    /// is left empty here. Looks at the counts alone: at the first [`FRONT`] bytes of a file.
+    /// is left empty here. Looks at the counts alone: at the first [`COUNTS_PREFIX`] bytes of a file.
     fn of_counts(content: &[u8], root_at: usize) -> Result<(Self, ClassNameSection), IndexDamage> {
         let mut fields = FieldReader(content);
         let samples = fields.u64();

@@ -7,7 +7,7 @@
 //!   after the last slash. The rest of the name, in lower case, is the field of the member. Hidden
 //!   names are ignored.
 //! - The image is the field whose extension comes first in
-//!   [`IMAGE_EXTENSIONS`](crate::data::index::IMAGE_EXTENSIONS), or else `npy`. If no sample has
+//!   [`IMAGE_EXTENSIONS`], or else `npy`. If no sample has
 //!   such a field, the image is the only field that ends in such an extension. A sample without an
 //!   image is skipped and counted.
 //! - Samples have the order of the given shards, and of the members in them.

@@ -87,7 +87,7 @@ pub enum SampleWeights {
     InverseClassFrequency,
 }
 
-/// The forms of a [`SamplerTable`].
+/// The forms of a [`SamplerTable`](crate::order::table::SamplerTable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableForm {
     Groups,

@@ -1,7 +1,7 @@
 //! Orders of an epoch: which sample is at which position.
 //!
-//! Pure, like all of `sample_order`. The sample of a position is computed by itself. Data that an order
-//! needs is in a [`SamplerTable`], which is made once.
+//! Pure, like all of `order`. The sample of a position is computed by itself. Data that an
+//! order needs is in a [`SamplerTable`](super::table::SamplerTable), which is made once.
 //!
 //! | order | cost of a position | bytes of shared table |
 //! |---|---|---|

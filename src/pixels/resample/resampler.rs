@@ -143,7 +143,7 @@ impl ImageResampler {
         }
     }
 
-    /// The same of floats: see [`FloatResampler::resample`].
+    /// Like [`Self::resample`], for float pixels. See `FloatResampler::resample`.
     pub fn resample_floats(
         &mut self,
         src: PixelView<'_, f32>,

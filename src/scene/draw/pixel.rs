@@ -60,7 +60,7 @@ impl RayTable {
     }
 
     /// Draws the pixels of the rays from `ray` on, until `out` is full. The same pixels as
-    /// [`RayTable::pixel`], in less time. Calls `mask` at most once a ray, and for patches once a
+    /// `RayTable::pixel`, in less time. Calls `mask` at most once a ray, and for patches once a
     /// patch.
     pub(crate) fn fill<'m>(
         &self,

@@ -30,7 +30,7 @@ pub(crate) struct RayTable {
     pub(super) common_size: Option<(u32, u32)>,
 }
 
-/// One step of one rank, as [`RayTable::pixel`] needs it.
+/// One step of one rank, as `RayTable::pixel` needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RayStep {
     pub(super) key: StepKey,

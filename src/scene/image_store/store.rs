@@ -1,7 +1,7 @@
 //! Which images are present, and which process decodes the others.
 //!
 //! One word per image states whether it is present. A process that needs an absent image takes its
-//! turn ([`Turns`]), checks again, decodes it and sets the word. If that process dies, the kernel
+//! turn ([`ByteLocks`]), checks again, decodes it and sets the word. If that process dies, the kernel
 //! releases the turn and the next process decodes the image again: the same bytes. If it is
 //! stopped, it keeps the turn; after a timeout another process decodes the image without it. An
 //! image that cannot be decoded stays absent, and each process that needs it gets the error.

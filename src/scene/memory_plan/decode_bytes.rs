@@ -132,7 +132,7 @@ impl ImageDecodeBytes {
         let stored = (0..frames.frames.len()).filter_map(|image| frames.camera(image));
         let pixels = stored.map(|c| u64::from(c.width) * u64::from(c.height));
         Ok(Self {
-            // While one decoder works, the other keeps up to `KEPT` bytes.
+            // While one decoder works, the other keeps up to `MAX_KEPT_BYTES` bytes.
             decode_bytes: (colors + alpha.min(MAX_KEPT_BYTES))
                 .max(alpha + colors.min(MAX_KEPT_BYTES)),
             alpha_bytes: match frames.alpha {

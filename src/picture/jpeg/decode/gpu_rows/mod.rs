@@ -4,12 +4,12 @@
 //! A worker parses the header and takes stuffed bytes and markers out of the coded data. A row is
 //! a header of fixed size, the end of each segment between restart markers, and the coded data.
 //! The consumer copies the header, checks every number of it, and computes all places in memory
-//! itself: a row may come from a process that decodes files of strangers.
+//! itself: a row may come from a process that decodes untrusted files.
 //!
-//! Takes what [`Decoder`](super::Decoder) takes, less pictures of four components and what is
-//! over the limits here. That follows from the file alone.
+//! Takes the files of [`WindowDecoder`](super::WindowDecoder), except those of four components and
+//! those over the limits of `limits`. The decision depends on the file alone.
 //!
-//! - `row_header`: what a row looks like; `row_writer`, `row_reader`: writing and reading it;
+//! - `row_header`: the layout of a row; `row_writer`, `row_reader`: writing and reading it;
 //! - `limits`: the largest pictures;
 //! - `unstuff`: coded data without stuffed bytes;
 //! - `codes`: a Huffman table, as the kernels read it;
