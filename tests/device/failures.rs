@@ -169,7 +169,7 @@ fn memory_that_others_have_is_counted() {
             &said,
             &[
                 "cuda:0 (Stand-in 0)",
-                &format!("needs {} of ", error::size_rounded_up(needed)),
+                &format!("{} of device memory", error::size_rounded_up(needed)),
                 &format!("({} free)", error::size_rounded_down(left)),
                 "lower batch or depth",
                 "nvidia-smi",

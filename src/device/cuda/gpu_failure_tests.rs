@@ -20,7 +20,8 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     let said = e.to_string();
     for words in [
         "cuda:0 (",
-        &format!("{} of batches", error::size_rounded_up(all as u64)),
+        &format!("{} of device memory", error::size_rounded_up(all as u64)),
+        "needed for batches",
         "free",
         "lower batch or depth",
     ] {
@@ -28,7 +29,7 @@ fn what_is_not_there_is_said_in_bytes_and_by_name() {
     }
     let said = CudaContext::open(99).unwrap_err().to_string();
     assert!(
-        said.contains("no cuda:99") && said.contains("cuda:0 ("),
+        said.contains("cuda:99 does not exist") && said.contains("cuda:0 ("),
         "{said}"
     );
     // Neither is the end.

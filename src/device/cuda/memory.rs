@@ -35,7 +35,7 @@ impl DeviceBuffer {
                 Ok(free) => format!(" ({} free)", error::size_rounded_down(free)),
                 Err(_) => String::new(),
             };
-            asked(e, len, &format!("device memory{free}"), what)
+            allocation_error(e, len, &format!("device memory{free}"), what)
         })?;
         Ok(Self {
             context: context.clone(),
@@ -88,7 +88,7 @@ impl HostBuffer {
         let made = context.setup("cuMemHostAlloc", || unsafe {
             sys::cuMemHostAlloc(&mut at, len, CU_MEMHOSTALLOC_PORTABLE)
         });
-        made.map_err(|e| asked(e, len, "pinned host memory", what))?;
+        made.map_err(|e| allocation_error(e, len, "pinned host memory", what))?;
         let at = NonNull::new(at.cast::<u8>())
             .ok_or_else(|| Error::device("cuMemHostAlloc returned no memory and no error"))?;
         // SAFETY: the driver returned `len` bytes at `at`, and nothing else has them.
@@ -172,9 +172,9 @@ impl Drop for HostRegistration {
     }
 }
 
-fn asked(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
+fn allocation_error(error: Error, bytes: usize, kind: &str, what: &str) -> Error {
     Error::device(format!(
-        "{what} needs {} of {kind}: {error}",
+        "{} of {kind} needed for {what}: {error}",
         error::size_rounded_up(bytes as u64)
     ))
 }

@@ -559,8 +559,8 @@ refused_starts! {
     an_old_device_is_named: ("STANDIN_CAPABILITY", "61") => ["Stand-in 0", "6.1", "7.0"];
     a_driver_that_does_not_start_is_named: ("STANDIN_FAIL", "cuInit:803:1") => ["cuInit", "two versions"];
     a_context_that_is_refused_is_named: ("STANDIN_FAIL", "cuDevicePrimaryCtxRetain:2:1") => ["cuDevicePrimaryCtxRetain", "batch or depth"];
-    memory_that_is_not_there_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:2") => ["descriptors needs 360 bytes of device memory", "7 GiB free", "batch or depth"];
-    the_last_batch_that_does_not_fit_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:5") => ["batches needs 1.13 KiB of device memory", "batch or depth"];
+    memory_that_is_not_there_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:2") => ["360 bytes of device memory", "7 GiB free", "needed for descriptors", "batch or depth"];
+    the_last_batch_that_does_not_fit_is_named: ("STANDIN_FAIL", "cuMemAlloc_v2:2:5") => ["1.13 KiB of device memory", "needed for batches", "batch or depth"];
     a_ring_that_cannot_be_pinned_is_named: ("STANDIN_FAIL", "cuMemHostRegister_v2:304:1") => ["pin the ring (", "RLIMIT_MEMLOCK"];
     a_ring_that_cannot_be_mapped_is_named: ("STANDIN_FAIL", "cuMemHostGetDevicePointer_v2:801:1") => ["cuMemHostGetDevicePointer_v2"];
     a_kernel_that_is_refused_is_named: ("STANDIN_FAIL", "cuModuleLoadData:222:1") => ["cuModuleLoadData", "update it"];
