@@ -124,7 +124,7 @@ impl ListRoot {
 }
 
 /// Such as `https://host/a.jpg` or `s3://bucket/a.jpg`; a picture that is written out as text.
-fn is_address(path: &[u8]) -> bool {
+pub(super) fn is_address(path: &[u8]) -> bool {
     let scheme = path
         .iter()
         .position(|&b| !b.is_ascii_alphanumeric() && b != b'+');

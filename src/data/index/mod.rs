@@ -17,7 +17,7 @@
 //!
 //! - `constructors`: the public ways to make an index;
 //! - `folder`, `list`, `table`, `shards`, `parquet`, `cifar`, `open_cache`: one file for each
-//!   source;
+//!   source; `items`: samples that a program lists;
 //! - `names`: extensions of image files; `foreign_data`: files that are no data set;
 //! - `lines`, `list_root`: the lines of list files, and the folder that their paths start from;
 //! - `label_value`, `numbers`: a label, or several numbers, in a text;
@@ -62,6 +62,7 @@ mod folder;
 mod foreign_data;
 mod index_cache;
 mod index_file;
+mod items;
 mod json;
 mod label_value;
 mod lenient_json;
@@ -92,6 +93,7 @@ pub use cifar::{CifarClasses, CifarOptions};
 pub use class_counts::ClassCount;
 pub use classes::ClassList;
 pub use folder::{FolderLabels, FolderOptions};
+pub use items::{ItemLabel, ItemList};
 pub(crate) use json::{lossy, lossy_option};
 pub use list::{ListDelimiter, ListLabels, ListOptions};
 pub(crate) use names::shown;

@@ -18,12 +18,13 @@ mod columns;
 mod csv;
 mod fields;
 mod json;
-mod labels;
+pub(super) mod labels;
 mod options;
 mod records;
 mod row;
 mod table_format;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::data::index::binary_form::IndexContent;
@@ -53,7 +54,7 @@ pub(crate) fn read(
     let mut rows = open(file, options)?;
     let roots = ListRoot::new(file, options.root.as_deref(), options.allow_outside)?;
     let mut content = IndexContent::default();
-    let mut labels = TableLabelCollector::new(options.classes.as_ref());
+    let mut labels = TableLabelCollector::new("line", options.classes.as_ref().map(Cow::Borrowed));
     let mut row = TableRow::default();
     while rows.next(&mut row)? {
         let failed = |what: String| Error::dataset_line(file, row.line, what);

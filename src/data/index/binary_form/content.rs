@@ -86,6 +86,25 @@ impl IndexContent {
             .unwrap_or_default()
     }
 
+    /// The paths of all samples, in their order.
+    pub(in crate::data::index) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.samples()).map(|sample| self.path(sample))
+    }
+
+    /// Removes the first `bytes` bytes of each path. Each path has more.
+    pub(in crate::data::index) fn strip(&mut self, bytes: usize) {
+        let mut to = 0;
+        let mut from = 0;
+        for end in &mut self.ends {
+            let last = *end as usize;
+            self.paths.copy_within(from + bytes..last, to);
+            to += last - from - bytes;
+            from = last;
+            *end = to as u64;
+        }
+        self.paths.truncate(to);
+    }
+
     /// Seals the content under `root`.
     pub(crate) fn encode(self, root: &Path) -> Result<SealedBytes> {
         let (end_bytes, ends) = if self.paths.len() as u64 <= u64::from(u32::MAX) {

@@ -3,6 +3,7 @@
 //! In the consumer. Holds each class name once, and a bounded number of them: a column of
 //! captions is none of labels.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -45,18 +46,25 @@ impl TableLabelKind {
     }
 }
 
-pub(super) struct TableLabelCollector<'a> {
+#[derive(Debug)]
+pub(in crate::data::index) struct TableLabelCollector<'a> {
     /// The first record's line, and the kind of all labels.
     first: Option<(u64, TableLabelKind)>,
     labels: IndexLabels,
     /// The numbers of names: those of `classes`, or else in the order in which they come.
     names: HashMap<Vec<u8>, i64>,
-    classes: Option<&'a ClassList>,
+    classes: Option<Cow<'a, ClassList>>,
+    /// The noun before a number in error texts: `line` or `item`.
+    place: &'static str,
 }
 
 impl<'a> TableLabelCollector<'a> {
-    pub(super) fn new(classes: Option<&'a ClassList>) -> Self {
+    pub(in crate::data::index) fn new(
+        place: &'static str,
+        classes: Option<Cow<'a, ClassList>>,
+    ) -> Self {
         Self {
+            place,
             first: None,
             labels: IndexLabels::None,
             names: HashMap::new(),
@@ -65,7 +73,11 @@ impl<'a> TableLabelCollector<'a> {
     }
 
     /// Adds a record's label; or says why it cannot stand beside the others.
-    pub(super) fn add(&mut self, line: u64, label: Option<LabelValue>) -> Result<(), String> {
+    pub(in crate::data::index) fn add(
+        &mut self,
+        line: u64,
+        label: Option<LabelValue>,
+    ) -> Result<(), String> {
         let kind = TableLabelKind::of(label.as_ref());
         let (first, all) = *self.first.get_or_insert_with(|| {
             self.labels = match kind {
@@ -91,7 +103,7 @@ impl<'a> TableLabelCollector<'a> {
             }
             (TableLabelKind::Vector(1), TableLabelKind::Number) => {}
             (all, kind) if all == kind => {}
-            (all, kind) => return Err(unlike(kind, all, first)),
+            (all, kind) => return Err(unlike(kind, all, self.place, first)),
         }
         match (&mut self.labels, label) {
             (IndexLabels::Class(all), Some(LabelValue::Number(number))) => all.push(number),
@@ -100,7 +112,7 @@ impl<'a> TableLabelCollector<'a> {
             }
             (IndexLabels::Vector { values, .. }, Some(LabelValue::Vector(v))) => values.extend(v),
             (IndexLabels::Class(all), Some(LabelValue::Name(name))) => {
-                let number = match (self.names.get(&name), self.classes) {
+                let number = match (self.names.get(&name), &self.classes) {
                     (Some(number), _) => *number,
                     (None, Some(table)) => table
                         .get(OsStr::from_bytes(&name))
@@ -115,11 +127,11 @@ impl<'a> TableLabelCollector<'a> {
     }
 
     /// All labels, and the classes that they name.
-    pub(super) fn finish(mut self) -> Result<(IndexLabels, ClassList), String> {
+    pub(in crate::data::index) fn finish(mut self) -> Result<(IndexLabels, ClassList), String> {
         let kind = self.first.map_or(TableLabelKind::None, |(_, kind)| kind);
         if let Some(table) = self.classes {
             return match kind {
-                TableLabelKind::Name => Ok((self.labels, table.clone())),
+                TableLabelKind::Name => Ok((self.labels, table.into_owned())),
                 TableLabelKind::None => Err(
                     "`classes` has no effect without labels, and no column has any: name it with \
                      `label_column`, or remove `classes`"
@@ -164,7 +176,7 @@ fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, Str
     ))
 }
 
-fn unlike(this: TableLabelKind, all: TableLabelKind, first: u64) -> String {
+fn unlike(this: TableLabelKind, all: TableLabelKind, place: &str, first: u64) -> String {
     let fix = match (this, all) {
         (TableLabelKind::Number, TableLabelKind::Name)
         | (TableLabelKind::Name, TableLabelKind::Number) => {
@@ -173,7 +185,7 @@ fn unlike(this: TableLabelKind, all: TableLabelKind, first: u64) -> String {
         _ => "use one kind",
     };
     format!(
-        "the label is {}, and that of line {first} is {}: {fix}",
+        "the label is {}, and that of {place} {first} is {}: {fix}",
         this.text(),
         all.text()
     )
@@ -192,7 +204,7 @@ mod tests {
 
     #[test]
     fn names_are_counted_before_there_is_memory_for_all() {
-        let mut labels = TableLabelCollector::new(None);
+        let mut labels = TableLabelCollector::new("line", None);
         let name = |i: usize| Some(LabelValue::Name(format!("{i}x").into_bytes()));
         for i in 0..MOST_CLASSES {
             labels.add(1, name(i)).unwrap();
