@@ -2,7 +2,7 @@
 //! Python files beside it, which are the interface that people see.
 //!
 //! - `options`: what Python asks for, as JSON; `json`: values of the library as JSON;
-//! - `stream`: a loader; `batch`: a batch;
+//! - `items`: samples that Python lists; `stream`: a loader; `batch`: a batch;
 //! - `stream_state`: what all streams hold; `scene_stream`: what streams over a scene share;
 //! - `scene`: cameras, frames and points; `rays`: rays of a scene; `ray_batch`: those of a step;
 //! - `views`: whole images of a scene; `raw_view`: that of a step;
@@ -18,6 +18,7 @@ mod batch;
 mod dlpack;
 mod errors;
 mod held_step;
+mod items;
 mod json;
 mod logs;
 mod options;
@@ -40,6 +41,8 @@ mod _featherload {
     use crate::batch::RawBatch;
     #[pymodule_export]
     use crate::errors::printable;
+    #[pymodule_export]
+    use crate::items::RawItems;
     #[pymodule_export]
     use crate::logs::tell_warnings;
     #[pymodule_export]

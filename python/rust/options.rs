@@ -8,13 +8,14 @@ use std::thread;
 use featherload::memory_plan::{RecipeOutline, RunMemory, RunShape};
 use featherload::options::{LoaderOptions, LoaderSetup, SourceOptions, units};
 use featherload::scene::{RaysOptions, SceneOptions, ViewsOptions};
-use featherload::{LoaderBuilder, Recipe, Result};
+use featherload::{Index, LoaderBuilder, Recipe, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::mistake;
+use crate::items::RawItems;
 use crate::json::json;
 use crate::wait::in_thread;
 
@@ -119,10 +120,12 @@ fn in_words(why: &str) -> String {
 
 impl LoaderKeywords {
     /// What they ask for, with the config that may be named.
-    pub fn wanted(self) -> Result<LoaderRequest> {
+    /// `items`: the samples, if no source is named.
+    pub fn wanted(self, items: Option<Index>) -> Result<LoaderRequest> {
         let setup = self.setup()?;
+        let source = items.map_or_else(|| setup.data(), |index| Ok(index.into()))?;
         Ok(LoaderRequest {
-            builder: setup.builder(setup.data()?)?,
+            builder: setup.builder(source)?,
             recipe: setup.recipe()?,
             told: told(&setup)?,
         })
@@ -137,8 +140,11 @@ impl LoaderKeywords {
     }
 
     /// The forecast of the run; of pictures of a usual size where no data is named.
-    fn plan(self) -> Result<String> {
+    fn plan(self, items: Option<Index>) -> Result<String> {
         let setup = self.setup()?;
+        if let Some(index) = items {
+            return json(&setup.builder(index.into())?.memory_plan(0)?);
+        }
         if setup.has_data() {
             return json(&setup.builder(setup.data()?)?.memory_plan(0)?);
         }
@@ -174,9 +180,11 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
 
 /// What a loader with these options would take, as JSON. Starts nothing.
 #[pyfunction]
-pub fn plan(py: Python<'_>, options: &str) -> PyResult<String> {
+#[pyo3(signature = (options, items=None))]
+pub fn plan(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<String> {
     let options: LoaderKeywords = parse(py, options)?;
-    in_thread(py, move || options.plan())
+    let items = items.map(RawItems::index).transpose()?;
+    in_thread(py, move || options.plan(items))
 }
 
 /// A size as the command line reads it.

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::batch::RawBatch;
+use crate::items::RawItems;
 use crate::json::json;
 use crate::options::{self, LoaderKeywords};
 use crate::stream_state::{StreamState, StreamTexts, parse_state};
@@ -35,11 +36,14 @@ pub struct Stream {
 impl Stream {
     /// Builds the loader that `options` ask for. Ctrl-C ends the wait; the thread that
     /// builds ends by itself then.
+    /// `items` are the samples, if the options name no source.
     #[new]
-    fn new(py: Python<'_>, options: &str) -> PyResult<Self> {
+    #[pyo3(signature = (options, items=None))]
+    fn new(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
+        let items = items.map(RawItems::index).transpose()?;
         let (loader, recipe, told) = in_thread(py, move || {
-            let wanted = options.wanted()?;
+            let wanted = options.wanted(items)?;
             Ok((wanted.builder.build()?, json(&wanted.recipe)?, wanted.told))
         })?;
         let depth = loader.depth();

@@ -36,6 +36,7 @@ from ._errors import (
     WorkerError,
 )
 from ._featherload import Tensor, __version__
+from ._items import Items
 from ._loader import Loader
 from ._preview import Preview
 from ._ray_batch import RayBatch
@@ -60,6 +61,7 @@ __all__ = [
     "Fault",
     "Frame",
     "IndexReport",
+    "Items",
     "Loader",
     "Plan",
     "PlatformError",

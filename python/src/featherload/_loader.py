@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from . import _accelerate, _counts, _labels, _options, _preview, _progress
+from . import _accelerate, _counts, _items, _labels, _options, _preview, _progress
 from ._batch import TAKEN, Batch, Framework
 from ._dataset import Dataset
 from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
-from ._featherload import RawBatch, Stream, printable, tell_warnings
+from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -53,7 +53,9 @@ class Loader:
         A folder (flat, or a folder for each class), tar shards (``"train-{000..123}.tar"``), a
         list file, a table (CSV with a header line, JSON lines), a cache, a saved index, or the
         address of a cache or of tar shards in an object store (``"s3://BUCKET/PREFIX"``,
-        ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``, ``https://``).
+        ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``, ``https://``). Or samples
+        listed in Python: ``featherload.Items``, a list of paths, of ``(path, label)`` or of dicts,
+        or a table of pandas, polars or pyarrow with a column ``path``.
     ``fetch_dir``, ``fetch_limit``
         For a data set in an object store: the folder for its shards, which all ranks of a machine
         share (default: ``~/.cache/featherload/fetched``), and the size limit of that folder in
@@ -121,7 +123,7 @@ class Loader:
 
     def __init__(
         self,
-        src: _Path | None = None,
+        src: _items.Source | None = None,
         recipe: Any = "train224",
         batch_size: int | None = None,
         num_workers: int | None = None,
@@ -184,6 +186,10 @@ class Loader:
                 "milliseconds, whatever this process holds)",
                 option="num_workers",
             )
+        self._items = None if _items.is_path(src) else _items.of(src)
+        if self._items is not None:
+            _options.check_items(keywords)
+            keywords["src"] = None
         self._said = _options.library(keywords)
         where = self._said[1]["device"]
         self.framework: Framework = framework or ("numpy" if where == "cpu" else "torch")
@@ -197,7 +203,7 @@ class Loader:
                 f"NumPy has no arrays on {where}: give framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
-        self._stream = Stream(_options.text(*self._said))
+        self._stream = Stream(_options.text(*self._said), self._raw_items())
         self._place_was_given = rank is not None
         self._pid = os.getpid()
         self._tell(self._stream.told)
@@ -257,6 +263,9 @@ class Loader:
         epoch = Epoch(self)
         self._waiting.add(epoch)
         return epoch
+
+    def _raw_items(self) -> RawItems | None:
+        return None if self._items is None else self._items._raw
 
     def _class_names(self) -> list[str]:
         """Names of the classes, for a preview."""
@@ -426,7 +435,7 @@ class Loader:
         of_the_run = ("upload", "gpu_memory_limit", "memory_limit", "epochs", "decode_on")
         here = {name: value for name, value in loader.items() if name not in of_the_run}
         alone = {**here, "num_workers": 1, "depth": 2, "device": "cpu"}
-        stream = Stream(_options.text(source, alone))
+        stream = Stream(_options.text(source, alone), self._raw_items())
         try:
             stream.set_epoch(self.epoch)
             raw = stream.next(stream.begin_epoch())

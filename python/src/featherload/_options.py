@@ -182,6 +182,19 @@ def scales(sizes: Any) -> dict[str, Any]:
 _NAMES = {"path": "src"}
 # Keywords that say how the source is read; ``src`` is its path.
 SOURCE = tuple(name for name in option_names()[0] if name != "path")
+
+
+def check_items(keywords: Mapping[str, Any]) -> None:
+    """Rejects keywords that say how a path is read, beside samples listed in Python."""
+    for name in SOURCE:
+        if keywords[name] is not None:
+            raise ConfigError(
+                f"{name} says how a path is read, and src is a list of samples: remove {name}, or "
+                "give root and classes to featherload.Items",
+                option=name,
+            )
+
+
 # Whole numbers, with the least that they may be.
 _WHOLE = {
     **{"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1},

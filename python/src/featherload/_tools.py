@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from . import _featherload, _options
+from . import _featherload, _items, _options
 from ._errors import ConfigError
 from ._helper import run_json
 from ._loader import Loader
@@ -72,7 +72,7 @@ def _with_recipe(
 
 
 def plan(
-    src: _Path | None = None,
+    src: _items.Source | None = None,
     recipe: Any = "train224",
     batch_size: int | None = None,
     num_workers: int | None = None,
@@ -86,7 +86,13 @@ def plan(
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
     keywords = {name: value for name, value in said.arguments.items() if name != "framework"}
-    return Plan(json.loads(_featherload.plan(_options.text(*_options.library(keywords)))))
+    items = None
+    if not _items.is_path(src):
+        items = _items.of(src)._raw
+        _options.check_items(keywords)
+        keywords["src"] = None
+    text = _options.text(*_options.library(keywords))
+    return Plan(json.loads(_featherload.plan(text, items)))
 
 
 def rss(

@@ -35,6 +35,15 @@ impl Index {
             .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
     }
 
+    /// A second handle of the same index. Both share one copy of its bytes.
+    ///
+    /// # Errors
+    /// The process has no free file descriptor.
+    pub fn try_clone(&self) -> Result<Self> {
+        let fd = self.as_fd().try_clone_to_owned();
+        Self::from_fd(fd.map_err(|e| Error::io("duplicate the index's descriptor", e))?)
+    }
+
     pub(super) fn seal(root: &Path, mut content: IndexContent) -> Result<Self> {
         let beyond = content.beyond.take();
         Self::open(content.encode(root)?)

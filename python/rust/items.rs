@@ -1,0 +1,171 @@
+//! Samples that Python lists: paths and labels become an index of the library.
+//!
+//! Python's objects are read once, here. Afterwards the index holds each path once, and no Python
+//! object.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use featherload::index::{ClassList, Index, ItemLabel, ItemList};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+
+use crate::errors::{mistake, raised};
+
+/// An index of samples that Python listed.
+#[pyclass(frozen, module = "featherload._featherload")]
+pub struct RawItems {
+    index: Index,
+}
+
+#[pymethods]
+impl RawItems {
+    /// `paths`: text, bytes or objects with `__fspath__`. `labels`: as many objects, or None for
+    /// samples without labels. Relative paths start from `root`, or else from the working
+    /// directory. Class names get their numbers from `classes`, or else by their bytes.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        paths: &Bound<'_, PyList>,
+        labels: Option<&Bound<'_, PyList>>,
+        root: Option<PathBuf>,
+        classes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let mut items = match root {
+            Some(root) => ItemList::in_folder(&root).map_err(|e| raised(&e))?,
+            None => ItemList::new(),
+        };
+        if let Some(classes) = classes {
+            let classes = ClassList::new(classes).map_err(|e| raised(&e))?;
+            items = items.with_classes(classes);
+        }
+        for (number, path) in paths.iter().enumerate() {
+            let label = match labels {
+                None => ItemLabel::None,
+                Some(labels) => {
+                    let label = labels.get_item(number)?;
+                    read_label(&label).map_err(|what| {
+                        mistake(py, "src", format!("item {number}: the label {what}"))
+                    })?
+                }
+            };
+            // Text is read without a copy, which is most paths.
+            let pushed = match path.cast::<PyString>().map(|text| text.to_cow()) {
+                Ok(Ok(text)) => items.push(Path::new(&*text), label),
+                _ => {
+                    let path = read_path(py, &path).map_err(|what| {
+                        mistake(py, "src", format!("item {number}: the path {what}"))
+                    })?;
+                    items.push(path, label)
+                }
+            };
+            pushed.map_err(|e| raised(&e))?;
+        }
+        let index = py.detach(|| Index::items(items)).map_err(|e| raised(&e))?;
+        Ok(Self { index })
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.index.len()).unwrap_or(usize::MAX)
+    }
+
+    /// The folder that all paths share.
+    #[getter]
+    fn root(&self) -> PathBuf {
+        self.index.root().to_owned()
+    }
+}
+
+impl RawItems {
+    /// A handle of the index, which shares its memory.
+    pub fn index(&self) -> PyResult<Index> {
+        self.index.try_clone().map_err(|e| raised(&e))
+    }
+}
+
+/// A path, or the end of a sentence that begins with "the path".
+fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String> {
+    let encoded = py
+        .import("os")
+        .and_then(|os| os.call_method1("fsencode", (path,)))
+        .map_err(|_| format!("is {}: give text or a pathlib.Path", describe(path)))?;
+    let bytes = encoded.cast::<PyBytes>().map_err(|e| e.to_string())?;
+    Ok(OsString::from_vec(bytes.as_bytes().to_vec()).into())
+}
+
+/// A label, or the end of a sentence that begins with "the label".
+fn read_label(label: &Bound<'_, PyAny>) -> Result<ItemLabel, String> {
+    if label.is_none() {
+        return Ok(ItemLabel::None);
+    }
+    if label.is_instance_of::<PyBool>() {
+        return Err(format!("is {}: give int(label)", describe(label)));
+    }
+    if let Ok(name) = label.cast::<PyString>() {
+        let name = name.to_cow().map_err(|_| {
+            format!(
+                "is {}, which has no UTF-8 form: rename the class",
+                describe(label)
+            )
+        })?;
+        return match name.is_empty() {
+            true => Err("is an empty text: give the name of a class".to_owned()),
+            false => Ok(ItemLabel::Name(name.into_owned())),
+        };
+    }
+    let is_whole = label.is_instance_of::<PyInt>();
+    if is_whole || (!label.is_instance_of::<PyFloat>() && is_scalar(label)) {
+        if let Ok(number) = label.extract::<i64>() {
+            return Ok(ItemLabel::Class(number));
+        }
+        if is_whole {
+            return Err(format!("is {}, which is not in 64 bits", describe(label)));
+        }
+    }
+    if let Ok(number) = label.extract::<f64>() {
+        return Ok(ItemLabel::Vector(vec![finite(number)?]));
+    }
+    let values: Vec<f64> = label
+        .try_iter()
+        .and_then(|values| values.map(|value| value?.extract::<f64>()).collect())
+        .map_err(|_| {
+            format!(
+                "is {}: give a whole number, a class name, a float or a list of numbers",
+                describe(label)
+            )
+        })?;
+    if values.is_empty() {
+        return Err("is an empty list: give numbers".to_owned());
+    }
+    let values = values.into_iter().map(finite);
+    Ok(ItemLabel::Vector(values.collect::<Result<_, _>>()?))
+}
+
+/// Whether `label` is a number of another library, such as `numpy.int64` or a tensor with one
+/// element and no axis.
+fn is_scalar(label: &Bound<'_, PyAny>) -> bool {
+    let axes = label.getattr("ndim").and_then(|n| n.extract::<usize>());
+    axes.unwrap_or(0) == 0
+}
+
+fn finite(number: f64) -> Result<f32, String> {
+    let narrow = number as f32;
+    match narrow.is_finite() {
+        true => Ok(narrow),
+        false => Err(format!("has {number}, which is not a finite float32")),
+    }
+}
+
+/// A value and its type, for an error text.
+fn describe(value: &Bound<'_, PyAny>) -> String {
+    let kind = value.get_type();
+    let kind = kind
+        .name()
+        .map_or_else(|_| "?".to_owned(), |n| n.to_string());
+    let text = value
+        .repr()
+        .map_or_else(|_| String::new(), |r| r.to_string());
+    let short: String = text.chars().take(100).collect();
+    format!("{short} (type {kind})")
+}
