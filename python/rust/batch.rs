@@ -55,6 +55,8 @@ struct Facts {
     status: Vec<RowStatus>,
     repeated: Vec<bool>,
     labels: BatchLabels,
+    /// Labels are one float a sample: an array of N numbers, not of N x 1.
+    has_float_labels: bool,
     faults: Vec<RowFault>,
     /// Names of the samples: those of the loader, and after it.
     index: Arc<Index>,
@@ -83,6 +85,7 @@ impl RawBatch {
     pub fn new(
         batch: Batch,
         index: Arc<Index>,
+        has_float_labels: bool,
         count: &Arc<AtomicU32>,
         last: bool,
         ends_epoch: bool,
@@ -111,6 +114,7 @@ impl RawBatch {
                 status: batch.status().to_vec(),
                 repeated: batch.repeated().to_vec(),
                 labels: batch.labels().clone(),
+                has_float_labels,
                 faults: batch.faults().to_vec(),
                 index,
             }),
@@ -236,10 +240,15 @@ impl RawBatch {
                 };
                 let words = values.chunks(2).map(pair).collect();
                 let shape = [self.facts.status.len(), *width];
+                let axes = if self.facts.has_float_labels && *width == 1 {
+                    1
+                } else {
+                    2
+                };
                 Some(Tensor::of_words(
                     words,
                     ElementType::Pixel(DataType::F32),
-                    &shape,
+                    &shape[..axes],
                 ))
             }
             _ => None,

@@ -17,6 +17,8 @@ use crate::errors::{mistake, raised};
 #[pyclass(frozen, module = "featherload._featherload")]
 pub struct RawItems {
     index: Index,
+    /// Each label is one float, not a list of floats.
+    has_float_labels: bool,
 }
 
 #[pymethods]
@@ -40,11 +42,13 @@ impl RawItems {
             let classes = ClassList::new(classes).map_err(|e| raised(&e))?;
             items = items.with_classes(classes);
         }
+        let mut has_float_labels = labels.is_some();
         for (number, path) in paths.iter().enumerate() {
             let label = match labels {
                 None => ItemLabel::None,
                 Some(labels) => {
                     let label = labels.get_item(number)?;
+                    has_float_labels &= label.len().is_err();
                     read_label(&label).map_err(|what| {
                         mistake(py, "src", format!("item {number}: the label {what}"))
                     })?
@@ -63,7 +67,10 @@ impl RawItems {
             pushed.map_err(|e| raised(&e))?;
         }
         let index = py.detach(|| Index::items(items)).map_err(|e| raised(&e))?;
-        Ok(Self { index })
+        Ok(Self {
+            index,
+            has_float_labels,
+        })
     }
 
     fn __len__(&self) -> usize {
@@ -78,6 +85,10 @@ impl RawItems {
 }
 
 impl RawItems {
+    pub fn has_float_labels(&self) -> bool {
+        self.has_float_labels
+    }
+
     /// A handle of the index, which shares its memory.
     pub fn index(&self) -> PyResult<Index> {
         self.index.try_clone().map_err(|e| raised(&e))

@@ -30,6 +30,8 @@ pub struct Stream {
     /// What the config left out.
     #[pyo3(get)]
     told: Vec<String>,
+    /// Labels are one float a sample.
+    has_float_labels: bool,
 }
 
 #[pymethods]
@@ -41,6 +43,7 @@ impl Stream {
     #[pyo3(signature = (options, items=None))]
     fn new(py: Python<'_>, options: &str, items: Option<&RawItems>) -> PyResult<Self> {
         let options: LoaderKeywords = options::parse(py, options)?;
+        let has_float_labels = items.is_some_and(RawItems::has_float_labels);
         let items = items.map(RawItems::index).transpose()?;
         let (loader, recipe, told) = in_thread(py, move || {
             let wanted = options.wanted(items)?;
@@ -51,6 +54,7 @@ impl Stream {
             state: StreamState::new(loader, depth, TEXTS),
             recipe,
             told,
+            has_float_labels,
         })
     }
 
@@ -85,7 +89,14 @@ impl Stream {
                 };
                 let (held, last) = self.state.counted();
                 let ends_epoch = loader.position().epoch != epoch;
-                let batch = RawBatch::new(batch, loader.shared_index(), held, last, ends_epoch)?;
+                let batch = RawBatch::new(
+                    batch,
+                    loader.shared_index(),
+                    self.has_float_labels,
+                    held,
+                    last,
+                    ends_epoch,
+                )?;
                 self.state.not_taken(batch.clone());
                 Ok(Some(Some(batch)))
             })?;

@@ -1,4 +1,4 @@
-"""``featherload.torch.DataLoader``: in the place of torch's, over torchvision's image folders.
+"""``featherload.torch.DataLoader``: in place of torch's, over lists of image files.
 
 ::
 
@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import warnings
-import weakref
 from typing import Any
 
-from . import _image_folder, _options, _torch_order
+from . import _file_lists, _options, _torch_order
 from ._errors import ConfigError
+from ._items import Items
 from ._loader import Loader
 from ._values import shown
 
@@ -26,12 +25,21 @@ _log = logging.getLogger("featherload")
 
 
 class DataLoader(Loader):
-    """torch's ``DataLoader`` over a ``torchvision.datasets.ImageFolder``.
+    """torch's ``DataLoader`` over data sets that are lists of image files.
 
     ``dataset``
-        The ``ImageFolder``, or a ``torch.utils.data.Subset`` of one (also of a subset). Its
-        ``samples`` are read, in their order and with their labels, and its ``transform`` is
-        done by featherload's workers. ``batch.ids`` are places in it.
+        A torchvision data set that is a list of files and labels: ``ImageFolder``,
+        ``DatasetFolder``, ``Food101``, ``Flowers102``, ``OxfordIIITPet``, ``StanfordCars``,
+        ``GTSRB``, ``FGVCAircraft``, ``INaturalist``, ``Places365``, ``EuroSAT``, ``CelebA``,
+        ``Caltech101``, ``Caltech256``, ``Country211``, ``DTD``, ``Imagenette``, ``ImageNet``,
+        ``LFWPeople``, ``RenderedSST2``, ``SUN397`` or ``CLEVRClassification``. A ``Subset`` or
+        ``ConcatDataset`` of any of these. Any other data set with the method
+        ``featherload_item(index)``, which returns the path and the target of a sample without
+        decoding it. It is called once per sample, when the loader is made.
+
+        The data set's ``transform`` becomes the recipe. Its ``target_transform`` is called once
+        per sample, so it must be a function of the target alone. Targets are whole numbers,
+        floats, or lists of numbers of one length. ``batch.ids`` are positions in the data set.
     ``batch_size``, ``shuffle``, ``drop_last``
         As in torch: 1, False, False.
     ``sampler``
@@ -65,8 +73,10 @@ class DataLoader(Loader):
 
     JPEGs are decoded at their full size. ``decode="scaled"`` is faster, and changes levels.
 
-    Raises ``ConfigError`` for what is not served here, such as another data set, a
-    ``target_transform``, or a ``loader``, ``collate_fn`` or sampler of one's own.
+    Labels are int64 for whole numbers, and float32 for floats, where torch has float64.
+
+    Raises ``ConfigError`` for an unknown data set, and for a ``loader``, ``collate_fn`` or sampler
+    of one's own. The error of a data set shows the method to write.
     """
 
     dataset: Any
@@ -126,9 +136,10 @@ class DataLoader(Loader):
         _check_numbers(batch_size, num_workers, drop_last, timeout)
         if timeout and options.get("row_limit") is None:
             options["row_limit"] = timeout
-        folder, samples = _image_folder.resolve(dataset)
+        files = _file_lists.resolve(dataset)
+        samples = files.samples
         recipe = options.pop("recipe", None)
-        own = _image_folder.recipe(folder) if recipe is None else None
+        own = _file_lists.recipe(files) if recipe is None else None
         everything = samples
         if sampler is not None and shuffle:
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
@@ -150,19 +161,17 @@ class DataLoader(Loader):
         if not divided:
             # As in torch: torchrun's variables alone divide nothing.
             options.update(rank=0, world_size=1)
-        root = _image_folder.root(folder.root)
-        file = _image_folder.list_file(folder.root, samples)
-        # For as long as the loader lives: a preview reads it again.
-        weakref.finalize(self, os.close, file)
-        # Behind list_file, which says what is wrong with a label.
-        snapshot = _image_folder.DatasetSnapshot(dataset, everything, len(samples), own)
+        if not samples:
+            raise ConfigError("the data set has no samples: give one that has", option="dataset")
+        try:
+            items = Items([path for path, _ in samples], [target for _, target in samples])
+        except ConfigError as error:
+            raise ConfigError(str(error), option="dataset") from None
+        # After Items, which reports what is wrong with a target.
+        snapshot = _file_lists.DatasetSnapshot(dataset, everything, len(samples), own)
         super().__init__(
-            None,
+            items,
             own if recipe is None else recipe,
-            list=f"/proc/self/fd/{file}",
-            root=root,
-            allow_outside=True,
-            delimiter=" ",
             batch_size=batch_size,
             # 0 in torch: no processes. Here one is the least.
             num_workers=max(1, num_workers),
@@ -171,9 +180,9 @@ class DataLoader(Loader):
             framework=options.pop("framework", None) or "torch",
             **options,
         )
-        self._check_config(samples, batch_size, drop_last)
+        self._check_config(batch_size, drop_last)
         self._divided = divided
-        self._names = [_image_folder.name(of) for of in folder.classes]
+        self._names = [_file_lists.class_name(of) for of in files.classes]
         self._snapshot = snapshot
         self._sampler, self._settings = sampler, _torch_order.settings(sampler)
         without_effect = {
@@ -251,17 +260,13 @@ class DataLoader(Loader):
     def _class_names(self) -> list[str]:
         return self._names
 
-    def _check_config(
-        self, samples: list[tuple[Any, Any]], batch_size: int, drop_last: bool
-    ) -> None:
-        """A PaddleClas config as the recipe says more than what is done to a picture."""
-        places = {int(label): place for place, (_, label) in enumerate(samples)}
-        same = all(self._stream.sample(at)[1] == label for label, at in places.items())
-        if not same or (self.batch_size, self.drop_last) != (batch_size, drop_last):
+    def _check_config(self, batch_size: int, drop_last: bool) -> None:
+        """A PaddleClas config as the recipe may set more than the operations on an image."""
+        if (self.batch_size, self.drop_last) != (batch_size, drop_last):
             self.close()
             raise ConfigError(
-                "the recipe is a config that reads labels or makes batches in its own way: give "
-                "it to featherload.Loader",
+                "the recipe is a config that makes batches in its own way: give it to "
+                "featherload.Loader",
                 option="recipe",
             )
 

@@ -208,7 +208,7 @@ impl Index {
         let is_parent = |part: &[u8]| part == b"..";
         let leaves = content
             .paths()
-            .any(|path| path.split(|b| *b == b'/').any(is_parent));
+            .any(|path| path[shared.len()..].split(|b| *b == b'/').any(is_parent));
         let shared = if leaves { b"/".as_slice() } else { &shared };
         content.strip(shared.len());
         let root = match shared {

@@ -1,0 +1,390 @@
+"""Data sets of torch and torchvision that are lists of image files, as paths and targets.
+
+Never in here: the order in which samples come, and pixels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._errors import ConfigError
+from ._transforms import Walk, translate
+from ._values import shown
+
+METHOD = "featherload_item"
+"""The method by which any data set gives the path and the target of a sample."""
+
+_SAME_TARGETS = 16
+"""Targets for which target_transform is called twice, to see that it depends on them alone."""
+
+_Samples = list[tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class FileList:
+    """A data set as a list of files."""
+
+    samples: _Samples
+    """Path and target of each sample, in the order of the data set."""
+    leaves: tuple[Any, ...]
+    """The data sets that read the files: one, or those of a ConcatDataset."""
+
+    @property
+    def classes(self) -> list[Any]:
+        """Names of the classes; empty if the data sets differ in them."""
+        names = [list(getattr(leaf, "classes", ())) for leaf in self.leaves]
+        return names[0] if all(of == names[0] for of in names) else []
+
+
+def _refused(text: str) -> ConfigError:
+    return ConfigError(text, option="dataset")
+
+
+def resolve(dataset: Any) -> FileList:
+    """The files and targets of ``dataset``. Reads no image.
+
+    Raises ``ConfigError`` for a data set that is no list of files, with what to change.
+    """
+    from torch.utils.data import ConcatDataset, Subset
+
+    kind = type(dataset)
+    if hasattr(kind, METHOD):
+        return _by_method(dataset)
+    if kind is Subset:
+        inner = resolve(dataset.dataset)
+        try:
+            samples = [inner.samples[i] for i in _indices(dataset.indices)]
+        except (IndexError, KeyError, TypeError) as error:
+            count = len(inner.samples)
+            raise _refused(
+                f"the indices of a Subset are no places in its data set of {count} samples "
+                f"({error}): give whole numbers below {count}"
+            ) from None
+        return FileList(samples, inner.leaves)
+    if kind is ConcatDataset:
+        parts = [resolve(part) for part in dataset.datasets]
+        return FileList(
+            [sample for part in parts for sample in part.samples],
+            tuple(leaf for part in parts for leaf in part.leaves),
+        )
+    base = next((b for b in kind.__mro__ if _reader(b) is not None), None)
+    read = None if base is None else _reader(base)
+    if base is None or read is None:
+        raise _refused(_without_method(kind))
+    for method in ("__getitem__", "__getitems__", "__len__"):
+        if getattr(kind, method, None) is not getattr(base, method, None):
+            raise _refused(
+                f"{kind.__name__} has a {method} of its own, which is not called here: "
+                f"{_method_text(kind)}"
+            )
+    _check_loader(dataset)
+    samples = read(dataset)
+    return FileList(_with_target_transform(dataset, samples), (dataset,))
+
+
+def _by_method(dataset: Any) -> FileList:
+    method = getattr(dataset, METHOD)
+    samples = []
+    for index in range(len(dataset)):
+        item = method(index)
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise _refused(
+                f"{type(dataset).__name__}.{METHOD}({index}) returned {shown(item)}: return the "
+                "path of the image and its target"
+            )
+        if isinstance(item[0], (bytes, bytearray, memoryview)):
+            raise _refused(
+                f"{type(dataset).__name__}.{METHOD}({index}) returned bytes: return the path of a "
+                "file, or write the images to tar shards and give those to featherload.Loader"
+            )
+        samples.append(item)
+    return FileList(samples, (dataset,))
+
+
+def _without_method(kind: type[Any]) -> str:
+    return f"{kind.__name__} is not known as a list of image files: {_method_text(kind)}"
+
+
+def _method_text(kind: type[Any]) -> str:
+    """The line that makes any data set known."""
+    return (
+        f"add to {kind.__name__} a method that returns a path and a target without decoding, such "
+        f"as `def {METHOD}(self, index): return self.paths[index], self.targets[index]`, or give "
+        "the paths and labels to featherload.Loader"
+    )
+
+
+def _check_loader(dataset: Any) -> None:
+    from torchvision import get_image_backend
+    from torchvision.datasets.folder import default_loader, pil_loader
+
+    # Data sets without a loader open files by Pillow themselves.
+    loader = getattr(dataset, "loader", getattr(dataset, "_loader", None))
+    name = type(dataset).__name__
+    backend = get_image_backend()
+    if loader is default_loader and backend != "PIL":
+        raise _refused(
+            f"torchvision's image backend is {backend}, and images are read as Pillow reads "
+            "them: call torchvision.set_image_backend('PIL')"
+        )
+    if loader is not None and loader is not default_loader and loader is not pil_loader:
+        raise _refused(
+            f"the loader of the {name} is not called here: use torchvision's default_loader if it "
+            "gives the same pixels, or write files that hold what your loader gives"
+        )
+
+
+def _with_target_transform(dataset: Any, samples: _Samples) -> _Samples:
+    function = _target_transform(dataset)
+    if function is None:
+        return samples
+    for number, (_, target) in enumerate(samples[:_SAME_TARGETS]):
+        once, twice = function(target), function(target)
+        if not np.array_equal(np.asarray(once), np.asarray(twice)):
+            raise _refused(
+                f"target_transform returned {shown(once)} and {shown(twice)} for the target of "
+                f"sample {number}: it is called once per sample here, so it must not be random"
+            )
+    return [(path, function(target)) for path, target in samples]
+
+
+def _target_transform(dataset: Any) -> Any:
+    joint = getattr(dataset, "transforms", None)
+    if joint is not None and type(joint).__name__ != "StandardTransform":
+        raise _refused(
+            f"the transforms of the {type(dataset).__name__} change image and target together, "
+            "which is not done here: give transform, and target_transform if targets change"
+        )
+    return getattr(dataset, "target_transform", None)
+
+
+# Data sets of torchvision, by the class that has their `__getitem__`. Values: attributes that hold
+# pairs of path and target; or paths, and targets; or a function.
+_PAIRS = {
+    "DatasetFolder": "samples",
+    "GTSRB": "_samples",
+    "Imagenette": "_samples",
+    "Places365": "imgs",
+    "RenderedSST2": "_samples",
+    "StanfordCars": "_samples",
+}
+_COLUMNS = {
+    "CLEVRClassification": ("_image_files", "_labels"),
+    "DTD": ("_image_files", "_labels"),
+    "FGVCAircraft": ("_image_files", "_labels"),
+    "Flowers102": ("_image_files", "_labels"),
+    "Food101": ("_image_files", "_labels"),
+    "LFWPeople": ("data", "targets"),
+    "SUN397": ("_image_files", "_labels"),
+}
+
+
+def _reader(base: type[Any]) -> Callable[[Any], _Samples] | None:
+    """How the samples of torchvision's class ``base`` are listed; None for other classes."""
+    if not base.__module__.startswith("torchvision.datasets."):
+        return None
+    name = base.__name__
+    if name in _PAIRS:
+        return lambda dataset: [*getattr(dataset, _PAIRS[name])]
+    if name in _COLUMNS:
+        paths, targets = _COLUMNS[name]
+        return lambda dataset: _zipped(getattr(dataset, paths), getattr(dataset, targets))
+    return _FUNCTIONS.get(name)
+
+
+def _zipped(paths: Iterable[Any], targets: Any) -> _Samples:
+    return [*zip(paths, _plain(targets), strict=True)]
+
+
+def _plain(targets: Any) -> Any:
+    """Targets as Python's numbers and lists."""
+    return targets.tolist() if hasattr(targets, "tolist") else targets
+
+
+def _only(dataset: Any, chosen: Sequence[str], known: Sequence[str]) -> str:
+    """The one target of a sample."""
+    if len(chosen) != 1 or chosen[0] not in known:
+        raise _refused(
+            f"target_type {shown(list(chosen))} of the {type(dataset).__name__} gives several "
+            f"targets, or none that is a label: give one of {', '.join(known)}"
+        )
+    return chosen[0]
+
+
+def _oxford_pet(dataset: Any) -> _Samples:
+    known = {"category": "_labels", "binary-category": "_bin_labels"}
+    chosen = _only(dataset, dataset._target_types, list(known))
+    return _zipped(dataset._images, getattr(dataset, known[chosen]))
+
+
+def _celeba(dataset: Any) -> _Samples:
+    known = {"attr": "attr", "identity": "identity", "landmarks": "landmarks_align", "bbox": "bbox"}
+    chosen = _only(dataset, dataset.target_type, list(known))
+    folder = os.path.join(dataset.root, dataset.base_folder, "img_align_celeba")
+    targets = getattr(dataset, known[chosen])
+    if chosen == "identity":
+        targets = targets[:, 0]
+    return _zipped([os.path.join(folder, name) for name in dataset.filename], targets)
+
+
+def _inaturalist(dataset: Any) -> _Samples:
+    names = [name for name in dataset.categories_index if name != "full"]
+    chosen = _only(dataset, dataset.target_type, ["full", *names])
+    of = dataset.categories_map
+    return [
+        (
+            os.path.join(dataset.root, dataset.all_categories[category], name),
+            category if chosen == "full" else of[category][chosen],
+        )
+        for category, name in dataset.index
+    ]
+
+
+def _caltech101(dataset: Any) -> _Samples:
+    _only(dataset, dataset.target_type, ["category"])
+    folder = os.path.join(dataset.root, "101_ObjectCategories")
+    return [
+        (os.path.join(folder, dataset.categories[target], f"image_{number:04d}.jpg"), target)
+        for target, number in zip(dataset.y, dataset.index, strict=True)
+    ]
+
+
+def _caltech256(dataset: Any) -> _Samples:
+    folder = os.path.join(dataset.root, "256_ObjectCategories")
+    return [
+        (
+            os.path.join(folder, dataset.categories[target], f"{target + 1:03d}_{number:04d}.jpg"),
+            target,
+        )
+        for target, number in zip(dataset.y, dataset.index, strict=True)
+    ]
+
+
+_FUNCTIONS: dict[str, Callable[[Any], _Samples]] = {
+    "Caltech101": _caltech101,
+    "Caltech256": _caltech256,
+    "CelebA": _celeba,
+    "INaturalist": _inaturalist,
+    "OxfordIIITPet": _oxford_pet,
+}
+
+
+class DatasetSnapshot:
+    """The part of a data set that a loader has taken. torch reads it again for each sample. A
+    loader of featherload reads it once, so a later change is an error.
+
+    ``listed``: how many of the samples the loader takes, from the first on.
+    """
+
+    def __init__(self, dataset: Any, samples: _Samples, listed: int, recipe: Any) -> None:
+        self._dataset = dataset
+        self._listed = listed
+        # A fingerprint: a copy of the samples would take the memory twice.
+        self._samples = self._fingerprint(samples)
+        # None if another recipe replaces the transform.
+        self._recipe = recipe
+
+    def check(self) -> None:
+        now = resolve(self._dataset)
+        try:
+            is_same = self._fingerprint(now.samples) == self._samples
+        except TypeError:
+            # A target without a hash was not there before.
+            is_same = False
+        if not is_same:
+            raise _changed("samples")
+        if self._recipe is not None and _recipe_or_none(now) != self._recipe:
+            raise _changed("transform")
+
+    def _fingerprint(self, samples: _Samples) -> tuple[int, int]:
+        listed = ((path, _hashed(target)) for path, target in samples[: self._listed])
+        return len(samples), hash(tuple(listed))
+
+
+def _hashed(target: Any) -> Any:
+    if isinstance(target, (int, float, str)):
+        return target
+    plain = target.tolist() if hasattr(target, "tolist") else target
+    return tuple(plain) if isinstance(plain, list) else plain
+
+
+def _changed(what: str) -> ConfigError:
+    return _refused(
+        f"the {what} of the data set changed after the loader was made, which still has the former "
+        "ones: make a new loader"
+    )
+
+
+def _recipe_or_none(files: FileList) -> Any:
+    try:
+        return recipe(files)
+    except ConfigError:
+        return None
+
+
+def _indices(indices: Any) -> Iterable[Any]:
+    """The indices of a subset, one by one, as torch takes them."""
+    import torch
+
+    if isinstance(indices, (list, tuple, range)):
+        return indices
+    if isinstance(indices, (np.ndarray, torch.Tensor)) and "bool" not in str(indices.dtype):
+        numbers: list[Any] = indices.tolist()
+        return numbers
+    if isinstance(indices, (np.ndarray, torch.Tensor)):
+        raise TypeError("they are a mask")
+    return (indices[at] for at in range(len(indices)))
+
+
+def recipe(files: FileList) -> Any:
+    """The recipe of the data sets' transform, if it makes tensors of one size."""
+    recipes = [_recipe_of(leaf) for leaf in files.leaves]
+    for leaf, other in zip(files.leaves, recipes, strict=True):
+        if other != recipes[0]:
+            raise _refused(
+                f"the transforms of the {type(files.leaves[0]).__name__} and the "
+                f"{type(leaf).__name__} of a ConcatDataset differ, and a loader has one recipe: "
+                "give both the same transform, or give recipe"
+            )
+    return recipes[0]
+
+
+def _recipe_of(dataset: Any) -> Any:
+    name = type(dataset).__name__
+    transform = getattr(dataset, "transform", None)
+    if transform is None:
+        raise _refused(
+            f"the {name} has no transform, so its images have no one size: give it one, "
+            "such as a Resize, a crop and ToTensor, or give recipe"
+        )
+    recipe = translate(transform)
+    walk = Walk()
+    walk.ops(transform)
+    if not walk.is_tensor:
+        raise _refused(
+            f"the transform of the {name} gives no tensor, so torch makes no batch of it: put "
+            "ToTensor() or v2.ToImage() at its end"
+        )
+    if not any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
+        raise _refused(
+            f"the transform of the {name} leaves images their own sizes, which make no "
+            "batch: give it a Resize((height, width)) or a crop"
+        )
+    return recipe
+
+
+def _op_names(ops: Any) -> Iterator[str]:
+    for op in ops:
+        for name, values in op.items():
+            yield name
+            yield from _op_names(values.get("transforms", ()))
+
+
+def class_name(of: Any) -> str:
+    """The name of a class. torchvision's ImageNet has several for each."""
+    return ", ".join(map(str, of)) if isinstance(of, (tuple, list)) else str(of)
