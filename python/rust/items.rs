@@ -97,6 +97,12 @@ impl RawItems {
 
 /// A path, or the end of a sentence that begins with "the path".
 fn read_path(py: Python<'_>, path: &Bound<'_, PyAny>) -> Result<PathBuf, String> {
+    if path.is_instance_of::<PyBytes>() {
+        return Err(format!(
+            "is {}: bytes are an image, not a path. Give os.fsdecode of a path",
+            describe(path)
+        ));
+    }
     let encoded = py
         .import("os")
         .and_then(|os| os.call_method1("fsencode", (path,)))
