@@ -27,8 +27,8 @@ for module in ("torch", "torchvision"):
 import torch
 from conftest import need
 from PIL import Image
-from torch.utils.data import DataLoader as Theirs
 from torch.utils.data import (
+    BatchSampler,
     DistributedSampler,
     RandomSampler,
     SequentialSampler,
@@ -37,6 +37,7 @@ from torch.utils.data import (
     default_collate,
     random_split,
 )
+from torch.utils.data import DataLoader as Theirs
 from torchvision import transforms as v1
 from torchvision.datasets import ImageFolder
 from torchvision.datasets.folder import pil_loader
@@ -766,3 +767,29 @@ def test_timms_sampler_for_evaluation_is_taken(make: Make, folder: ImageFolder) 
         one = make(folder, 5, sampler=sampler)
         assert flat(one) == list(sampler) and one.sampler is sampler
         assert len(one) == len(Theirs(folder, 5, sampler=sampler))
+
+
+def test_torchs_batch_sampler_is_taken_apart(make: Make, folder: ImageFolder) -> None:
+    for drop_last in (False, True):
+        of = BatchSampler(SequentialSampler(folder), 5, drop_last)
+        assert_same(make(folder, batch_sampler=of), Theirs(folder, 5, drop_last=drop_last))
+    of = BatchSampler(RandomSampler(folder), 4, True)
+    torch.manual_seed(3)
+    one = make(folder, batch_sampler=of)
+    assert ids(one) == ids(make(folder, 4, shuffle=True, drop_last=True, seed=3))
+    for said in ({"batch_size": 2}, {"shuffle": True}, {"drop_last": True}):
+        with pytest.raises(featherload.ConfigError, match="leave them out") as caught:
+            DataLoader(folder, batch_sampler=of, **said)
+        assert caught.value.option == "batch_sampler"
+
+
+def test_samplers_of_featherload_are_taken(make: Make, folder: ImageFolder) -> None:
+    weights = [float(number % 3 == 0) for number in range(len(folder))]
+    weighted = featherload.samplers.Weighted(weights, num_samples=40)
+    one = make(folder, 8, sampler=weighted)
+    assert len(one) == 5 and {id % 3 for id in flat(one)} == {0}
+    one = make(folder, 4, sampler=featherload.samplers.Identity(2))
+    for batch in one:
+        assert np.unique(batch.labels.numpy(), return_counts=True)[1].tolist() == [2, 2]
+    with pytest.raises(featherload.ConfigError, match="both set the order"):
+        DataLoader(folder, shuffle=True, sampler=weighted)

@@ -7,6 +7,19 @@ from typing import Any
 from ._errors import ConfigError
 
 
+def of_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
+    """Sampler, batch size and drop_last of torch's ``BatchSampler``."""
+    from torch.utils.data import BatchSampler
+
+    if type(batch_sampler) is not BatchSampler:
+        raise ConfigError(
+            f"the batch_sampler {type(batch_sampler).__name__} is not supported: give torch's "
+            "BatchSampler itself, or batch_size and sampler",
+            option="batch_sampler",
+        )
+    return batch_sampler.sampler, batch_sampler.batch_size, batch_sampler.drop_last
+
+
 def is_random(sampler: Any, samples: int) -> bool:
     """Whether a sampler of torch's shuffles."""
     from torch.utils.data import RandomSampler, SequentialSampler

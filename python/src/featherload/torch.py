@@ -18,6 +18,7 @@ from ._errors import ConfigError
 from ._items import Items
 from ._loader import Loader
 from ._values import shown
+from .samplers import Sampler
 
 __all__ = ["DataLoader"]
 
@@ -115,11 +116,12 @@ class DataLoader(Loader):
                     option=name,
                 )
         if batch_sampler is not None:
-            raise ConfigError(
-                "batch_sampler is not served here: give batch_size, and the order as shuffle or "
-                "sampler",
-                option="batch_sampler",
-            )
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ConfigError(
+                    "batch_sampler sets batch_size, shuffle, sampler and drop_last: leave them out",
+                    option="batch_sampler",
+                )
+            sampler, batch_size, drop_last = _torch_order.of_batch_sampler(batch_sampler)
         if worker_init_fn is not None:
             warnings.warn(
                 "worker_init_fn is not called: workers of featherload run no Python, and their "
@@ -153,10 +155,14 @@ class DataLoader(Loader):
             if _torch_order.drops_last(sampler):
                 samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
         else:
-            if sampler is not None:
+            if sampler is not None and not isinstance(sampler, Sampler):
                 shuffle = _torch_order.is_random(sampler, len(samples))
                 generator = getattr(sampler, "generator", None) or generator
             _torch_order.take_seed(generator, options)
+        if isinstance(sampler, Sampler):
+            options["sampler"] = sampler
+        else:
+            options["shuffle"] = bool(shuffle)
         divided = any(options.get(name) is not None for name in ("rank", "world_size"))
         if not divided:
             # As in torch: torchrun's variables alone divide nothing.
@@ -175,7 +181,6 @@ class DataLoader(Loader):
             batch_size=batch_size,
             # 0 in torch: no processes. Here one is the least.
             num_workers=max(1, num_workers),
-            shuffle=bool(shuffle),
             drop_last=drop_last,
             framework=options.pop("framework", None) or "torch",
             **options,
