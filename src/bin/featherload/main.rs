@@ -25,7 +25,8 @@
 //! - `help`: help pages, completions, man pages;
 //! - `interrupt`: signals;
 //! - `pool_processes`: the processes of a pool;
-//! - `short_text`: small text files, with a size limit.
+//! - `short_text`: small text files, with a size limit;
+//! - `step_text`: drawn steps as text.
 
 mod bench;
 mod cache;
@@ -58,6 +59,7 @@ mod sampler_args;
 mod scene;
 mod setup;
 mod short_text;
+mod step_text;
 mod warnings;
 mod worker_counts;
 

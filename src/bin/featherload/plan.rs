@@ -17,6 +17,7 @@ use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart;
 use crate::setup::RunSetup;
+use crate::step_text;
 
 /// Show the operations of a recipe, their order, and the memory of the whole run.
 ///
@@ -196,7 +197,7 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
             output::line(&format!("           label: {label}"))?;
         }
         for (op, step) in row.steps.iter().flat_map(|drawn| &drawn.steps) {
-            output::line(&format!("           {op}: {step:?}"))?;
+            output::line(&format!("           {op}: {}", step_text::describe(step)))?;
         }
         if let Some(fault) = &row.fault {
             output::line(&format!(
