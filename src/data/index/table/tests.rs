@@ -438,7 +438,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.csv",
             b"\xff\xd8\xff\xe0\0\x10JFIF\0",
             auto,
-            ": is one picture (JPEG)",
+            ": is one image (JPEG)",
         ),
         (
             "a.csv",
