@@ -71,7 +71,8 @@ struct ShardStamps {
 
 /// The stamp of a file, and its change time, which `touch` and `cp -p` cannot set.
 ///
-/// A saved index has no change time: a new link or new permissions do not change a shard's content.
+/// The stamps in an index itself lack this time, because a new link or new permissions change it
+/// and not the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct MetadataStamp {
     file: FileStamp,

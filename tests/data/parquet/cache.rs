@@ -1,4 +1,4 @@
-//! Caches of Parquet files, and what the command line says of both.
+//! Caches of Parquet files, and the output of the command line for both.
 
 use featherload::Source;
 

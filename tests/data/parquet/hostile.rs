@@ -1,5 +1,5 @@
-//! Files that are cut off, changed, or no Parquet files: an error or failed samples, and no
-//! panic.
+//! Files that are cut off, changed, or not Parquet: they lead to errors or failed samples, never
+//! to a panic.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn written(path: &Path, properties: parquet::file::properties::WriterPropertiesB
     write(path, &columns, (12, 5), properties);
 }
 
-/// Of so many bytes one is changed.
+/// Distance of the bytes that are changed.
 const STEP: usize = 23;
 
 /// Reads the headers of all samples of a file, if it can be indexed. Samples may fail.
@@ -79,7 +79,7 @@ fn pictures_in_another_encoding_are_refused_by_its_name() {
     );
 }
 
-/// A footer around these bytes.
+/// A file with these bytes as its footer.
 fn with_footer(footer: &[u8]) -> Vec<u8> {
     let len = (footer.len() as u32).to_le_bytes();
     [b"PAR1", footer, &len, b"PAR1"].concat()

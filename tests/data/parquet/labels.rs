@@ -1,4 +1,4 @@
-//! Which columns are read, and what labels come of them.
+//! Which columns are read, and the labels from them.
 
 use featherload::Index;
 use featherload::index::{ClassList, Label, ParquetLabels, ParquetOptions};
