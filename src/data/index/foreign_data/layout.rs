@@ -127,7 +127,7 @@ pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Op
         return Err(Error::dataset(root, what));
     }
     Ok(Some(format!(
-        "{}: {is}. They have no class folders, so they are used as classes: {give}, or use \
+        "{}: {is}. Without class folders, splits are used as classes: {give}, or use \
          `labels: none`",
         root.display()
     )))
