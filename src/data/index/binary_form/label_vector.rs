@@ -1,11 +1,10 @@
-//! What a sample is labelled with; several numbers where they lie.
+//! The label of a sample. A vector is read in place.
 //!
-//! Used wherever an index is mapped.
+//! Used in every process that maps an index.
 
 use std::fmt;
 
-/// A sample's numbers: a view of shared memory, whose place there need not be
-/// aligned for an `f32`.
+/// The numbers of one sample: a view of shared memory, which need not be aligned for `f32`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LabelVector<'a>(pub(crate) &'a [[u8; 4]]);
 
@@ -38,11 +37,11 @@ impl fmt::Debug for LabelVector<'_> {
     }
 }
 
-/// What is known about one sample beside its path.
+/// The label of one sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Label<'a> {
     None,
-    /// A class number; -1 in a flat folder.
+    /// A class number. It is -1 in a flat folder.
     Class(i64),
     Vector(LabelVector<'a>),
 }
