@@ -293,7 +293,7 @@ fn what_nobody_reads_of_a_json_field_refuses_no_tar() {
         assert_eq!(index.label(0), Label::Class(1), "{label}");
     }
     let e = read("{\"label\": NaN}", of_json()).unwrap_err();
-    let says = "1.json: this label has NaN at '/label', which is no number: correct it";
+    let says = "1.json: this label has NaN at '/label', which is not a number: correct it";
     assert!(e.to_string().contains(says), "{e}");
     // A byte order mark of a text does not count, and a decimal comma is no separator.
     let text = |label| read(label, ShardLabels::Field("txt".into()));

@@ -526,13 +526,13 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
                 path_column: Some("path".into()),
                 ..TableOptions::default()
             },
-            ":1: not a JSON object: 'path' stands in it twice",
+            ":1: not a JSON object: 'path' appears in it twice",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"a\", \"label\": 1, \"label\": 2}\n",
             auto,
-            ":1: not a JSON object: 'label' stands in it twice",
+            ":1: not a JSON object: 'label' appears in it twice",
         ),
         (
             "a.jsonl",
@@ -608,7 +608,7 @@ fn what_nobody_reads_refuses_no_table() {
         assert_eq!(index.len(), 2);
         assert_eq!(index.label(1), Label::Class(3));
         let e = error("a.jsonl", &line("1.png", "NaN"), auto);
-        assert_eq!(e, ":1: has NaN at 'label', which is no number");
+        assert_eq!(e, ":1: has NaN at 'label', which is not a number");
     }
     let inside = b"{\"m\": {\"p\": \"1.png\", \"s\": NaN, \"l\": 4}, \"n\": Infinity}\n";
     let nested = TableOptions {
