@@ -214,7 +214,7 @@ fn what_is_no_batch_is_refused_by_name() {
         (b"\x80\x01N.".to_vec(), "protocol 1"),
         (b"\x80\x02N.".to_vec(), "no dictionary"),
         (b"\x80\x02}.".to_vec(), "no array 'data'"),
-        (b"I5\n.".to_vec(), "the word 0x49"),
+        (b"I5\n.".to_vec(), "the pickle opcode 0x49"),
         (b"((((((((((b".to_vec(), "does not fit together"),
         // A mark, a value or a memo entry takes one byte in the file, and many bytes in memory.
         (vec![b'('; 3 << 20], "more than 2097152 pickle opcodes"),

@@ -221,7 +221,7 @@ fn bad_lines_are_named() {
             Auto,
             ":1: the label has '1,75', which is one number with a decimal",
         ),
-        ("a.jpg 1,000,000", Auto, "marks between its thousands"),
+        ("a.jpg 1,000,000", Auto, "thousands separators"),
     ] {
         let e = error(text.as_bytes(), &kind(labels));
         assert!(e.contains(want), "{text:?}: {e}");
