@@ -182,7 +182,7 @@ impl Index {
             true => Err(Error::dataset(
                 self.root(),
                 format!(
-                    "its shards lie in an object store, and {what}: use a copy of them on \
+                    "its shards are in an object store, and {what}: use a copy of them on \
                      this machine"
                 ),
             )),
