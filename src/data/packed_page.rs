@@ -38,6 +38,7 @@ const SIDE: usize = 32;
 pub(crate) const PLANAR_BYTES: u64 = (npy::HEADER_BYTES + 3 * SIDE * SIDE) as u64;
 
 impl PageCodec {
+    /// The codec of a number in a sealed index.
     pub(crate) fn of(number: u64) -> Option<Self> {
         let all = [
             Self::Snappy,

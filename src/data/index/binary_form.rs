@@ -12,7 +12,7 @@
 //!  48  offset of the root u64, length of the root and the fingerprints u64
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
-//!      bytes per size of a part u8, bytes per box u8 (0 or 16),
+//!      bytes per size of a sample u8, bytes per box u8 (0 or 16),
 //!      bytes per packed page u8 (0 or 32), 0 x 2
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
@@ -36,7 +36,7 @@
 //!
 //! - `head`: the numbers at the start; `damage`: the reasons why bytes are not an index;
 //! - `content`: the encoded results of a scan; `shard_sections`: the sections of shards;
-//!   `box_section`: the section of boxes; `page_section`: packed pages of Parquet files;
+//!   `box_section`: the section of boxes; `page_section`: the section of packed pages;
 //! - `words`: tables of words in bytes; `label_vector`: the label of a sample.
 
 mod box_section;

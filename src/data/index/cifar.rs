@@ -29,6 +29,7 @@ use crate::sys::regular_file::{self, FileStamp};
 /// Which samples of an archive are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CifarOptions {
+    /// The data set.
     pub classes: CifarClasses,
     /// Read the test samples instead of the training samples.
     pub test: bool,

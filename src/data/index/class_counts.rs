@@ -18,6 +18,7 @@ pub struct ClassCount {
     pub number: i64,
     /// `None` if labels are numbers without names. Bytes that are not UTF-8 are replaced.
     pub name: Option<String>,
+    /// Number of samples with this class.
     pub samples: u64,
 }
 

@@ -130,10 +130,12 @@ impl ClassList {
         replace_by(file, &text)
     }
 
+    /// The number of classes.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
+    /// Whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

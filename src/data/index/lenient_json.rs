@@ -415,7 +415,10 @@ mod tests {
     fn what_is_asked_for_is_strict() {
         for (text, says) in [
             (&b"NaN"[..], "has NaN at 'x', which is not a number"),
-            (b"[1, -Infinity]", "has Infinity at 'x', which is not a number"),
+            (
+                b"[1, -Infinity]",
+                "has Infinity at 'x', which is not a number",
+            ),
             (b"1e999", "has 1e999 at 'x', which is too large"),
             (
                 b"99999999999999999999",

@@ -62,7 +62,7 @@ impl fmt::Display for TableColumns {
         /// If there are more, only their number is printed.
         const NAMED: usize = 5;
         match &self.image {
-            Some(image) => write!(f, "pictures {}, labels ", shown(image.as_bytes()))?,
+            Some(image) => write!(f, "images {}, labels ", shown(image.as_bytes()))?,
             None => write!(f, "paths {}, labels ", shown(self.path.as_bytes()))?,
         }
         match self.labels.as_slice() {

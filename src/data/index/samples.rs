@@ -66,6 +66,7 @@ impl Index {
         self.layout.samples()
     }
 
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

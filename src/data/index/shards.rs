@@ -6,10 +6,9 @@
 //! - A sample is a run of consecutive members with one key. The key is the name up to the first dot
 //!   after the last slash. The rest of the name, in lower case, is the field of the member. Hidden
 //!   names are ignored.
-//! - The image is the field whose extension comes first in
-//!   [`IMAGE_EXTENSIONS`], or else `npy`. If no sample has
-//!   such a field, the image is the only field that ends in such an extension. A sample without an
-//!   image is skipped and counted.
+//! - The image is the field whose extension comes first in [`IMAGE_EXTENSIONS`], or else `npy`. If no
+//!   sample has such a field, the image is the only field that ends in such an extension. A sample
+//!   without an image is skipped and counted.
 //! - Samples have the order of the given shards, and of the members in them.
 //! - In a damaged shard only the damaged samples are lost. A sample that lost a member beside the
 //!   damage, or at a cut end of the tar, is skipped and counted.

@@ -93,7 +93,10 @@ pub(crate) fn read(
 fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn TableReader + 'a>> {
     let form = TableFormat::of(file).ok_or_else(|| {
         let known = TableFormat::EXTENSIONS.join(", ");
-        Error::dataset(file, format!("is not a table by its extension: use one of {known}"))
+        Error::dataset(
+            file,
+            format!("is not a table by its extension: use one of {known}"),
+        )
     })?;
     let rows: Box<dyn TableReader> = match form {
         TableFormat::Csv | TableFormat::Tsv => {

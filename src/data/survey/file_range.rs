@@ -50,7 +50,10 @@ impl Seek for FileRange {
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
         self.at = at.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "a seek before the start of the range")
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a seek before the start of the range",
+            )
         })?;
         Ok(self.at)
     }

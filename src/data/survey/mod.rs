@@ -104,12 +104,14 @@ impl Default for SurveyOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SurveyFault {
+    /// Id of the sample.
     pub id: u64,
     /// In JSON, bytes that are not UTF-8 are replaced.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     #[serde(serialize_with = "name")]
     pub kind: FaultKind,
+    /// What is wrong, in words.
     pub reason: String,
 }
 

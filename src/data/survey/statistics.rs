@@ -23,14 +23,17 @@ pub struct PictureSize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SizeQuantiles {
+    /// The smallest value.
     pub min: u64,
     pub p1: u64,
     pub p10: u64,
     pub p25: u64,
+    /// The 50% quantile.
     pub median: u64,
     pub p75: u64,
     pub p90: u64,
     pub p99: u64,
+    /// The largest value.
     pub max: u64,
 }
 

@@ -237,7 +237,7 @@ fn files_without_rows_are_left_out_and_files_of_other_labels_refused() {
     let (index, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
     assert_eq!((index.len(), report.skipped_total()), (3, 1));
     let columns = report.columns.unwrap().to_string();
-    assert_eq!(columns, "pictures image, labels label");
+    assert_eq!(columns, "images image, labels label");
     let named = [pictures(1), texts("label", &["x"])];
     write(&at("c.parquet"), &named, (1, 1), plain());
     let said = refused(dir.path(), &ParquetOptions::default());

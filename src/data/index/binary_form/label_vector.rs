@@ -9,18 +9,22 @@ use std::fmt;
 pub struct LabelVector<'a>(pub(crate) &'a [[u8; 4]]);
 
 impl<'a> LabelVector<'a> {
+    /// The number of values.
     pub fn len(self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are no values.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
+    /// The value at position `i`. `None` if there is no such position.
     pub fn get(self, i: usize) -> Option<f32> {
         self.0.get(i).copied().map(f32::from_le_bytes)
     }
 
+    /// The values, in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = f32> + 'a {
         self.0.iter().copied().map(f32::from_le_bytes)
     }

@@ -310,10 +310,7 @@ fn damage_is_told_in_words() {
     );
     assert_eq!(told(128 + 12 + 4, &[2]), "damaged: the class of sample 1");
     let names = 128 + 12 + 12 + 16;
-    assert_eq!(
-        told(names, b"b"),
-        "damaged: the duplicate name of class 1"
-    );
+    assert_eq!(told(names, b"b"), "damaged: the duplicate name of class 1");
     assert_eq!(
         told(names + 2 + 8, &[0]),
         "damaged: the path's bytes of sample 1"

@@ -176,7 +176,7 @@ struct SampleGrouper<'a> {
     /// Number of samples that lost a member.
     incomplete: u64,
     pictures: PictureRanks,
-    /// Whether members are DALI's index's, and not the headers'.
+    /// Whether members come from DALI's index instead of the headers.
     by_index: bool,
     /// A label that the index names, but that is not in the shard. The index then belongs to
     /// another shard.

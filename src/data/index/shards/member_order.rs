@@ -61,7 +61,7 @@ fn in_two_places(path: &Path, key: &[u8]) -> String {
 
 fn of_two_folders(picture: &[u8], label: &[u8]) -> String {
     format!(
-        "'{}' has a picture without a label, and '{}' has a label without a picture: with unlike \
+        "'{}' has an image without a label, and '{}' has a label without an image: in different \
          folders they are two samples, and the label would be lost. Give both the same folder \
          and name, one after the other, or use `labels: none`",
         shown(picture),

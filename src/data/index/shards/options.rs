@@ -36,10 +36,7 @@ pub enum ShardLabels {
     Field(String),
     /// The value at `pointer` (RFC 6901, such as `/label`) in the JSON document of the field of
     /// this extension.
-    Json {
-        field: String,
-        pointer: String,
-    },
+    Json { field: String, pointer: String },
 }
 
 /// Where the index of shards is kept, so that later runs need not read their headers.

@@ -165,7 +165,10 @@ fn a_named_field_is_the_picture_and_of_several_the_first_that_a_sample_has() {
         assert!(e.contains("`image_field` has '"), "{e}");
     }
     let e = refused(&members, &with(&"jpg;".repeat(20)));
-    assert!(e.contains("has 21 fields, but at most 16 are allowed"), "{e}");
+    assert!(
+        e.contains("has 21 fields, but at most 16 are allowed"),
+        "{e}"
+    );
 }
 
 #[test]
