@@ -653,7 +653,7 @@ fn members_of_a_sample_that_do_not_stand_together_are_refused() {
     let folders = [("images/0.jpg", "1"), ("labels/0.cls", "3")];
     let said = one(&folders, ShardLabels::Auto).unwrap_err().to_string();
     assert!(
-        said.contains("'images/0' has a picture without a label, and 'labels/0' has a label"),
+        said.contains("'images/0' has an image without a label, and 'labels/0' has a label"),
         "{said}"
     );
     // This field is the label only by its option.
