@@ -1,7 +1,8 @@
-//! Labels of a table as its records come: of one kind, and names with their numbers.
+//! Collects the labels of a table, record by record. All labels have one kind, and names get
+//! numbers.
 //!
-//! In the consumer. Holds each class name once, and a bounded number of them: a column of
-//! captions is none of labels.
+//! Runs in the consumer. Holds each class name once. The number of names is limited, because a
+//! column of captions is not a label column.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use crate::data::index::label_value::LabelValue;
 use crate::data::index::names::shown;
 
 const MOST_CLASSES: usize = 1 << 20;
-/// Bytes of a name.
+/// Maximum bytes of a class name.
 const LONGEST_CLASS: usize = 4 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,10 +47,10 @@ impl TableLabelKind {
 }
 
 pub(super) struct TableLabelCollector<'a> {
-    /// The first record's line, and the kind of all labels.
+    /// The line of the first record, and the kind of all labels.
     first: Option<(u64, TableLabelKind)>,
     labels: IndexLabels,
-    /// The numbers of names: those of `classes`, or else in the order in which they come.
+    /// The numbers of names in order of appearance. Not used with `classes`.
     names: HashMap<Vec<u8>, i64>,
     classes: Option<&'a ClassList>,
 }
@@ -64,7 +65,7 @@ impl<'a> TableLabelCollector<'a> {
         }
     }
 
-    /// Adds a record's label; or says why it cannot stand beside the others.
+    /// Adds the label of a record. An error says why it does not fit the other labels.
     pub(super) fn add(&mut self, line: u64, label: Option<LabelValue>) -> Result<(), String> {
         let kind = TableLabelKind::of(label.as_ref());
         let (first, all) = *self.first.get_or_insert_with(|| {
@@ -79,7 +80,7 @@ impl<'a> TableLabelCollector<'a> {
             (line, kind)
         });
         match (all, kind) {
-            // A fraction among whole numbers: all of them are numbers, and none a class.
+            // A fraction among whole numbers makes all labels numbers instead of classes.
             (TableLabelKind::Number, TableLabelKind::Vector(1)) => {
                 self.first = Some((first, kind));
                 if let IndexLabels::Class(numbers) = &self.labels {
@@ -114,7 +115,7 @@ impl<'a> TableLabelCollector<'a> {
         Ok(())
     }
 
-    /// All labels, and the classes that they name.
+    /// All labels, and the list of classes.
     pub(super) fn finish(mut self) -> Result<(IndexLabels, ClassList), String> {
         let kind = self.first.map_or(TableLabelKind::None, |(_, kind)| kind);
         if let Some(table) = self.classes {
@@ -148,7 +149,7 @@ impl<'a> TableLabelCollector<'a> {
     }
 }
 
-/// A name that is new gets the next number.
+/// The number of a name. A new name gets the next number.
 fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, String> {
     let what = if name.len() > LONGEST_CLASS {
         format!("a class name longer than {LONGEST_CLASS} bytes")
@@ -168,7 +169,7 @@ fn unlike(this: TableLabelKind, all: TableLabelKind, first: u64) -> String {
     let fix = match (this, all) {
         (TableLabelKind::Number, TableLabelKind::Name)
         | (TableLabelKind::Name, TableLabelKind::Number) => {
-            "use one kind, or give `classes`, by which all labels of a CSV are names"
+            "use one kind, or give `classes`, which makes all labels of a CSV names"
         }
         _ => "use one kind",
     };
