@@ -27,7 +27,7 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
         | FaultKind::Corrupt
         | FaultKind::Unsupported
         | FaultKind::TooLarge
-        // The box of the sample is too small. It comes from the source.
+        // The box of the sample lies outside its image. The box comes from the source.
         | FaultKind::TooSmall => true,
         FaultKind::NotRegular => file.is_some(),
         FaultKind::Unreadable => file.is_some_and(is_absent),

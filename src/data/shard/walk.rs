@@ -108,8 +108,8 @@ impl fmt::Display for ShardDamage {
             ),
             DamageKind::Zeros => write!(
                 f,
-                "the archive ends at byte {at}, and {lost} bytes after it are zero. A tar ends with \
-                 a few KiB of zeros: data may be lost (an interrupted copy?)"
+                "the archive ends at byte {at}, and {lost} bytes after it are zero. A tar ends \
+                 with a few KiB of zeros: data may be lost (an interrupted copy?)"
             ),
         }
     }
