@@ -1,6 +1,6 @@
 """torchvision's image folders and subsets of them, as lists of samples.
 
-Never in here: the order in which they come.
+Never in here: the order of an epoch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _refused(text: str) -> ConfigError:
 
 
 def resolve(dataset: Any) -> tuple[Any, _Samples]:
-    """The image folder below, and the samples in the order of ``dataset``."""
+    """The image folder of ``dataset``, and the samples in the order of ``dataset``."""
     from torch.utils.data import Subset
     from torchvision import get_image_backend
     from torchvision.datasets import ImageFolder
@@ -36,52 +36,53 @@ def resolve(dataset: Any) -> tuple[Any, _Samples]:
             return folder, [samples[i] for i in _indices(dataset.indices)]
         except (IndexError, KeyError, TypeError) as error:
             raise _refused(
-                f"the indices of a Subset are no places in its data set of {len(samples)} samples "
+                f"the indices of a Subset are not valid in its data set of {len(samples)} samples "
                 f"({error}): give whole numbers below {len(samples)}"
             ) from None
     if not isinstance(dataset, ImageFolder):
         raise _refused(
-            f"{kind.__name__} is not a torchvision ImageFolder or a Subset of one: give what it "
-            "reads to featherload.Loader"
+            f"{kind.__name__} is not a torchvision ImageFolder or a Subset of one: give its files "
+            "to featherload.Loader"
         )
     for method in ("__getitem__", "__getitems__", "__len__"):
         if getattr(kind, method, None) is not getattr(ImageFolder, method, None):
             raise _refused(
-                f"{kind.__name__} has a {method} of its own, which is not called here: give an "
-                "ImageFolder, or what it reads to featherload.Loader"
+                f"{kind.__name__} has a {method} of its own, which workers cannot call: give an "
+                "ImageFolder, or give its files to featherload.Loader"
             )
     if dataset.target_transform is not None:
         raise _refused(
-            "target_transform of an ImageFolder is not served here: write the labels that it gives "
+            "target_transform of an ImageFolder is not supported: write the labels that it returns "
             "into the folder's samples, and set it to None"
         )
     backend = get_image_backend()
     if dataset.loader is default_loader and backend != "PIL":
         raise _refused(
-            f"torchvision's image backend is {backend}, and pictures are read as Pillow reads "
-            "them: call torchvision.set_image_backend('PIL')"
+            f"torchvision's image backend is {backend}, but featherload reads images as Pillow "
+            "does: call torchvision.set_image_backend('PIL')"
         )
     if dataset.loader is not default_loader and dataset.loader is not pil_loader:
         raise _refused(
-            "loader of an ImageFolder is not called here: use torchvision's default_loader where "
-            "it gives the same pixels, or write files that hold what your loader gives"
+            "loader of an ImageFolder cannot be called by workers: use torchvision's "
+            "default_loader if it returns the same pixels, or write the pixels of your loader to "
+            "files"
         )
     return dataset, dataset.samples
 
 
 class DatasetSnapshot:
-    """What of a data set the loader has taken. torch reads it anew for each sample; a loader of
-    featherload has its own, so a later change is refused.
+    """The state of a data set when the loader was made. torch reads a data set again for each
+    sample. featherload reads it once, so a later change is an error.
 
-    ``listed`` is how many of the samples ``list_file`` took: the first ones.
+    ``listed``: the number of samples in ``list_file``, which are the first ones.
     """
 
     def __init__(self, dataset: Any, samples: _Samples, listed: int, recipe: Any) -> None:
         self._dataset = dataset
         self._listed = listed
-        # Not the samples: a list of its own would take the memory twice.
+        # A fingerprint, because a copy of the samples would double the memory.
         self._samples = self._fingerprint(samples)
-        # None where another recipe stands in the place of the transform.
+        # None if another recipe replaces the transform.
         self._recipe = recipe
 
     def check(self) -> None:
@@ -89,7 +90,7 @@ class DatasetSnapshot:
         try:
             is_same = self._fingerprint(samples) == self._samples
         except TypeError:
-            # A label without a hash is none of those that were taken.
+            # A label without a hash is not among the recorded ones.
             is_same = False
         if not is_same:
             raise _changed("samples")
@@ -102,8 +103,8 @@ class DatasetSnapshot:
 
 def _changed(what: str) -> ConfigError:
     return _refused(
-        f"the {what} of the data set changed after the loader was made, which still has the former "
-        "ones: make a new loader"
+        f"the {what} of the data set changed after the loader was made, which still uses the "
+        "former ones: make a new loader"
     )
 
 
@@ -115,7 +116,7 @@ def _recipe_or_none(folder: Any) -> Any:
 
 
 def _indices(indices: Any) -> Iterable[Any]:
-    """The indices of a subset, one by one, as torch takes them."""
+    """The indices of a subset, one by one, as torch reads them."""
     import torch
 
     if isinstance(indices, (list, tuple, range)):
@@ -132,7 +133,7 @@ def recipe(folder: Any) -> Any:
     """The folder's transform, if it makes tensors of one size."""
     if folder.transform is None:
         raise _refused(
-            "the ImageFolder has no transform, so its pictures have no one size: give it one, "
+            "the ImageFolder has no transform, so its images have different sizes: give it one, "
             "such as a Resize, a crop and ToTensor"
         )
     recipe = translate(folder.transform)
@@ -140,12 +141,12 @@ def recipe(folder: Any) -> Any:
     walk.ops(folder.transform)
     if not walk.is_tensor:
         raise _refused(
-            "the transform of the ImageFolder gives no tensor, so torch makes no batch of it: put "
-            "ToTensor() or v2.ToImage() at its end"
+            "the transform of the ImageFolder returns no tensor, so torch cannot make a batch of "
+            "it: put ToTensor() or v2.ToImage() at its end"
         )
     if not any(name == "resize" or name.endswith("crop") for name in _op_names(recipe["ops"])):
         raise _refused(
-            "the transform of the ImageFolder leaves pictures their own sizes, which make no "
+            "the transform of the ImageFolder keeps images at their own sizes, which cannot form a "
             "batch: give it a Resize((height, width)) or a crop"
         )
     return recipe
@@ -171,13 +172,14 @@ def root(root: Any) -> str:
 
 
 def list_file(root: Any, samples: _Samples) -> int:
-    """The samples as a list file without a name, which goes with its last descriptor.
+    """Writes the samples to a list file without a name, and returns its descriptor. The file
+    disappears when the descriptor is closed.
 
-    Paths are relative to the root, where that can be: so the state of a run says nothing of
-    where the folder is.
+    Paths below the root are relative to it, so the state of a run does not depend on the position
+    of the folder.
     """
     if not samples:
-        raise _refused("the data set has no samples: give one that has")
+        raise _refused("the data set has no samples: give one with samples")
     before = os.path.join(os.fsencode(root), b"")
     here = os.getcwdb()
     with tempfile.TemporaryFile(prefix="featherload-") as file:
@@ -186,7 +188,7 @@ def list_file(root: Any, samples: _Samples) -> int:
             if b"\n" in name or b"\0" in name:
                 raise _refused(
                     f"sample {number} is {path!r}: a file with a line break in its name cannot be "
-                    "read here: rename it"
+                    "listed: rename it"
                 )
             if not _is_class(label):
                 raise _refused(
@@ -204,12 +206,12 @@ def list_file(root: Any, samples: _Samples) -> int:
 
 
 def _is_class(label: Any) -> bool:
-    """Whether torch makes int64 of it."""
+    """Whether torch would convert it to int64."""
     if isinstance(label, np.int64):
         return True
     return isinstance(label, int) and not isinstance(label, bool) and -(1 << 63) <= label < 1 << 63
 
 
 def name(of: Any) -> str:
-    """A class's name; torchvision's ImageNet has several for each."""
+    """A class's name. torchvision's ImageNet has several names for each class."""
     return ", ".join(map(str, of)) if isinstance(of, (tuple, list)) else str(of)
