@@ -1,14 +1,14 @@
-//! One epoch over a folder of pictures: shapes and labels of each batch.
+//! One epoch over a folder of images: prints the shape and the labels of each batch.
 //! `cargo run --release --example 01_folder -- SRC`
 
 use featherload::{Loader, Recipe, Source, f16};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // This program starts its own worker processes: nothing may stand before.
+    // The worker processes run this program too: call this first.
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 01_folder SRC")?;
 
-    // Worker processes start here; by default one for each usable CPU.
+    // This starts the worker processes, by default one for each usable CPU.
     let mut loader = Loader::builder(Source::detect(src)?)
         .recipe(Recipe::train224())
         .batch_size(32)
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for batch in loader.epoch() {
         let batch = batch?;
-        // The pixels stand where the workers wrote them; nothing was copied.
+        // A view of the memory that the workers wrote to. Nothing was copied.
         let pixels = batch.pixels()?.as_slice::<f16>()?;
         println!(
             "batch {}: {} {} {:?}, first value {}, {:?}",

@@ -1,4 +1,4 @@
-//! Stop in the middle of an epoch, keep the state as JSON, go on with a new loader.
+//! Stops in the middle of an epoch, keeps the state as JSON, and resumes with a new loader.
 //! `cargo run --release --example 02_resume -- SRC`
 
 use featherload::{Loader, LoaderBuilder, Rank, Source, State};
@@ -11,14 +11,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 02_resume SRC")?;
 
-    // The whole epoch, as it should be.
+    // The whole epoch without a stop, to compare with.
     let mut all = Vec::new();
     for batch in builder(&src)?.build()?.epoch() {
         all.push(batch?.ids().to_vec());
     }
 
-    // Half of it. The state counts what was handed over, not what workers have
-    // prepared ahead.
+    // The first half. The state counts the batches that this loop took. It does not count
+    // batches that workers have prepared ahead.
     let mut seen = Vec::new();
     let mut loader = builder(&src)?.build()?;
     let mut epoch = loader.epoch();
@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("stopped after {} of {} batches:", seen.len(), all.len());
     println!("{saved}");
 
-    // The rest by two processes, with batches of three: each sample that is left comes
-    // once. A rank that has none of its own left repeats one.
+    // Two ranks load the rest in batches of three. Each remaining sample comes once. A rank
+    // without a sample for a row repeats one.
     let state: State = serde_json::from_str(&saved)?;
     let mut by_two: Vec<u64> = seen.concat();
     for rank in 0..2 {
@@ -44,8 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // The rest by one. Another data set, recipe, seed or version is an error that
-    // names the difference.
+    // One loader loads the rest. A state of another data set, recipe, seed or version is an
+    // error, which names the difference.
     for batch in builder(&src)?.resume(state).build()?.epoch() {
         seen.push(batch?.ids().to_vec());
     }

@@ -1,5 +1,5 @@
-//! Two processes that train together: equal numbers of full batches, with the
-//! rows that only fill up marked. `cargo run --release --example 03_ranks -- SRC`
+//! Two ranks of one training run. Each gets the same number of full batches, and rows that
+//! only fill a batch are marked. `cargo run --release --example 03_ranks -- SRC`
 
 use featherload::{EpochTail, Loader, Rank, Recipe, RowStatus, Source};
 
@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 03_ranks SRC")?;
 
-    // One after the other here; in training each rank is a process of its own.
+    // Here the ranks run one after the other. In training each rank is a process of its own.
     let mut counted = 0;
     let mut samples = 0;
     for rank in 0..WORLD {

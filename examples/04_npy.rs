@@ -5,8 +5,8 @@
 //! cargo run --release --example 04_npy -- SRC OUT_DIR [--recipe train224|eval224|WIDTHxHEIGHT]
 //!     [--decode full|scaled] [--num-workers N] [--no-shuffle]
 //! ```
-//! The recipe WIDTHxHEIGHT resizes whole pictures to u8 rows, channels last: a
-//! picture that has this size already comes out as it was decoded.
+//! The recipe WIDTHxHEIGHT resizes whole images to u8 rows, channels last. An image that
+//! already has this size is not resampled.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,7 +31,9 @@ fn main() -> Result<(), Failure> {
             "--decode" => decode = Some(parse_decode(&next()?)?),
             "--num-workers" => workers = Some(next()?.parse()?),
             "--no-shuffle" => shuffle = false,
-            _ => return Err(format!("unknown option {option}").into()),
+            _ => {
+                return Err(format!("unknown option {option}: use those of the usage text").into());
+            }
         }
     }
     if let Some(mode) = decode {
@@ -75,8 +77,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A NumPy file, version 1: magic, length of the header, the header as a Python
-/// dictionary padded to 64 bytes, the elements.
+/// Writes a NumPy file, version 1: magic, length of the header, header, elements. The header
+/// is a Python dictionary, and spaces pad it so that the elements begin at a multiple of 64.
 fn write_npy(file: &Path, dtype: &str, shape: &[usize], bytes: &[u8]) -> io::Result<()> {
     let axes: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({axes}), }}");
@@ -94,7 +96,7 @@ fn npy_type(dtype: DataType) -> &'static str {
     match dtype {
         DataType::U8 => "|u1",
         DataType::F16 => "<f2",
-        // NumPy has none: `.view(ml_dtypes.bfloat16)` reads these two bytes.
+        // NumPy has no bfloat16: `.view(ml_dtypes.bfloat16)` reads these two bytes.
         DataType::Bf16 => "|V2",
         DataType::F32 => "<f4",
     }
@@ -104,7 +106,7 @@ fn parse_decode(text: &str) -> Result<DecodeMode, Failure> {
     match text {
         "full" => Ok(DecodeMode::Full),
         "scaled" => Ok(DecodeMode::Scaled),
-        _ => Err(format!("--decode {text} is neither full nor scaled").into()),
+        _ => Err(format!("--decode is {text}: use full or scaled").into()),
     }
 }
 
@@ -113,7 +115,7 @@ fn parse_recipe(text: &str) -> Result<Recipe, Failure> {
         return Ok(Recipe::load(text)?);
     };
     let (width, height): (u32, u32) = (width.parse()?, height.parse()?);
-    // A random crop that has one choice: all of a picture of this shape.
+    // A random crop with one choice: all of an image that has this aspect ratio.
     let shape = f64::from(width) / f64::from(height);
     let recipe = Recipe::new(text)
         .then(RandomResizedCrop {

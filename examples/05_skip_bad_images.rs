@@ -1,4 +1,4 @@
-//! A data set with broken files: the run goes on, and names each of them.
+//! A data set with broken files. The run continues, and reports each of them.
 //! `cargo run --release --example 05_skip_bad_images -- SRC`
 
 use std::fs;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .ok_or("usage: 05_skip_bad_images SRC")?;
     let index = Source::detect(src)?.open()?.0;
 
-    // One good picture, half of it, and no picture at all.
+    // One good image, the first half of its file, and a text file.
     let dir = tempfile::tempdir()?;
     let good = fs::read(index.path(0))?;
     let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes);
@@ -21,11 +21,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("half.jpg", &good[..good.len() / 2])?;
     write("text.jpg", b"not a picture")?;
 
-    // `OnError::Stop`, the default, ends with the first of them.
+    // `OnError::Stop`, the default, ends the epoch at the first broken file.
     println!("stop: {}", first_error(dir.path())?);
 
-    // Under `Skip` the row is zero and its label -1, under `Substitute` it takes the next sample
-    // that gives pixels; the batch has the size that it would have.
+    // `Skip` fills the row with zeros and sets its label to -1. `Substitute` loads another
+    // sample into the row. Both keep the size of the batch.
     for policy in [OnError::Skip, OnError::Substitute] {
         let mut loader = Loader::builder(Source::detect(dir.path())?)
             .on_error(policy)

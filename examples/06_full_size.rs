@@ -1,5 +1,5 @@
-//! Whole pictures at full size, each row of its own height and width, as they
-//! lie packed in a slot.
+//! Whole images at full size. Each row has its own height and width, and the rows are packed
+//! in one slot.
 //! `cargo run --release --example 06_full_size -- SRC`
 
 use featherload::{Loader, OnError, Recipe, RowDescriptor, Source};
@@ -7,8 +7,8 @@ use featherload::{Loader, OnError, Recipe, RowDescriptor, Source};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 06_full_size SRC")?;
-    // Building reads the header of every picture: a slot has room for the batch
-    // of the largest.
+    // Building reads the header of every image, so that a slot has room for a batch of the
+    // largest images.
     let mut loader = Loader::builder(Source::detect(src)?)
         .recipe(Recipe::full())
         .batch_size(8)
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     for batch in loader.epoch() {
         let batch = batch?;
-        // Table and rows in one piece: what a device would get in one copy.
+        // Table and rows are one range of bytes, which one copy brings to a device.
         let packed = batch.pixels()?.packed()?;
         println!(
             "batch {}: {} rows in {} bytes, {} of them the table",
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             8 * RowDescriptor::BYTES
         );
         for (row, at) in batch.rows().zip(packed.descriptors()) {
-            // Height x width x 3 levels of 0 to 255.
+            // Height x width x 3 levels, from 0 to 255.
             let pixels = row.as_slice::<u8>()?;
             let sum: u64 = pixels.iter().map(|v| u64::from(*v)).sum();
             println!(

@@ -1,4 +1,4 @@
-//! Batches that end on a GPU. It decodes JPEGs, and makes normalised f16 of them.
+//! Batches in the memory of a GPU, which decodes the JPEGs and makes normalised f16 of them.
 //! `cargo run --release --example 07_device -- SRC`
 
 use featherload::{DataType, Device, Loader, OnError, Recipe, Source, f16};
@@ -6,7 +6,7 @@ use featherload::{DataType, Device, Loader, OnError, Recipe, Source, f16};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     featherload::init();
     let src = std::env::args().nth(1).ok_or("usage: 07_device SRC")?;
-    // Building takes all the memory that the run has on the device.
+    // Building allocates all the memory that the run uses on the device.
     let mut loader = Loader::builder(Source::detect(src)?)
         .recipe(Recipe::train224().with_dtype(DataType::F16))
         .batch_size(64)
@@ -15,10 +15,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .build()?;
     for batch in loader.epoch() {
         let batch = batch?;
-        let rows = batch.on_device().ok_or("a batch of the host")?;
-        // The address is there at once, the pixels when the stream has made them. A
-        // trainer does not wait for that: `rows.make_wait(stream)` lets its own stream
-        // wait, and keeps the memory until what the stream was given is done.
+        let rows = batch
+            .on_device()
+            .ok_or("the batch is in host memory: build the loader with a device")?;
+        // The address is known at once, but the GPU may still be writing the pixels. A trainer
+        // does not wait on the host: `rows.make_wait(stream)` makes its own stream wait, and
+        // keeps the memory until the work queued on that stream is done.
         rows.wait()?;
         println!(
             "batch {}: {:?} {} at {:#x} of the device",
@@ -27,14 +29,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             batch.dtype(),
             rows.address()
         );
-        // For a look at the values: a copy.
+        // Copies the batch to the host, to look at its values.
         let host = batch.to_host()?;
         let first = host.pixels()?.as_slice::<f16>()?[0];
         println!("  first value {first}");
     }
     if let Some(memory) = loader.device_memory()? {
         println!(
-            "{} bytes of the device used, at most {} were said",
+            "{} bytes of device memory used, {} planned",
             memory.used_bytes, memory.planned_bytes
         );
     }

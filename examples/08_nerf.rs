@@ -1,11 +1,11 @@
-//! A radiance field trained on the rays of a scene, on the CPU, in half a minute:
+//! Trains a radiance field on the rays of a scene, on the CPU, in half a minute:
 //! `featherload demo --scene scenes`, then
 //! `cargo run --release --example 08_nerf -- scenes/many`.
 //!
-//! The field is two grids of density and colour, one coarse and one fine, that are summed. It
-//! is seen by the quadrature of NeRF (Mildenhall and others, 2020, equation 3), in space that
-//! is contracted outside of the unit ball (Barron and others, "Mip-NeRF 360", equation 10).
-//! What it prints is the PSNR on images that it was not trained on.
+//! The field is the sum of two grids of density and colour, one coarse and one fine. A ray is
+//! rendered by the quadrature of NeRF (Mildenhall and others, 2020, equation 3). Space outside
+//! the unit ball is contracted (Barron and others, "Mip-NeRF 360", equation 10). The example
+//! prints the PSNR on images that it was not trained on.
 
 use std::num::NonZero;
 use std::time::Instant;
@@ -57,12 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Of colours from 0 to 1.
+/// The PSNR in dB, for colours from 0 to 1.
 fn psnr(mean_square_error: f32) -> f32 {
     -10.0 * mean_square_error.log10()
 }
 
-/// The arrays of a batch: they lie where a worker wrote them.
+/// Views of the arrays of a batch, without a copy.
 struct Seen<'a> {
     origins: &'a [[f32; 3]],
     directions: &'a [[f32; 3]],
@@ -80,7 +80,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Where a sample lies: eight corners of a cell of each grid, and how much each counts.
+/// The cell of a sample in each grid: the indices and interpolation weights of its corners.
 #[derive(Clone, Copy, Default)]
 struct Corners {
     cells: [[usize; 8]; SIDES.len()],
@@ -109,7 +109,7 @@ impl Corners {
     }
 }
 
-/// All of space in a ball of radius 2: what lies in the unit ball stays where it is.
+/// Maps all of space into a ball of radius 2. Points of the unit ball keep their place.
 fn contracted(point: [f32; 3]) -> [f32; 3] {
     let length = point.iter().map(|x| x * x).sum::<f32>().sqrt();
     let scale = if length <= 1.0 {
@@ -120,10 +120,10 @@ fn contracted(point: [f32; 3]) -> [f32; 3] {
     point.map(|x| x * scale)
 }
 
-/// Where the samples of a ray lie, `shift` of a step further: evenly up to a distance of 1,
-/// and then evenly in its inverse.
+/// The distance of a sample along its ray, moved by `shift` steps. Samples are evenly spaced up
+/// to a distance of about 1, and from there evenly spaced in the inverse of the distance.
 fn distance(sample: usize, shift: f32) -> f32 {
-    // Short of 1, which is infinitely far.
+    // Less than 1, because 1 is infinitely far.
     let s = (sample as f32 + shift) / (SAMPLES as f32 + 2.0);
     if s < 0.5 {
         0.02 + 2.0 * s
@@ -132,21 +132,21 @@ fn distance(sample: usize, shift: f32) -> f32 {
     }
 }
 
-/// One sample on its way to a pixel, kept for the way back.
+/// One sample of a ray, with the values that the backward pass needs.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     corners: Corners,
     color: [f32; 3],
     density: f32,
     step: f32,
-    /// How much of the pixel's colour is its.
+    /// The share of the sample in the colour of the pixel.
     weight: f32,
-    /// How much light comes past it.
+    /// The transmittance after the sample.
     left: f32,
 }
 
 struct Field {
-    /// The grids, one behind the other, and Adam's two means of the slopes of each number.
+    /// The cells of both grids, one grid after the other. Adam's two means follow, for each value.
     values: Vec<[f32; CHANNELS]>,
     mean: Vec<[f32; CHANNELS]>,
     mean_square: Vec<[f32; CHANNELS]>,
@@ -195,7 +195,7 @@ impl Field {
         for (cell, value) in self.values.iter_mut().enumerate() {
             for channel in 0..CHANNELS {
                 let slope: f32 = done.iter().map(|(_, slopes)| slopes[cell][channel]).sum();
-                // What no ray met stays as it is.
+                // Values that no ray met are not changed.
                 if slope != 0.0 {
                     let mean = &mut self.mean[cell][channel];
                     let square = &mut self.mean_square[cell][channel];
@@ -209,7 +209,7 @@ impl Field {
         done.iter().map(|(error, _)| error).sum::<f32>() / (3 * seen.origins.len()) as f32
     }
 
-    /// The mean square error of colours.
+    /// The mean square error of the colours.
     fn error(&self, seen: &Seen<'_>) -> f32 {
         let mut sum = 0.0;
         for ray in 0..seen.origins.len() {
@@ -221,7 +221,7 @@ impl Field {
         sum / (3 * seen.origins.len()) as f32
     }
 
-    /// The colour that a ray ends with, and its samples from front to back.
+    /// The rendered colour of a ray, and its samples from front to back.
     fn look(
         &self,
         origin: [f32; 3],
@@ -261,7 +261,7 @@ impl Field {
         (color, samples)
     }
 
-    /// Adds the slopes of one ray's square error to `slopes`, and returns the error.
+    /// Adds the gradient of one ray's square error to `slopes`, and returns the error.
     fn learn(
         &self,
         seen: &Seen<'_>,
@@ -271,7 +271,7 @@ impl Field {
     ) -> f32 {
         let (color, samples) = self.look(seen.origins[ray], seen.directions[ray], shift);
         let wrong = [0, 1, 2].map(|channel| color[channel] - seen.colors[ray][channel]);
-        // What lies behind a sample, as the pixel's error sees it.
+        // The summed contributions of the samples behind this one to the gradient.
         let mut behind = 0.0;
         for sample in samples.iter().rev() {
             let own: f32 = (0..3).map(|c| 2.0 * wrong[c] * sample.color[c]).sum();
@@ -297,7 +297,7 @@ impl Field {
     }
 }
 
-/// From 0 to 1, for where the samples of a ray lie (splitmix64).
+/// A number from 0 to 1, by which the samples of a ray are moved (splitmix64).
 fn random(step: u64, ray: usize) -> f32 {
     let mut x = (step << 32 | ray as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -40,7 +40,7 @@ def test_a_batch_unpacks_and_knows_its_rows(loader: Make, photos: Path) -> None:
     # As accelerate and Lightning make one of another.
     moved = type(batch)(x for x in batch)
     assert moved.images is images
-    with pytest.raises(AttributeError, match="made of another one"):
+    with pytest.raises(AttributeError, match="made from another batch"):
         moved.ids  # noqa: B018
     again = pickle.loads(pickle.dumps(batch))
     assert type(again) is tuple and (again[0] == images).all()

@@ -492,7 +492,7 @@ def test_what_cannot_be_is_named(manager: Make, tmp_path: Path) -> None:
     for options, text in [
         ({"dataset": Bright}, "Bright has a get_metadata of its own"),
         ({"dataset": Bright, "kind": "images"}, "Bright has a get_metadata of its own"),
-        ({"pixel_sampler": PixelSamplerConfig(_target=Own)}, "Own is none that featherload knows"),
+        ({"pixel_sampler": PixelSamplerConfig(_target=Own)}, "Own is not supported"),
         ({"pixel_sampler": PixelSamplerConfig(keep_full_image=True)}, "keep_full_image"),
         ({"num_workers": 0}, "num_workers=0"),
         ({"memory_limit": "much"}, "memory_limit"),

@@ -195,7 +195,7 @@ def test_a_normalize_that_levels_have_no_room_for_is_refused(
     normalize = {"normalize": {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}}
     ops = [{"random_resized_crop": {"size": [8, 8]}}]
     for dtype in ("uint8", "u8", np.uint8):
-        with pytest.raises(featherload.ConfigError, match="uint8 has no room for Norm") as caught:
+        with pytest.raises(featherload.ConfigError, match="uint8 cannot hold normalized") as caught:
             loader(recipe={"ops": [*ops, normalize]}, dtype=dtype)
         assert caught.value.option == "dtype"
     assert loader(recipe={"ops": ops}, dtype="uint8").recipe["ops"][-1] == {"cast": {"dtype": "u8"}}
@@ -216,7 +216,7 @@ def test_labels_that_are_places_in_the_picture_are_reported(loader: Make, tmp_pa
     (tmp_path / "a.jsonl").write_text("".join(lines))
     boxes = "xmin,y_min,right,bottom"
     for table, columns in [("a.csv", boxes), ("a.jsonl", "/o/bbox")]:
-        with pytest.warns(UserWarning, match="look like places in the picture.*move") as caught:
+        with pytest.warns(UserWarning, match="look like positions in the image.*move") as caught:
             one = loader(tmp_path / table, label_column=columns, batch_size=1, shuffle=False)
         assert len(caught) == 1
         assert len(next(iter(one)).labels[0]) == 4

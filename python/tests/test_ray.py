@@ -183,7 +183,7 @@ def test_options_that_cannot_work_are_named(
 ) -> None:
     stand_in({})
     for option in ({"force": True}, {"shard_size": "1M"}, {"num_workers": 3}):
-        with pytest.raises(featherload.ConfigError, match="not for a build by tasks"):
+        with pytest.raises(featherload.ConfigError, match="no effect in a build by tasks"):
             build(photos, tmp_path / "c", **option)
     with pytest.raises(featherload.ConfigError, match="shard_samples 0 is too small"):
         by_ray.build_cache(photos, tmp_path / "c", shard_samples=0)

@@ -1,4 +1,4 @@
-"""All cases, by group. A case is a line of commands (see `runner`), and its own name."""
+"""All cases, by group. A case is a line of commands (see `runner`). The line is also its name."""
 
 import cases_of_recipes
 import cases_of_runs
@@ -19,7 +19,7 @@ INPUTS = [
 
 
 def of_cpu(data):
-    """Groups in the order in which they run; those of a group run side by side."""
+    """The groups in the order in which they run. The cases of a group run in parallel."""
     pictures = ["default", "mixed", "large"]
     pictures += ["photos"] * bool(data.photos) + ["fox"] * bool(data.fox)
     groups = {
@@ -30,8 +30,8 @@ def of_cpu(data):
         "orders of samples": cases_of_runs.samplers(),
         "workers": cases_of_runs.workers(pictures),
         "bad samples": cases_of_runs.bad_samples(),
-        # Of these alone the labels of failed rows are in the digest: the data set's, or what
-        # an operation drew. `bad samples` has each with no labels.
+        # Only in this group are the labels of failed rows in the digest, from the data set or
+        # from a mixing operation. `bad samples` has the same runs without labels.
         "labels of failed rows": cases_of_runs.failed_labels(),
         "resume": cases_of_runs.resumes(),
         "lists and indexes": cases_of_sources.indexes(),

@@ -15,14 +15,13 @@ RECIPES = [
     "--recipe recipes/device-lab.yaml --reorder fast",
     "--recipe recipes/hsv.yaml",
     "--recipe recipes/decode-grey.yaml",
-    # These have rows that workers finish.
+    # In these cases workers finish some rows.
     "--recipe recipes/device-blur.yaml",
     "--recipe recipes/mix-one-of.yaml",
     "--recipe recipes/mix-timm.yaml --dtype f16",
 ]
 
-
-# Who decodes JPEGs; rows that workers finish are no case for `gpu`.
+# The decoders of JPEGs. `gpu` is left out of cases in which workers finish rows.
 DECODERS = [f"--decode-on {on} --num-workers {n}" for on in ("cpu", "gpu", "auto") for n in (4, 15)]
 CACHES = ["--encode copy", "--encode jpeg:90 --resize shorter:200", "--encode raw"]
 
@@ -69,7 +68,7 @@ def groups(data):
 
 
 def decoders(data):
-    """The stream is the same, whoever decodes: see `unequal`."""
+    """Cases whose stream must not depend on the decoder: see `unequal`."""
     sources = ["default", "mixed", "large", "'tars/*.tar' --label-field txt --index-dir none"]
     sources += [f"cache-{n} --sampler shard-shuffle" for n in range(len(CACHES))]
     sources += ["photos"] * bool(data.photos) + ["fox"] * bool(data.fox)
@@ -98,7 +97,7 @@ def decoders(data):
 
 
 def unequal(results):
-    """Lines of the group `decoders` that fail, or give other digests than the first of their run."""
+    """Lines of the group `decoders` that fail, or that differ from the first line of their run."""
     first = {}
     for line, steps in results.items():
         run = re.sub(r"--decode-on \S+ --num-workers \d+", "", line)

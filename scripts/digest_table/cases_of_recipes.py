@@ -30,7 +30,7 @@ def presets(pictures):
 
 
 def operations():
-    """Each recipe over photos, and over sizes that are hard on it."""
+    """Each recipe over photos, and over sizes that test its edge cases."""
     cases = []
     for name in recipes.SINGLE:
         recipe = f"--recipe recipes/{name}.yaml"
@@ -78,7 +78,7 @@ def mixing():
         f"bench {vectors} --recipe recipes/{name}.yaml --batch-size 6 --num-workers 1"
         for name in ("mix-mixup", "mix-cutmix", "mix-fmix-soft", "mix-timm-rare")
     ]
-    # Failed rows have zero labels here.
+    # Failed rows have labels of zero here.
     cases += [
         f"bench broken --recipe recipes/{name}.yaml --on-error {policy} --batch-size 8 "
         "--num-workers 1"

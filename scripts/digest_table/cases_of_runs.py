@@ -1,4 +1,4 @@
-"""Cases of how a run goes: orders, workers, deaths, bad samples, resumes."""
+"""Cases of the course of a run: orders, workers, deaths, bad samples, resumes."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ def samplers():
         "--sampler repeated --repeats 2",
         "--sampler largest-first",
     ]
-    # 24 samples: the last batch is short.
+    # The last batch is short, since the set has 24 samples.
     drawn = "--recipe recipes/crop-resized.yaml --num-workers 1 --epochs 2"
     tails = ("", "--drop-last", "--pad-last")
     cases = [
@@ -82,9 +82,9 @@ def workers(pictures):
     return cases
 
 
-# Most samples fail here, so that rows are masked though others may take their places.
+# Most samples fail here, so that rows are masked even with substitution.
 MASKED = "--recipe full --max-pixels 100000"
-# What broken files are read by, under each policy.
+# The options of runs over broken files, for each policy.
 BAD = [
     "--recipe train224",
     "--recipe eval224 --dtype u8",

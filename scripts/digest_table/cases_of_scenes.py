@@ -1,11 +1,11 @@
 """Cases of rays and of whole images of the demo's scenes."""
 
-# Whole pairs and patches.
+# A multiple of the size of pairs and of patches.
 RAYS = "--rays 688 --steps 4 --joining 2"
 
 
 def rays_and_views(scenes):
-    """Each scene by few short runs; ways to draw and to show by the scenes that tell them apart."""
+    """A few short runs of each scene. Samplers and views run over scenes that tell them apart."""
     cases = []
     for name in scenes:
         cases.append(f"rays scenes/{name} {RAYS} --num-workers 0")
@@ -23,7 +23,7 @@ def rays_and_views(scenes):
             ("opencv", "--num-workers 1 --no-depths --memory-limit 1G"),
         )
     ]
-    # Long enough that some die.
+    # Long enough that some workers are killed.
     cases.append(
         "rays scenes/rolling-shutter --rays 4096 --steps 600 --num-workers 3 "
         "--kill-workers-every 10"

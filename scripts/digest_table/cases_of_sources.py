@@ -1,4 +1,4 @@
-"""Cases of where samples come from: lists, kept indexes, tar shards, caches."""
+"""Cases of the sources of samples: lists, kept indexes, tar shards, caches."""
 
 from words import SMALL
 
@@ -59,12 +59,12 @@ def shards():
         )
     ]
     cases += [
-        # Read once, then kept.
+        # The first run reads the source. Later runs read the kept index.
         f"bench {kept} && bench {kept}",
         "copy tars tars-idx && index 'tars-idx/*.tar' --write-idx --index-dir none && "
         "sha256 tars-idx && "
         f"bench 'tars-idx/*.tar' {SMALL} --index-dir none",
-        # A damaged header, and a tail that is cut off.
+        # A damaged header, and a shard without its end.
         "copy tars tars-bad && damage tars-bad/set-001.tar 20 && "
         "cut tars-bad/set-002.tar 300000 && "
         "index 'tars-bad/*.tar' --index-dir none && "
@@ -92,7 +92,7 @@ def caches():
     for number, way in enumerate(ways):
         source, options = way.split(" ", 1)
         cache = f"cache-{number}"
-        # Copies of broken files are broken.
+        # A cache of copies keeps broken files broken.
         policy = "--on-error substitute" if source == "broken" else ""
         cases.append(
             f"cache build {source} {cache} {options} --num-workers {number % 3} && "

@@ -1,8 +1,8 @@
-"""The folder in which all cases run, and what is in it before the first.
+"""The folder in which all cases run, and the files that it holds before the first case.
 
-Pictures of `featherload demo` are cases themselves, so that their bytes are in the table.
-Here is the rest: pictures of odd sizes, lists, recipes, tar shards, and copies of the shared
-photos and PaddleClas configs where they are.
+The commands that make images with `featherload demo` are cases, so that the table has the hashes
+of their files. This module makes the rest: images of odd sizes, lists, recipes and tar shards. It
+copies the shared photos and PaddleClas configs, if they are present.
 """
 
 import fcntl
@@ -17,11 +17,11 @@ from pathlib import Path
 
 import recipes
 
-# One place for all runs: kept indexes hold the absolute path of their data.
+# The same path in all runs, since kept indexes hold the absolute path of their data.
 FOLDER = Path(tempfile.gettempdir()) / "featherload-digests"
-# Caches hold the times of their source's files.
+# The time of all files, since caches hold the times of their source files.
 TIME = 1_700_000_000
-# Rows and columns that are hard on resizes, crops and fast paths.
+# Heights and widths that test the edge cases of resizes, crops and fast paths.
 ODD_SIZES = [
     (1, 1),
     (1, 40),
@@ -43,7 +43,7 @@ ODD_SIZES = [
 
 
 class Data:
-    """The folder; whoever holds it is alone in it. Removed at the end, unless kept."""
+    """The folder, locked against other runs. It is removed at the end, unless it is kept."""
 
     def __init__(self, shared, keep):
         self.shared, self.keep = shared, keep
@@ -70,22 +70,22 @@ class Data:
 
     @property
     def scenes(self):
-        """Names of the demo's scenes, which its manifest lists; none where it has made none."""
+        """The names of the demo's scenes, from its manifest. Empty before the demo has run."""
         manifest = FOLDER / "scenes/.featherload-demo.json"
         if not manifest.is_file():
             return []
         return [scene["path"] for scene in json.loads(manifest.read_text())["scenes"]]
 
     def present(self):
-        """Which of the shared data are here."""
+        """The names of the shared data that are present."""
         shared = {"photos": self.photos, "fox": self.fox, "paddleclas": self.configs}
         return [name for name, files in shared.items() if files]
 
     def _copied(self, name, most=None):
-        """The relative paths of the shared files that are now here, too; none = absent."""
+        """Copies a shared folder, and returns the relative paths of its files. Empty if absent."""
         source = self.shared / name
         if not source.is_dir():
-            absent = f"{source} is absent: its cases are left out (FEATHERLOAD_DATA names it)"
+            absent = f"no folder {source}, so its cases are left out: set FEATHERLOAD_DATA"
             print(f"digests: {absent}", file=sys.stderr)
             return []
         files = sorted(path for path in source.rglob("*") if path.is_file())[:most]
@@ -99,14 +99,14 @@ class Data:
 
 
 def stamp(folder):
-    """Every file below gets the same time."""
+    """Gives every file in the folder the same time."""
     for path in Path(folder).rglob("*"):
         os.utime(path, (TIME, TIME), follow_symlinks=False)
 
 
 def behind_demo(data):
-    """What needs the pictures of the demo sets."""
-    # Root reads every file, other users do not: the same for all.
+    """Makes the files that need the demo sets. It runs after the inputs."""
+    # Root can read a file without permissions, and other users cannot: make it readable.
     for path in FOLDER.glob("broken/*/*no_permission*"):
         path.chmod(0o644)
     for name in ("default", "mixed", "large", "broken"):
@@ -119,7 +119,7 @@ def behind_demo(data):
 
 
 def _odd_pictures(folder):
-    """Slopes with noise, as PPM files: no pixel is its neighbour's."""
+    """Writes slopes with noise as PPM files, so that neighbouring pixels differ."""
     folder.mkdir()
     for number, (height, width) in enumerate(ODD_SIZES):
         state = 12_345 + number
@@ -149,7 +149,7 @@ def _lists(folder, pictures):
     write("vectors.txt", lambda i, name: f"{name}\t{i % 2},{i * 0.125},-1.5,0,{1 + i % 3}")
     write("quoted.txt", lambda i, name: f'"{name}" {-i}')
     write("unlike.txt", lambda i, name: f"{name} {i}" if i < 9 else f"{name} word")
-    # Files that cannot be loaded among them, with labels of two kinds.
+    # Lists that contain broken files, with two kinds of labels.
     broken = sorted(FOLDER.glob("broken/*/*"))
     for file, label in (("broken.txt", "{0}"), ("broken-vectors.txt", "{0},0.5,{1}")):
         lines = [
@@ -161,7 +161,7 @@ def _lists(folder, pictures):
 
 
 def _tars(folder, pictures):
-    """Shards as WebDataset writes them: pictures with labels of five kinds."""
+    """Writes shards as WebDataset does: images with several kinds of labels."""
     folder.mkdir()
     per_shard = 8
     for first in range(0, len(pictures), per_shard):
@@ -170,7 +170,7 @@ def _tars(folder, pictures):
         ) as tar:
             for number, path in enumerate(pictures[first : first + per_shard], first):
                 label = {"objects": [{"label": number % 3}], "vector": [number, 0.5, -1]}
-                # One key is longer than a header has room for.
+                # One key is longer than the name field of a tar header.
                 key = f"{path.parent.name}/{number:05}" + "-long" * (30 * (number == 3))
                 _add(tar, f"{key}.jpg", path.read_bytes())
                 _add(tar, f"{key}.cls", str(number % 5).encode())
@@ -186,7 +186,7 @@ def _add(tar, name, content):
 
 
 def _paddle_lists(folder, photos):
-    """A list in each form that configs' data sets have; more lines than a batch has rows."""
+    """Writes a list in each form that the configs use, longer than a batch of the configs."""
     forms = {
         "blank": lambda name, i, classes: f"{name} {i % classes}",
         "tab": lambda name, i, classes: f"{name}\t{i % classes}",

@@ -1,11 +1,11 @@
-"""What a build gives in many small runs, as a table; and two builds compared by it.
+"""Makes a table of the results of many small runs of a build, and compares two builds by it.
 
     digests make BINARY [--device cuda] [--only GROUP] > TABLE.json
     digests compare BINARY TABLE.json
 
-The pictures are made by BINARY itself; photos and PaddleClas configs are those of the folder
-that FEATHERLOAD_DATA names (../shared/data). `compare` runs the cases of TABLE's device, and of
-its groups where it was made with --only, prints each difference, and exits with 1 when there is
+BINARY makes the images. Photos and PaddleClas configs are in the folder that FEATHERLOAD_DATA names
+(default: ../shared/data). `compare` runs the cases of TABLE on TABLE's device. If TABLE was made
+with --only, it runs those groups alone. It prints each difference, and exits with 1 when there is
 one.
 """
 
@@ -29,12 +29,13 @@ def main():
     options = arguments()
     binary = options.binary.resolve()
     if not os.access(binary, os.X_OK):
-        sys.exit(f"digests: {options.binary} is no executable file")
+        sys.exit(f"digests: {options.binary} is not an executable file: build it first")
     want = of_today(json.loads(options.table.read_text())) if options.do == "compare" else None
     leave_out = options.leave_out if want else []
     for group in leave_out:
         if group not in want["cases"]:
-            sys.exit(f"digests: --leave-out: no group of {options.table}: {group}")
+            groups = ", ".join(want["cases"])
+            sys.exit(f"digests: --leave-out: no group {group} in {options.table}: use one of {groups}")
     if want:
         options.device, options.only = want["device"], want.get("only", [])
     table = make(binary, options)
@@ -53,7 +54,7 @@ def arguments():
         prog="digests", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="do", required=True)
-    make_it = commands.add_parser("make", help="run all cases, print the table")
+    make_it = commands.add_parser("make", help="run all cases and print the table")
     make_it.add_argument("binary", type=Path)
     make_it.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     make_it.add_argument(
@@ -61,9 +62,9 @@ def arguments():
         metavar="GROUP",
         action="append",
         default=[],
-        help="a group to run behind the inputs, such as scenes (again for more) [all]",
+        help="a group to run after the inputs, such as scenes; may be repeated [all]",
     )
-    compare = commands.add_parser("compare", help="run the cases of a table, print what differs")
+    compare = commands.add_parser("compare", help="run the cases of a table, print the differences")
     compare.add_argument("binary", type=Path)
     compare.add_argument("table", type=Path)
     compare.add_argument(
@@ -71,12 +72,12 @@ def arguments():
         metavar="GROUP",
         action="append",
         default=[],
-        help="a group whose differences are meant (again for more)",
+        help="a group to leave out of the comparison; may be repeated",
     )
     for command in (make_it, compare):
-        command.add_argument("--data", type=Path, help="in place of FEATHERLOAD_DATA")
+        command.add_argument("--data", type=Path, help="shared data [FEATHERLOAD_DATA]")
         command.add_argument("--jobs", type=int, default=2, help="cases at a time [2]")
-        command.add_argument("--keep", action="store_true", help=f"leave {FOLDER} behind")
+        command.add_argument("--keep", action="store_true", help=f"keep the folder {FOLDER}")
     return parser.parse_args()
 
 
@@ -94,7 +95,7 @@ def make(binary, options):
             started = time.monotonic()
             lines = [" ".join(line.split()) for line in lines]
             if len(set(lines)) < len(lines):
-                sys.exit(f"digests: {group} has a case twice")
+                sys.exit(f"digests: the group {group} has a case twice: remove one")
             table["cases"][group] = dict(zip(lines, pool.map(runner.case, lines)))
             seconds = time.monotonic() - started
             print(f"{seconds:6.1f} s  {len(lines):4} {group}", file=sys.stderr)
@@ -112,15 +113,16 @@ def make(binary, options):
         refuse_without_device(table["cases"]["device"])
     unequal = list(cases_of_devices.unequal(table["cases"].get("decoders", {})))
     if unequal:
-        sys.exit("digests: the stream depends on who decodes:\n" + "\n".join(unequal))
+        sys.exit("digests: the stream depends on the decoder:\n" + "\n".join(unequal))
     return table
 
 
 def refuse_without_device(results):
-    """A table of refusals would show nothing."""
+    """Exits when most cases of the device failed: a table of errors compares nothing."""
     failed = [steps[0] for steps in results.values() if steps[0]["exit"] != 0]
     if 2 * len(failed) > len(results):
-        sys.exit(f"digests: {len(failed)} cases of the device failed: {failed[0]['error']}")
+        count = f"{len(failed)} of {len(results)}"
+        sys.exit(f"digests: {count} cases of the device failed: {failed[0]['error']}")
 
 
 main()

@@ -1,10 +1,10 @@
-"""PaddleClas' own configs over the shared photos, each with a list of the form that it reads."""
+"""Cases of PaddleClas' own configs over the shared photos, each with a list in its form."""
 
 import re
 
 from data import FOLDER
 
-# What stands in the lists of a data set; the others' lines are `path label`.
+# The form of list that each data set reads. All others read lines of `path label`.
 FORMS = {
     "MultiLabelDataset": "vector",
     "VeriWild": "second",
@@ -21,13 +21,13 @@ def cases(data):
     some = configs[::4]
     lines += [f"{_bench(name)} --mode eval" for name in some]
     lines += [f"plan --recipe paddleclas/{name} {_list(name)} {PLAN}" for name in some]
-    # What PaddleClas' launcher says of ranks.
+    # The variables by which PaddleClas' launcher sets the rank.
     ranks = "PADDLE_TRAINER_ID=1 PADDLE_TRAINERS_NUM=3"
     return lines + [f"{ranks} {_bench(name)}" for name in some[:5]]
 
 
 def _unlike(configs):
-    """The first of those whose training data are read alike."""
+    """The first config of each group of configs that read their training data in the same way."""
     seen = {}
     for name in configs:
         train = _loader(name).split("\n  Eval:")[0]

@@ -1,14 +1,14 @@
-"""The recipe files: every operation at least twice, with parameters that are no defaults.
+"""The recipe files. Every operation occurs at least twice, with parameters that are not defaults.
 
-A recipe is a list of lines, each an operation as a recipe file has it. `write` makes the
-files, and says which operations they use.
+A recipe is a list of lines. Each line is an operation as a recipe file spells it. `write` makes
+the files.
 """
 
 SMALL = "random_resized_crop: {size: 64}"
 IMAGENET = "normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}"
 JITTER = "color_jitter: {brightness: 0.4, contrast: 0.4, saturation: 0.4, hue: 0.1, p: 0.8}"
 
-# One size behind each, so that rows can be compared at a glance.
+# Each recipe ends with one fixed size.
 SHAPES = {
     "resize-shorter": ["resize: {size: 97}", "center_crop: {size: 64}"],
     "resize-shorter-most": ["resize: {size: 90, max_size: 101}", "pad_to: {size: 101}"],
@@ -245,7 +245,7 @@ DECODES = {
     ],
 }
 
-# What the planner moves, and what it must not.
+# Operations that the planner moves, and operations that it must not move.
 ORDERS = {
     "order-lab": ["convert_color: {to: lab}", "cast: {dtype: f32}", "resize: {size: [96, 96]}"],
     "order-jitter": [JITTER, "random_resized_crop: {size: 96}", "random_horizontal_flip", IMAGENET],
@@ -271,7 +271,7 @@ ORDERS = {
     ],
 }
 
-# What a device's kernel has a step for, and what it has not.
+# Operations that a device's kernel has a step for, and operations that it lacks.
 DEVICE = {
     "contrast": [
         "random_resized_crop: {size: 224}",
@@ -303,7 +303,7 @@ TIMM_RARE = (
     "{mixup_alpha: 0.2, cutmix_alpha: 0.5, p: 0.7, switch_p: 0.8, label_smoothing: 0}"
 )
 
-# Labels of five classes, as the sets here have at most.
+# Labels of five classes, the most that these data sets have.
 MIXINGS = {
     "mix-none": [],
     "mix-smoothing": ["label_smoothing: {epsilon: 0.1}"],

@@ -1,7 +1,7 @@
-"""Runs a case, and says what came out of it: the part of the table that is compared.
+"""Runs a case and returns its results, which the table holds.
 
-A case is a line of steps with `&&` between them. A step is a command of featherload, with
-variables in front of it (`FEATHERLOAD_CPU=scalar bench ...`), or one of the words of `Files`.
+A case is a line of steps with `&&` between them. A step is a command of featherload, which may
+begin with variables (`FEATHERLOAD_CPU=scalar bench ...`), or one of the words of `Files`.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ import subprocess
 
 from data import FOLDER
 
-# Of bench: counts of rows, left out where they are 0.
+# Counts in the report of bench, left out of the table when they are 0.
 COUNTS = ("samples", "failed", "skipped", "substituted", "repeated", "batches")
-# Of the numeric profile: the same in every case.
+# Entries of the numeric profile that are the same in every case.
 VERSIONS = ("featherload", "decoder")
-# Longer than any step takes; reached only by a hang.
+# Longer than any step takes: only a hang reaches it.
 LIMIT_S = 300
 
 
@@ -27,7 +27,7 @@ class Runner:
         self.binary = binary
         self.states = map("states/{}.json".format, itertools.count())
         (FOLDER / "states").mkdir(exist_ok=True)
-        # What could change a run: variables of launchers, and of featherload itself.
+        # Variables that could change a run: those of launchers, and of featherload itself.
         foreign = ("FEATHERLOAD", "PADDLE", "FLAGS_", "XDG_")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         self.environment["XDG_CACHE_HOME"] = str(FOLDER / "kept")
@@ -35,13 +35,13 @@ class Runner:
         self.environment["FEATHERLOAD_HELPER"] = str(binary)
 
     def versions(self):
-        """Of featherload and its decoders, out of the numeric profile."""
+        """The versions of featherload and its decoders, from the numeric profile."""
         words = ["bench", "default", "--limit", "1", "--num-workers", "0", "--json"]
         done = subprocess.run([self.binary, *words], cwd=FOLDER, capture_output=True, check=True)
         return {name: json.loads(done.stdout)["profile"][name] for name in VERSIONS}
 
     def case(self, line):
-        """A result for each step."""
+        """The result of each step."""
         return [self._step(shlex.split(step)) for step in line.split(" && ")]
 
     def _step(self, words):
@@ -50,7 +50,7 @@ class Runner:
                 return getattr(Files, words[0])(*words[1:]) or {}
             return self._command(words)
         except OSError as error:
-            # A file that a command before it did not make.
+            # An earlier command did not make the file.
             return {"error": f"{error.strerror}: {_relative(os.fsencode(error.filename))}"}
         except subprocess.TimeoutExpired:
             return {"error": f"still ran after {LIMIT_S} s"}
@@ -72,7 +72,7 @@ class Runner:
         elif kind in ("plan", "index", "cache build", "cache verify", "cache info"):
             words += ["--json"]
         done = subprocess.run(
-            # Usage errors begin with this name.
+            # Usage errors begin with the name of the program.
             ["featherload", *words],
             executable=self.binary,
             cwd=FOLDER,
@@ -172,7 +172,7 @@ SUMMARIES = {
 
 
 def _state(file):
-    """Where it stands, and the hashes that must be equal to go on from there."""
+    """The position of a state, and the hashes that must match for a resume."""
     if not file.exists():
         return None
     state = json.loads(file.read_text())
@@ -183,18 +183,18 @@ def _state(file):
 
 
 class Files:
-    """Words for files between commands; all paths are relative to the folder."""
+    """Words that work on files between commands. All paths are relative to the folder."""
 
     @staticmethod
     def sha256(path):
-        """Of a file, or of each in a folder."""
+        """The hash of a file, or of each file in a folder."""
         path = FOLDER / path
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in files}
 
     @staticmethod
     def tree(path):
-        """One hash of all names and bytes; of what is no file, the name alone."""
+        """One hash of all names and bytes. Links and special files count by name alone."""
         whole = hashlib.sha256()
         files = sorted(file for file in (FOLDER / path).rglob("*") if not file.is_dir())
         for file in files:
@@ -211,7 +211,7 @@ class Files:
 
     @staticmethod
     def damage(path, at):
-        """Turns the bits of one byte round."""
+        """Inverts the bits of one byte."""
         with open(FOLDER / path, "r+b") as file:
             file.seek(int(at))
             byte = file.read(1)[0]
@@ -232,7 +232,7 @@ def _relative(text):
 
 
 def _profile(profile):
-    """The numeric profile without the versions, which the head of the table has."""
+    """The numeric profile without the versions, which are in the head of the table."""
     return ", ".join(str(value) for name, value in profile.items() if name not in VERSIONS)
 
 
@@ -242,7 +242,7 @@ def _hash(value):
 
 
 def _without(value, *names):
-    """The same without these keys, at any depth."""
+    """A copy of the value without these keys, at any depth."""
     if isinstance(value, list):
         return [_without(item, *names) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Tables from before options had their present names, with these names."""
+"""Translates tables with old names of options to the present names."""
 
 import re
 
@@ -6,7 +6,7 @@ FLAG = r"(?<![\w-])--%s(?![\w-])"
 
 
 def of_today(value):
-    """The table, each command line and error text in it spelled as commands are now."""
+    """The table with the present names of options in its command lines and error texts."""
     if isinstance(value, dict):
         return {of_today(name): of_today(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -16,7 +16,7 @@ def of_today(value):
 
 def _text(text):
     text = re.sub(r"--rank (\d+)/(\d+)", r"--rank \1 --world-size \2", text)
-    # `rays` had no number of ranks, and its rays do not depend on it.
+    # `rays` had no --world-size, and its rays do not depend on the number of ranks.
     text = re.sub(r"--rank (\d+)(?= &&|$| --(?!world))", _with_world, text)
     text = re.sub(r"--max-scratch (\d+)(?= |$)", r"--max-scratch \1M", text)
     for old, new in (("batch", "batch-size"), ("workers", "num-workers"), ("world", "world-size")):

@@ -1,4 +1,4 @@
-"""The table as text, a case a line, and what differs between two of them."""
+"""Writes a table as text, one case a line, and finds the differences between two tables."""
 
 import json
 
@@ -13,7 +13,7 @@ def dump(table):
 
 
 def differences(want, got, leave_out):
-    """A text for each: of the head, of cases that one of them lacks, of what came out."""
+    """Yields a text for each difference: in the head, in the cases that ran, in their results."""
     for name in (want.keys() | got.keys()) - {"cases"}:
         if want.get(name) != got.get(name):
             yield f"{name}: was {want.get(name)}, is {got.get(name)}"

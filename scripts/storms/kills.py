@@ -9,18 +9,18 @@ from runs import Outcome, Run
 
 KILLS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT)
 STOP, GO = signal.SIGSTOP, signal.SIGCONT
-# After so long a stopped worker is killed.
+# The pool kills a worker that is stopped for this many seconds.
 STOPPED_S = 1.0
 
 
 def storm_workers(world, dice):
-    """many workers of one run are killed: the stream stays the same"""
+    """many workers of one run are killed, which must not change the stream"""
     words = world.bench(world.epochs_for(1.0))
     usual = world.usual(words)
     run = Run(world, words)
     sent = 0
     run.await_role("worker")
-    # An outsider's signal counts as a strike of the row at hand: mostly those that count least.
+    # A death by a signal gives the worker's row a strike. Most are SIGKILL, which counts least.
     most = dice.randrange(20, 120)
     while sent < most and run.sleep(dice.expovariate(1 / 0.006)):
         workers = run.of_role("worker")
@@ -32,7 +32,7 @@ def storm_workers(world, dice):
 
 
 def storm_stopped_workers(world, dice):
-    """workers are stopped, and go on or do not"""
+    """workers are stopped, and some are continued"""
     words = world.bench(world.epochs_for(0.3))
     usual = world.usual(words)
     run = Run(world, words)
@@ -68,7 +68,7 @@ def _one(world, dice, role, signals):
     usual = world.usual(words)
     run = Run(world, words)
     process = run.await_role(role)
-    # Behind its end it would be no kill: the start counts in what is usual.
+    # A signal after the end kills nothing, and the usual time includes the start of the run.
     run.sleep(dice.uniform(0, usual * 0.6))
     number = dice.choice(signals)
     sent = bool(process) and run.send(process, number)
@@ -78,7 +78,7 @@ def _one(world, dice, role, signals):
 
 
 def storm_stopped_coordinator(world, dice):
-    """the coordinator is stopped, alone or with a dead worker, and goes on or does not"""
+    """the coordinator is stopped, alone or with a dead worker, and is sometimes continued"""
     words = world.bench(world.epochs_for(0.2))
     usual = world.usual(words)
     run = Run(world, words)
@@ -91,21 +91,21 @@ def storm_stopped_coordinator(world, dice):
     if sent and dice.random() < 0.5:
         run.sleep(dice.uniform(0, 1.0))
         run.send(process, GO)
-    # Who is stopped before the first word has five seconds to say it.
+    # A coordinator that is stopped while it starts has more time: the limit is five seconds.
     outcome = run.finish(usual, extra=2.0)
     outcome.count("coordinators stopped", int(sent))
     return outcome
 
 
 def storm_stopped_consumer(world, dice):
-    """the process that builds the loader is stopped; it goes on, or is killed then"""
+    """the process that builds the loader is stopped, then continued or killed"""
     words = world.bench(world.epochs_for(0.1))
     usual = world.usual(words)
     run = Run(world, words)
     process = run.await_role("consumer")
     run.sleep(dice.uniform(0, usual))
     sent = bool(process) and run.send(process, STOP)
-    # The other processes go on meanwhile, or die.
+    # Meanwhile the other processes run, or one of them dies.
     others = run.of_role("worker", "coordinator")
     if others and dice.random() < 0.3:
         run.send(dice.choice(others), dice.choice(KILLS))
@@ -133,7 +133,7 @@ def storm_burst(world, dice):
             sent += 1
             stopped += [process] if number == STOP else []
     run.sleep(dice.uniform(0, 0.3))
-    # Who stopped the caller's process or the coordinator lets them go on.
+    # Only workers are killed when they stay stopped: continue the others.
     for process in stopped:
         if process.role(world.binary) != "worker":
             run.send(process, GO)
@@ -143,7 +143,7 @@ def storm_burst(world, dice):
 
 
 def storm_builder(world, dice):
-    """a build of a cache is killed, often more than once; then the same command makes it whole"""
+    """a cache build is killed, often more than once; then the same command completes the cache"""
     jpeg = ("--resize", "shorter:40", "--encode", "jpeg:85")
     how = dice.choice(((), jpeg, ("--encode", "raw")))
     words = ["cache", "build", world.pictures, "--labels", "none", "--shard-size", "60000B"]
@@ -162,7 +162,7 @@ def storm_builder(world, dice):
         run = Run(world, command)
         run.sleep(dice.uniform(0, usual))
         family = run.tree()
-        # Mostly the builder itself, else anybody of it.
+        # Mostly the builder itself, else any process of the run.
         victim = None
         if family:
             victim = family[0] if dice.random() < 0.7 else dice.choice(family)
@@ -190,7 +190,7 @@ def _timed(world, command, target):
 
 
 def _other(want, found):
-    """What differs between two folders, also names that begin with a dot."""
+    """The difference between two folders as text, or None. Hidden files count too."""
     names = [sorted(p.name for p in folder.iterdir()) for folder in (want, found)]
     if names[0] != names[1]:
         return f"files {sorted(set(names[0]) ^ set(names[1]))}"
@@ -199,11 +199,11 @@ def _other(want, found):
 
 
 def storm_store(world, dice):
-    """runs that share a scene's store lose processes, who makes it among them"""
+    """runs that share a scene's store lose processes, also the one that makes the store"""
     meet = world.folder / "meet"
     meet.mkdir(exist_ok=True)
     kinds = [dice.choice(("rays", "views")) for _ in range(dice.randrange(1, 4))]
-    # The longest ones find others' stores; small runs are over at once.
+    # Long enough to find the stores of other runs. A short run would end before that.
     all_words = [world.steps(kind, 1500 if kind == "rays" else 4000) for kind in kinds]
     usual = sum(world.usual(words) for words in all_words)
     runs = []
@@ -218,10 +218,10 @@ def storm_store(world, dice):
             total.count("processes killed", int(run.send(dice.choice(family), dice.choice(KILLS))))
     for run in runs:
         total.add(run.finish(usual))
-    # The next run sweeps what the killed left, and takes away its own.
+    # The next run removes the files that killed processes left, and its own files.
     words = world.steps("views", 20)
     total.add(Run(world, words, shared=meet).finish(world.usual(words)))
-    # A lock file may stay; lists of guests may not.
+    # An empty lock file may stay. Lists of guests may not.
     left = [p for p in meet.rglob("*") if p.is_file() and p.stat().st_size > 0]
     if left:
         total.problems.append(f"LEFT: where stores are found: {[str(p) for p in left]}")

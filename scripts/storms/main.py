@@ -1,12 +1,12 @@
-"""Runs of a featherload binary that are disturbed in every way.
+"""Disturbs runs of a featherload binary in many ways, and checks how they end.
 
     storm [KIND ...] [--binary FILE] [--count N] [--seconds S] [--seed N] [--json FILE]
 
-Each step begins one run or a few, disturbs them, and looks how they end: with the digest of an
-undisturbed run, or with an error that says why, within the row limit and two seconds; and
-nothing is left behind: no process, no file. Anything else is printed with the words that do the
-same step again, and makes the exit status 1. A kind ends after COUNT steps or SECONDS, whichever
-is first. What this machine does not allow is skipped, and counted.
+Each step starts one run or a few and disturbs them. A run must end within the row limit and two
+seconds. It must print the digest of an undisturbed run, or an error. It must leave no process and
+no file. Any other end is a problem: it is printed with the command that repeats the step, and the
+exit status is 1. A kind ends after COUNT steps or SECONDS, whichever comes first. A kind that this
+machine does not allow is skipped, and counted.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import surroundings
 from runs import OF_REPORTS
 from sets import World
 
-# A kind is a function of its name.
+# The kind NAME is the function storm_NAME.
 KINDS = {
     name.removeprefix("storm_"): function
     for module in (overwrite, kills, stores, surroundings, strangers)
@@ -37,7 +37,7 @@ KINDS = {
 }
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# Of --short: steps, seconds. Kinds differ in what a step takes.
+# The steps and seconds of --short, for each kind. The time of a step depends on the kind.
 SHORT = (12, 3.0)
 
 
@@ -49,7 +49,7 @@ def main():
         return
     binary = options.binary.resolve()
     if not os.access(binary, os.X_OK):
-        sys.exit(f"storm: {options.binary} is no executable file: build it, or name it by --binary")
+        sys.exit(f"storm: {options.binary} is not an executable file: build it, or give --binary")
     folder = Path(options.folder or TARGET / "storm").resolve()
     world = World(binary, folder)
     began = time.monotonic()
@@ -94,7 +94,7 @@ def arguments():
         options.count, options.seconds = SHORT
     for kind in options.kinds:
         if kind not in KINDS:
-            parser.error(f"no kind '{kind}', but {', '.join(KINDS)}")
+            parser.error(f"no kind '{kind}': use one of {', '.join(KINDS)}")
     return options
 
 

@@ -1,5 +1,5 @@
-"""Control words of a running ring are overwritten at random, as a decoder gone wrong could,
-and more: every word in front of the rows is a target, also those that workers cannot write."""
+"""Overwrites control words of a running ring at random, as a faulty decoder could. Every word
+before the rows is a target, also the words that workers cannot write."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def storm_overwrite(world, dice):
             if dice.random() < 0.3:
                 time.sleep(dice.uniform(0, 0.01))
     except OSError:
-        # It has ended meanwhile.
+        # The run has ended meanwhile.
         pass
     finally:
         control.close()
@@ -44,10 +44,10 @@ def storm_overwrite(world, dice):
 
 
 class Control:
-    """The words in front of the rows, through the memory of the process that made the ring.
+    """The words before the rows, through the memory of the process that made the ring.
 
-    Nothing of the layout is known here but that the rows' bytes are its end, a whole number
-    of pages for each slot. If that changes, rows are overwritten and digests are wrong.
+    This code knows one fact of the layout: the rows are the end of the ring, a whole number
+    of pages for each slot. If that changes, it overwrites rows, and digests are wrong.
     """
 
     def __init__(self, memory, base, length):
@@ -56,7 +56,7 @@ class Control:
 
     @classmethod
     def of(cls, pid):
-        """Of this process; None when it has no ring yet."""
+        """The control words of this process, or None when it has no ring yet."""
         parts = []
         try:
             with open(f"/proc/{pid}/maps") as maps:
@@ -68,9 +68,12 @@ class Control:
                 return None
             rows = -(-BATCH * SIDE * SIDE * 3 // PAGE) * PAGE * DEPTH
             start, end = parts[0][0], parts[-1][1]
-            # Neighbours, when parts of it have other rights.
+            # Parts with different rights are separate mappings, which must be adjacent.
             if sum(e - s for s, e in parts) != end - start or end - start <= rows:
-                raise SystemExit(f"storm: a ring at {parts}, with rows of {rows} bytes?")
+                raise SystemExit(
+                    f"storm: the ring's mappings {parts} do not fit rows of {rows} bytes: "
+                    "update Control.of"
+                )
             memory = os.open(f"/proc/{pid}/mem", os.O_RDWR)
         except (FileNotFoundError, ProcessLookupError):
             return None
@@ -97,7 +100,7 @@ class Control:
         return [at for at in range(0, len(whole), WORD) if whole[at : at + WORD] != zero]
 
     def overwrite(self, dice):
-        """One change; how many words."""
+        """Makes one change, and returns the number of words that it wrote."""
         everywhere = range(0, self.length, WORD)
         used = self.in_use()
         at = dice.choice(used) if used and dice.random() < 0.6 else dice.choice(everywhere)

@@ -1,4 +1,4 @@
-"""The processes of a run, as /proc shows them, and signals that hit no other process."""
+"""Finds the processes of a run in /proc, and sends signals to them and to no other process."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-# In the environment of every process of a run, which children inherit.
+# A variable in the environment of every process of a run. Children inherit it.
 MARK = "FEATHERLOAD_STORM"
 
 
@@ -19,13 +19,13 @@ class Process:
     began: int
 
     def role(self, binary):
-        """What it is in a run of this executable."""
+        """The role of the process in a run of this executable."""
         roles = {
             "featherload-co": "coordinator",
             "featherload-wk": "worker",
             "featherload-fe": "fetcher",
         }
-        # The kernel keeps 15 bytes of a name.
+        # The kernel keeps 15 bytes of the name of a process.
         roles[binary.name[:15]] = "consumer"
         return roles.get(self.name, "other")
 
@@ -36,7 +36,7 @@ def look(pid):
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name may hold anything, also brackets.
+    # The name may contain any character, also brackets.
     name, _, rest = text.partition("(")[2].rpartition(")")
     fields = rest.split()
     return Process(pid, int(fields[1]), name, fields[0], int(fields[19]))
@@ -47,7 +47,7 @@ def _numbers():
 
 
 def tree(top):
-    """The living processes that descend from `top`, and itself, parents first."""
+    """`top` and its living descendants, parents first."""
     found, due = [], [top]
     while due:
         process = look(due.pop(0))
@@ -58,19 +58,18 @@ def tree(top):
 
 
 def _children(pid):
-    """The numbers of a process's children. Those may be lower than its own: numbers begin
-    again."""
+    """The numbers of a process's children. A child may have a lower number than its parent."""
     tasks = Path(f"/proc/{pid}/task")
     try:
         lists = [(tasks / name / "children").read_text() for name in os.listdir(tasks)]
     except OSError:
-        # It ends just now, or the kernel has no such lists.
+        # The process is ending, or the kernel has no such lists.
         return [p.pid for p in map(look, _numbers()) if p and p.parent == pid]
     return [int(number) for line in lists for number in line.split()]
 
 
 def marked(mark):
-    """Every living process of the run `mark`, also those without a parent of it."""
+    """Every living process of the run `mark`, also orphans."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for number in _numbers():
@@ -84,7 +83,8 @@ def marked(mark):
 
 
 def send(process, number):
-    """Sends a signal to this very process; False when it has ended."""
+    """Sends a signal, and returns False when the process has ended. A new process with the same
+    number gets no signal."""
     try:
         handle = os.pidfd_open(process.pid)
     except OSError:
@@ -102,7 +102,7 @@ def send(process, number):
 
 
 def peak(process):
-    """The most bytes that a process has had in memory at one time."""
+    """The peak resident memory of a process, in bytes."""
     try:
         text = Path(f"/proc/{process.pid}/status").read_text()
     except OSError:
@@ -112,7 +112,7 @@ def peak(process):
 
 
 def waits_in(pid):
-    """The function of the kernel in which a process sleeps."""
+    """The kernel function in which a process sleeps."""
     try:
         return Path(f"/proc/{pid}/wchan").read_text()
     except OSError:
@@ -120,8 +120,8 @@ def waits_in(pid):
 
 
 def evidence(mark, top):
-    """What the processes of a run wait for, a line for each thread; `top` also where it has no
-    environment any more, because it is about to end."""
+    """One line for each thread of a run, with the call that it waits in. `top` is included also
+    when it is ending and its environment is gone."""
     lines = []
     first = look(top)
     for process in {p.pid: p for p in [first, *marked(mark)] if p}.values():
@@ -143,7 +143,7 @@ def evidence(mark, top):
 
 
 def pending(pid):
-    """The signals that a process has not taken, blocks, ignores and catches."""
+    """The pending, blocked, ignored and caught signals of a process."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:

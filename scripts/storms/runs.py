@@ -1,4 +1,4 @@
-"""A run of the binary under a storm: its folders, its end, what it leaves behind."""
+"""A run of the binary under a storm: its folders, its end, and the files that it leaves."""
 
 import itertools
 import json
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 import processes
 
-# What a run may take beside its limits, after what disturbs it.
+# Seconds that a run may take after the last disturbance, beside its limits.
 GRACE_S = 2.0
-# An orphan may need so long to see that it is one.
+# Seconds in which an orphan must notice that its parent has ended, and end.
 GONE_S = 2.0
-# Of a report: what must be that of an undisturbed run.
+# Keys of a report whose values must equal those of an undisturbed run.
 BENCH = ("digest", "digests", "samples", "failed", "skipped", "substituted", "repeated")
 SCENE = ("digest", "steps", "rays", "invalid")
 KEYS = {"bench": BENCH, "rays": SCENE, "views": SCENE}
 
-# Counts that say what came out of runs; all others say what was done to them.
+# Counts of results. All other counts are of disturbances, and one that stays 0 is a problem.
 OF_REPORTS = (
     "samples",
     "workers' deaths in reports",
@@ -59,7 +59,7 @@ def skip(reason):
 
 
 class Run:
-    """A command of featherload that goes on by itself."""
+    """A command of featherload that runs in the background."""
 
     def __init__(self, world, words, wrap=(), limits=(), stderr=None, shared=None):
         self.world, self.words = world, [str(word) for word in words]
@@ -67,7 +67,7 @@ class Run:
         self.mark = f"{os.getpid()}-{self.place.name}"
         for name in ("tmp", "cache", "meet"):
             (self.place / name).mkdir(parents=True)
-        # Where processes that share a scene's store meet: of several runs the same.
+        # The folder in which runs find each other's scene stores. Runs that share one pass it.
         self.meet = shared or self.place / "meet"
         environment = {
             k: v for k, v in os.environ.items() if not k.startswith(("FEATHERLOAD", "XDG_"))
@@ -98,7 +98,7 @@ class Run:
             start_new_session=True,
         )
 
-    # While it runs.
+    # During the run.
 
     def runs(self):
         return self.child.poll() is None
@@ -126,23 +126,23 @@ class Run:
         return True
 
     def note(self):
-        """What disturbs it has just happened."""
+        """Records the time of a disturbance."""
         self.disturbed = time.monotonic()
 
     def sleep(self, seconds):
-        """Waits, or until it ends; whether it still runs."""
+        """Waits until the time has passed or the run has ended. Returns whether it still runs."""
         end = time.monotonic() + seconds
         while self.runs() and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, 0.02))
         return self.runs()
 
-    # Its end.
+    # The end of the run.
 
     def finish(self, usual, extra=0.0, keep=()):
-        """Waits for the end, which must come within the limits, and judges it. `usual` is
-        what it takes undisturbed; `keep` names what may lie in its folders afterwards."""
+        """Waits for the end, which must come within the limits, and judges it. `usual` is the
+        time of an undisturbed run. `keep` are patterns of files that the run may leave."""
         outcome = Outcome()
-        # On a machine with other work anything may take some times as long.
+        # On a busy machine a run may take several times as long.
         limit = self.world.row_limit_s + GRACE_S + extra + 5 * usual
         end = self.disturbed + limit
         while self.runs() and time.monotonic() < end:
@@ -186,7 +186,7 @@ class Run:
         elif code - 128 in self.sent:
             outcome.texts.append(f"ended by {signal.Signals(code - 128).name}")
         elif self.err is None:
-            outcome.texts.append(f"error {code}, which nobody could read")
+            outcome.texts.append(f"error {code}, with stderr unread")
         elif not (text := last_error(said, self.world.folder)):
             outcome.problems.append(f"SILENT: exit status {code}, and nothing on stderr")
         else:
@@ -235,11 +235,11 @@ class Run:
             files = [p.relative_to(folder) for p in folder.rglob("*") if not p.is_dir()]
             files = [str(p) for p in files if not any(re.search(k, str(p)) for k in keep)]
             if files:
-                outcome.problems.append(f"LEFT: in the folder {name}: {', '.join(files[:5])}")
+                outcome.problems.append(f"LEFT: files in the folder {name}: {', '.join(files[:5])}")
 
 
 def last_error(said, folder):
-    """The last line of an error, without its numbers and places, to be counted by."""
+    """The last line of an error without numbers and paths, so that equal errors count as one."""
     lines = [line for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("featherload: warning: ")]
     own = [line for line in lines if line.startswith("featherload: ")]

@@ -1,4 +1,4 @@
-"""What runs read: small sets that the binary makes itself, and what undisturbed runs give."""
+"""The data that runs read, made by the binary itself, and the reports of undisturbed runs."""
 
 import json
 import math
@@ -24,7 +24,7 @@ IMAGES = 64
 
 
 class World:
-    """The binary, the folder of everything, the sets in it."""
+    """The binary, the folder of all files, and the data sets in it."""
 
     row_limit_s = 1.5
 
@@ -38,7 +38,7 @@ class World:
         self.call("cache", "build", demo, shards, "--resize", "shorter:48", "--encode", "jpeg:80")
         self.pictures = folder / "pictures"
         self.pictures.mkdir()
-        # Small pictures as files by themselves: a run is a matter of milliseconds.
+        # Small images as single files, so that a run takes milliseconds.
         for shard in sorted(shards.glob("*.tar")):
             with tarfile.open(shard) as tar:
                 for member in tar.getmembers():
@@ -77,10 +77,10 @@ class World:
             *("--json", "--digest", *more),
         ]
 
-    # What they give undisturbed.
+    # Undisturbed runs.
 
     def truth(self, words):
-        """The report of the same run without workers."""
+        """The report of the same command with zero workers."""
         words = [str(word) for word in words]
         key = tuple(words)
         if key not in self.truths:
@@ -90,7 +90,7 @@ class World:
         return self.truths[key]
 
     def usual(self, words):
-        """The seconds of the same run undisturbed, the longer of two."""
+        """The seconds of an undisturbed run of the same command, the longer of two."""
         key = tuple(map(str, words))
         if key not in self.times:
             took = []
@@ -102,21 +102,21 @@ class World:
         return self.times[key]
 
     def least_memory(self, words):
-        """The bytes that a run needs beside the images of its scene, as it says itself."""
+        """The bytes that a run needs beside the images of its scene, from its own error text."""
         if "memory" not in self.times:
             command = [self.binary, *map(str, words), "--memory-limit", "1M"]
             said = subprocess.run(command, capture_output=True, text=True).stderr
-            # Rounded up: that much is enough.
+            # The text rounds up, so this number is enough.
             found = re.search(r"needs ([\d.]+) ([KMG])iB with the images in a file", said)
             if not found:
-                raise SystemExit(f"storm: no size in: {said}")
+                raise SystemExit(f"storm: no size in the error of --memory-limit 1M: {said}")
             unit = {"K": 2**10, "M": 2**20, "G": 2**30}[found[2]]
             self.times["memory"] = math.ceil(float(found[1]) * unit)
         return self.times["memory"]
 
     def epochs_for(self, seconds):
-        """Epochs of pictures that take about so long undisturbed."""
+        """The number of epochs that take about this long undisturbed."""
         if "rate" not in self.times:
-            # Enough of them that the start hardly counts.
+            # So many epochs that the time of the start hardly counts.
             self.times["rate"] = self.usual(self.bench(200)) / 200
         return max(2, int(seconds / self.times["rate"]))

@@ -2,11 +2,11 @@
 
     soak [--seconds S] [--every S] [--binary FILE] [--json FILE]
 
-A bench goes on for S seconds, and every second a worker of it, chosen at random, gets SIGKILL,
-SIGSEGV, SIGABRT or SIGTERM. Then it is interrupted, and each of its epochs must have had the
-digest of an undisturbed one. What the consumer and the coordinator take is asked of the kernel every ten
-seconds: PSS, and private pages alone. Its slope, in MiB an hour, is the median of the slopes
-between all pairs of points behind the first tenth (Theil and Sen), which single values do not move.
+A bench runs for S seconds. Every second a random worker gets SIGKILL, SIGSEGV, SIGABRT or SIGTERM
+(--every sets another interval). Then the bench is interrupted, and each of its whole epochs must
+have the digest of an undisturbed one. The memory of the consumer and the coordinator, PSS and
+private pages, is read every ten seconds. Its slope, in MiB an hour, is the median of the slopes
+between all pairs of points after the first tenth (Theil and Sen). Outliers hardly change it.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from runs import Run
 from sets import World
 
 SIGNALS = [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM]
-# Of consumer and coordinator, MiB an hour.
+# The largest slope of private pages of the consumer and the coordinator, in MiB an hour.
 MOST_SLOPE = 0.1
 SAMPLE_S = 10.0
 
@@ -69,7 +69,7 @@ def memory(pid):
 
 
 def slope(points):
-    """MiB an hour: the median slope of all pairs behind the first tenth of the time."""
+    """The median slope of all pairs of points after the first tenth of the time, in MiB an hour."""
     begun = points[-1][0] * 0.1
     late = [p for p in points if p[0] >= begun]
     slopes = [
@@ -83,10 +83,10 @@ def slope(points):
 
 def soak(world, options):
     chance = random.Random(options.seed)
-    # A list that names each picture many times: one epoch takes seconds, and is always the same.
+    # A list that names each image many times, so that an epoch takes seconds.
     names = sorted(str(p.relative_to(world.folder / "demo")) for p in (world.folder / "demo").rglob("*.jpg"))
     lines = world.folder / "soak.txt"
-    # Every tenth sample has no file: failed samples of long runs must not add up in memory.
+    # About every tenth sample has no file: failed samples must not add up in memory.
     listed = []
     for at, name in enumerate(names * 100):
         listed += [name, f"gone-{at}.jpg"] if at % 9 == 0 else [name]
@@ -120,7 +120,7 @@ def soak(world, options):
     figures = judged(run, alone["digests"][0], kills, points, seconds)
     due = int(seconds / options.every)
     if (sent := sum(kills.values())) < 0.9 * due:
-        figures["problems"].append(f"{due} kills were due, and {sent} were sent")
+        figures["problems"].append(f"{sent} of {due} kills were sent: use a longer --every")
     return figures
 
 
@@ -135,14 +135,15 @@ def judged(run, digest, kills, points, seconds):
     else:
         report = run.report()
         figures |= {k: report[k] for k in ("samples", "failed", "worker_deaths", "images_per_s")}
-        # The last one was not whole.
+        # The last epoch was interrupted.
         whole = report["digests"][:-1]
         figures["epochs"] = len(whole)
         if set(whole) != {digest}:
-            problems.append(f"of {len(whole)} epochs not all have the digest {digest}")
-        # Of those that were killed last the coordinator may not know.
+            problems.append(f"not all of {len(whole)} epochs have the digest {digest}")
+        # The coordinator may not have noticed the last kill.
         if sum(kills.values()) - report["worker_deaths"] not in (0, 1):
-            problems.append("the report has another number of deaths than were killed")
+            deaths, sent = report["worker_deaths"], sum(kills.values())
+            problems.append(f"the report has {deaths} deaths for {sent} kills")
     if left := processes.marked(run.mark):
         problems.append(f"processes are left: {left}")
     for role, seen in points.items():

@@ -1,5 +1,5 @@
-"""Runs whose shards come from a store: the store answers wrongly, fetchers are killed, and what
-was fetched is changed on this disk."""
+"""Runs whose shards come from a store: the store answers wrongly, fetchers are killed, and fetched
+files are changed on disk."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import processes
 from runs import Outcome, Run
 from web import serving
 
-# What a web server does wrong, and with which files.
+# The faults of the web server, and the endings of the file names that each one applies to.
 WRONG = {
     "breaks off": ".tar",
     "changes a byte": ".tar",
@@ -26,11 +26,11 @@ WRONG = {
     "sends slowly": "",
     "sends without end": ".json",
 }
-# What heals by asking again does so a few times: a run may ask for minutes.
+# Faults that a retry can mend. They do not last, since a run may retry for minutes.
 HEALS = ("breaks off", "has no ranges", "is busy")
-# A run asks so long at its start before it gives a store up, and ends within GRACE_S then.
+# A starting run retries for this many seconds. Then it gives up, and ends within GRACE_S.
 PATIENCE_S = 15.0
-# No process may take more for what a store sends.
+# The most memory of a process, whatever the store sends.
 MOST_MIB = 160
 
 
@@ -54,7 +54,7 @@ def storm_answers(world, dice):
 
 
 def storm_fetchers(world, dice):
-    """the process that fetches is killed or stopped, from its first moment on"""
+    """the fetcher process is killed or stopped, at any moment from its start"""
     with serving(world.shards, "sends slowly", "", -1) as server:
         words, run = _fetching(world, server.address)
         sent = 0
@@ -64,16 +64,16 @@ def storm_fetchers(world, dice):
             if found := run.of_role("fetcher"):
                 number = dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGABRT, signal.SIGSTOP))
                 sent += run.send(dice.choice(found), number)
-        # A fetcher that stands still is killed after a second by those who wait for it.
+        # Processes that wait for a stopped fetcher kill it after a second.
         outcome = run.finish(world.usual(words), extra=PATIENCE_S)
         outcome.count("signals to fetchers", sent)
     if any(text.startswith("error") for text in outcome.texts):
-        outcome.problems.append(f"ENDED: a fetcher that dies ends no run: {outcome.texts}")
+        outcome.problems.append(f"ENDED: a fetcher's death must end no run: {outcome.texts}")
     return outcome
 
 
 def storm_fetched(world, dice):
-    """shards that were fetched are changed on this disk between two runs"""
+    """fetched shards are changed on disk between two runs"""
     fetched = world.folder / "fetched"
     shutil.rmtree(fetched, ignore_errors=True)
     outcome, changed = Outcome(), 0
@@ -92,7 +92,7 @@ def storm_fetched(world, dice):
 
 
 def _change(shard, dice):
-    """Another byte, fewer of them, or none; the file keeps its time, or gets a new one."""
+    """Changes a byte of the file, shortens it or empties it. Its time is restored at random."""
     seen = shard.stat()
     shard.chmod(0o644)
     how = dice.choice(("byte", "byte", "cut", "empty"))
@@ -110,7 +110,8 @@ def _change(shard, dice):
 
 
 def _fetching(world, address, fetched=None):
-    """A run over the cache at an address, and its words; its truth is that of the cache here."""
+    """The words and the run of a bench over the cache at `address`. The cache on disk gives the
+    expected report."""
     if fetched is None:
         fetched = world.folder / "fetched"
         shutil.rmtree(fetched, ignore_errors=True)

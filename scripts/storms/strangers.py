@@ -1,5 +1,5 @@
-"""Data of strangers: destinations that are their own sources, circles of links, names that are
-commands to a terminal; and terminals and limits that are not what one expects."""
+"""Hostile inputs: a destination that is its own source, circles of links, names with terminal
+control characters. Also unusual terminals and resource limits."""
 
 import fcntl
 import os
@@ -13,10 +13,10 @@ import time
 
 from runs import Outcome, Run
 
-# What a terminal obeys; no name of a stranger may bring it there.
+# Control characters of terminals. A name in the data must not print them.
 ORDERS = ("\x1b", "\x9b", "\x07", "\x7f", "\u202e")
 LIMITS = {
-    # Less than the executable itself is a matter between kernel and shell.
+    # With less than the executable needs, the kernel cannot start it.
     "RLIMIT_AS": (100 << 20, 4 << 30),
     "RLIMIT_DATA": (4 << 20, 1 << 30),
     "RLIMIT_STACK": (64 << 10, 8 << 20),
@@ -27,7 +27,7 @@ LIMITS = {
 
 
 def storm_own_source(world, dice):
-    """a cache is built over its own source, which has another name there"""
+    """a cache is built over its own source under another name"""
     folder = world.folder / "own-source"
     shutil.rmtree(folder, ignore_errors=True)
     source = folder / "c"
@@ -70,7 +70,7 @@ def storm_links(world, dice):
     for name in names:
         name.mkdir(parents=True)
     shutil.copy(min(world.pictures.iterdir()), names[-1] / "a.jpg")
-    # Forward alone, each twice, there are as many paths as subsets; backward, circles.
+    # Two forward links in each folder double the number of paths. Backward links make circles.
     for at, name in enumerate(names):
         forward = dice.random() < 0.7
         for label in "ab":
@@ -84,7 +84,7 @@ def storm_links(world, dice):
 
 
 def storm_names(world, dice):
-    """names and labels that are orders to a terminal are reported"""
+    """names and labels with terminal control characters are in error texts"""
     folder = world.folder / "names"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -108,7 +108,7 @@ def storm_names(world, dice):
     said = run.said()
     outcome = run.finish(1.0)
     if orders := [o for o in ORDERS if o in said]:
-        outcome.problems.append(f"RAW: {orders!r} is printed of a {kind}: {said[-300:]!r}")
+        outcome.problems.append(f"RAW: {orders!r} is printed for a {kind}: {said[-300:]!r}")
     return outcome
 
 
@@ -126,7 +126,7 @@ def storm_limits(world, dice):
 
 
 def storm_terminal(world, dice):
-    """`preview` is interrupted at a terminal, whose settings must be those of before"""
+    """`preview` is interrupted at a terminal, whose settings it must restore"""
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     number = dice.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None))
@@ -137,7 +137,7 @@ def storm_terminal(world, dice):
 
     child = subprocess.Popen(
         [world.binary, "preview", world.pictures, "--recipe", world.recipe, "--rows", "1"],
-        # It asks only where no file is named, and writes one here.
+        # Without the name of a file it asks the terminal, and writes its file in this folder.
         cwd=world.folder,
         stdin=slave, stdout=slave, stderr=slave, preexec_fn=begin,
         env=os.environ | {"FEATHERLOAD_HELPER": str(world.binary)},
@@ -159,7 +159,7 @@ def storm_terminal(world, dice):
         child.kill()
         child.wait()
     if termios.tcgetattr(slave) != before:
-        outcome.problems.append("TERMINAL: its settings are not those of before")
+        outcome.problems.append("TERMINAL: its settings were not restored")
     outcome.texts.append("done" if child.returncode == 0 else f"ended with {child.returncode}")
     outcome.count("questions to the terminal", int(asked))
     os.close(master)

@@ -1,5 +1,5 @@
-"""Runs in places that lack something: a full stderr, a full disk, few descriptors, no /proc,
-files that go while they are read."""
+"""Runs in environments that lack something: a full stderr, a full disk, few descriptors, no /proc,
+files that disappear while they are read."""
 
 import fcntl
 import functools
@@ -17,7 +17,7 @@ from runs import Outcome, Run, skip
 
 @functools.cache
 def allowed(*flags):
-    """None when a namespace of this kind can be made, else why not."""
+    """None when a namespace of this kind can be made, else the reason as text."""
     try:
         done = subprocess.run(["unshare", *flags, "true"], capture_output=True, text=True)
     except OSError as error:
@@ -26,7 +26,7 @@ def allowed(*flags):
 
 
 def with_mounts():
-    """The words that give a command mounts of its own, or why there are none."""
+    """The words that run a command with its own mounts, and None; or None and the reason."""
     for flags in (("-m",), ("-U", "-r", "-m")):
         reason = allowed(*flags)
         if reason is None:
@@ -35,7 +35,7 @@ def with_mounts():
 
 
 def storm_full_stderr(world, dice):
-    """nobody reads stderr, whose pipe is full, while workers die"""
+    """stderr is a full pipe without a reader, while workers die"""
     reader, writer = os.pipe()
     size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writer, b"x" * (size - dice.choice((0, 0, 1, 100, 3000))))
@@ -52,8 +52,8 @@ def storm_full_stderr(world, dice):
         if family:
             number = dice.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGABRT))
             sent += run.send(dice.choice(family), number)
-    # The caller's process may wait for the reader of its last output, as any program does. No
-    # process of the pool may wait, and none is left then.
+    # The caller's process may wait until its last output is read, as any program does. All other
+    # processes must have ended by then.
     waits = False
     while run.sleep(0.05) and not waits:
         waits = len(run.tree()) == 1 and processes.waits_in(run.child.pid) == "anon_pipe_write"
@@ -99,19 +99,19 @@ def storm_full_disk(world, dice):
     if code not in (0, 2, 3):
         outcome.problems.append(f"WRONG: {small} KiB of disk: {code}: {said[-600:]}")
     elif code and not re.search("No space left|are available", said):
-        outcome.problems.append(f"WRONG: {small} KiB of disk, and not said so: {said[-600:]}")
+        outcome.problems.append(f"WRONG: {small} KiB of disk, not in the error: {said[-600:]}")
     else:
         outcome.texts.append("full, then whole" if code else "same files")
     return outcome
 
 
 def storm_full_store(world, dice):
-    """a scene's images have to go into a file, for which there is no room"""
+    """a scene's images must go into a file, but the disk has no room"""
     small = dice.choice((4, 16, 40, 48, 52, 64))
     target = world.folder / "small-disk"
     target.mkdir(exist_ok=True)
     words = world.steps("rays", 50, "--store-folder", target, "--own-store")
-    # No more than without the images.
+    # Too little memory for the images.
     words += ["--memory-limit", world.least_memory(words) + 2000]
     usual = world.usual(words)
     if dice.random() < 0.5:
@@ -126,7 +126,7 @@ def storm_full_store(world, dice):
 
 
 def storm_file_size(world, dice):
-    """files may be no longer than a small limit"""
+    """the size of files has a small limit"""
     limit = dice.choice((1000, 20000, 80000, 400000))
     if dice.random() < 0.3:
         words = world.bench(8, world.shards)
@@ -147,7 +147,7 @@ def _copy(world):
 
 
 def storm_lost_file(world, dice):
-    """files of the set go, shrink or change while they are read"""
+    """files of the set disappear, shrink or change while they are read"""
     folder = _copy(world)
     epochs = world.epochs_for(0.2)
     words = world.bench(epochs, folder)
@@ -155,7 +155,7 @@ def storm_lost_file(world, dice):
     usual = world.usual(world.bench(epochs))
     run = Run(world, words)
     files = sorted(folder.iterdir())
-    # What goes before the names are read is no part of the set.
+    # A file that disappears before the names are read is not in the set: wait for a worker.
     run.await_role("worker")
     run.sleep(dice.uniform(0, usual * 0.6))
     number = dice.choice((1, 1, 2, len(files)))
@@ -241,12 +241,12 @@ def _surrounded(world, dice, script, flags=None):
 
 
 def storm_no_proc(world, dice):
-    """there is no /proc"""
+    """the run has no /proc"""
     return _surrounded(world, dice, "mount -t tmpfs none /proc")
 
 
 def storm_read_only_tmp(world, dice):
-    """nothing can be written in TMPDIR, nor where indexes are kept"""
+    """TMPDIR and the folders of indexes and stores are read-only"""
     script = (
         'mount -t tmpfs -o ro none "$TMPDIR" && mount -t tmpfs -o ro none "$XDG_CACHE_HOME" '
         '&& mount -t tmpfs -o ro none "$XDG_RUNTIME_DIR"'
@@ -255,5 +255,5 @@ def storm_read_only_tmp(world, dice):
 
 
 def storm_container(world, dice):
-    """a user, mounts and process numbers of its own, as containers have them"""
+    """the run has its own user, mounts and process numbers, as in a container"""
     return _surrounded(world, dice, None, ("-U", "-r", "-p", "-f", "--mount-proc"))

@@ -1,4 +1,4 @@
-"""A web server on this machine that serves a folder, and does one thing wrong."""
+"""A local web server that serves a folder, with one fault."""
 
 import contextlib
 import email.utils
@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 
 MIB = 1 << 20
-# A name of another host: it is never resolved, since no redirect may lead to it.
+# Another host. Its name is never resolved, since no redirect may lead to it.
 ELSEWHERE = "http://elsewhere.invalid/"
-# Where clouds keep the credentials of a machine.
+# The address at which clouds serve the credentials of a machine.
 LINK_LOCAL = "http://169.254.169.254/latest/meta-data/"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves `folder`. `wrong` names what it does wrong, with the files whose names end in
-    `of`, for the first `times` requests of them."""
+    """Serves `folder` with the fault `wrong`: for files whose names end in `of`, in the first
+    `times` requests of them. A negative number means always."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class Server(http.server.ThreadingHTTPServer):
             return True
 
     def handle_error(self, request, client_address):
-        """Clients go away as they like."""
+        """Ignores errors of a connection: clients may disconnect at any time."""
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def serving(folder, wrong, of, times):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Headers go out at once, and so does what comes after them.
+    # Unbuffered: each write is sent at once.
     wbufsize = 0
 
     def log_message(self, *_):

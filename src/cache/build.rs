@@ -1,8 +1,7 @@
-//! A cache is built: in one go or share by share, each part in a folder or on the way to an
-//! object store.
+//! Builds a cache, whole or share by share, in a folder or into an object store.
 //!
-//! In the consumer. How the shards of a part are made is in `folder_build`, behind
-//! `CacheBuild::build_in_folder`.
+//! Runs in the consumer. `CacheBuild::build_in_folder`, in `folder_build`, makes the shards of one
+//! part.
 
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -20,26 +19,26 @@ use crate::error::{Error, Result};
 use crate::jobs::kinds::KINDS;
 use crate::pool::worker_options::{LaunchedWorkers, WorkerOptions};
 
-/// Receives the progress of a build, and may end it.
+/// Receives the progress of a build. Ends the build with `Break`.
 pub(super) type BuildWatch<'a> = &'a mut dyn FnMut(&BuildProgress<'_>) -> ControlFlow<()>;
 
-/// What stays the same while one part of a cache is built.
+/// The fixed inputs of the build of one part of a cache.
 #[derive(Clone, Copy)]
 pub(super) struct CacheBuild<'a> {
     pub(super) index: &'a Index,
     pub(super) options: &'a BuildOptions,
-    /// Which part of the cache is made.
+    /// The part of the cache to build.
     pub(super) part: BuildPart,
     pub(super) force: bool,
-    /// What reading the source's names found; none of a saved index, or a cache.
+    /// Results of reading the names of the source's samples; none for a saved index or a cache.
     pub(super) scan: Option<&'a ScanReport>,
-    /// Which share this is, and of how many, where one call makes all shares.
+    /// Number of this share, and of all shares, if one call makes all of them.
     pub(super) share: Option<(u64, u64)>,
-    /// The source's shards, where it lies in an object store.
+    /// The source's shards, if the source is in an object store.
     pub(super) source_store: Option<&'a SourceShards>,
 }
 
-/// Where a cache is built.
+/// The place where a cache is built.
 #[derive(Clone, Copy)]
 pub(super) enum BuildDestination<'a> {
     Folder(&'a Path),
@@ -47,10 +46,11 @@ pub(super) enum BuildDestination<'a> {
 }
 
 impl CacheBuild<'_> {
-    /// Builds the cache, or a part of it: in one go where its source has room here.
+    /// Builds the cache, or one part of it. If the whole source does not fit on this machine,
+    /// builds the cache in shares, one after the other.
     ///
     /// # Errors
-    /// As [`CacheBuilder::build`](crate::cache::CacheBuilder::build).
+    /// Like [`CacheBuilder::build`](crate::cache::CacheBuilder::build).
     pub(super) fn build(
         &self,
         destination: BuildDestination<'_>,
@@ -67,8 +67,8 @@ impl CacheBuild<'_> {
         }
     }
 
-    /// Makes `of` shares one after the other, then index and manifest. Each share's shards of the
-    /// source come once.
+    /// Makes `of` shares, one after the other, then index and manifest. Fetches the shards of the
+    /// source for one share at a time.
     fn build_in_shares(
         &self,
         of: u64,
@@ -84,8 +84,8 @@ impl CacheBuild<'_> {
             return Err(Error::option(
                 "force",
                 format!(
-                    "`force` makes all shards again, and the source has room here in {of} parts \
-                     alone: give a `fetch_limit` with room for all of it, or remove the cache"
+                    "`force` makes all shards again, but the source fits on this machine only in \
+                     {of} parts: give a `fetch_limit` with room for all of it, or remove the cache"
                 ),
             ));
         }
@@ -131,7 +131,7 @@ impl CacheBuild<'_> {
         }
     }
 
-    /// Builds what the store lacks in a stage, and sends it there.
+    /// Builds the shards that the store lacks in a stage, and uploads them.
     fn build_into_store(
         &self,
         target: &StoreTarget,
@@ -174,9 +174,9 @@ impl CacheBuild<'_> {
         let built = built.and_then(|report| self.upload_remaining(&stage, report, watch));
         match &built {
             Ok(report) if !report.complete => {}
-            // To finish makes nothing that is worth keeping.
+            // A failed `Finish` leaves nothing that is worth keeping.
             Err(_) if self.part != BuildPart::Finish && !stage.has_no_shards()? => tracing::warn!(
-                "what is built and not yet in {} is kept in {}: the same command goes on with it",
+                "shards that are not yet in {} are kept in {}: run the same command to continue",
                 target.address,
                 path.display()
             ),
@@ -190,8 +190,8 @@ impl CacheBuild<'_> {
         built
     }
 
-    /// Waits until the store has all shards of the stage; then index and manifest go there, but
-    /// not by a share.
+    /// Waits until the store has all shards of the stage. Then uploads index and manifest, unless
+    /// the part is a share.
     fn upload_remaining(
         &self,
         stage: &CacheFolder,
@@ -219,7 +219,7 @@ impl CacheBuild<'_> {
         Ok(report)
     }
 
-    /// The report of a part whose cache is in the store as a whole.
+    /// The report of a part of a cache that is already complete in the store.
     fn stored_report(&self, there: &CacheManifest) -> BuildReport {
         let numbers = self.part.shards(there.shards.len() as u64);
         let shards = &there.shards[numbers.start as usize..numbers.end as usize];
@@ -249,12 +249,13 @@ impl CacheBuild<'_> {
         matches!(self.part, BuildPart::Share { .. })
     }
 
-    /// Which samples each shard is made of; none where that depends on the shards before it.
+    /// The samples of each shard; none if they depend on the shards before it.
     pub(super) fn independent_shards(&self) -> Option<IndependentShards> {
         IndependentShards::of(self.options, self.index.len())
     }
 
-    /// The numbers of this part's shards; where they are not known before, the most there may be.
+    /// The numbers of this part's shards. If their number is not known yet, the most that are
+    /// possible.
     pub(super) fn shard_numbers(&self) -> Range<u64> {
         match self.independent_shards() {
             Some(shards) => self.part.shards(shards.len()),
@@ -262,7 +263,7 @@ impl CacheBuild<'_> {
         }
     }
 
-    /// The progress of a phase over `samples`, before anything is written.
+    /// The progress of a phase over `samples`, before any shard is written.
     pub(super) fn progress(&self, phase: BuildPhase, done: u64, samples: u64) -> BuildProgress<'_> {
         BuildProgress {
             phase,

@@ -175,7 +175,7 @@ impl CacheBuilder {
         self.part.check(&self.options, self.force)?;
         // Asked again by the workers; here for an error that the caller sees.
         CpuLevel::detect()?;
-        // Once: a link on the way may be turned while the cache is built.
+        // Links are resolved only here: another process may change a link while the cache is built.
         self.folder = without_links(self.folder)?;
         let target = self.target()?;
         // What is written: the cache, and the stage of one that goes to an address.

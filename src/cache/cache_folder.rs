@@ -1,8 +1,8 @@
-//! The folder of a cache while it is built: whose it is, what is complete in it,
-//! and what is left of a build that was broken off.
+//! The folder of a cache while it is built: its lock, its complete shards, and the remains of an
+//! interrupted build.
 //!
-//! In the consumer. Removes and replaces files of a cache alone, by their names
-//! and under the lock; what else lies there is not touched.
+//! Runs in the consumer. It removes and replaces only files with the names of a cache, and only
+//! under the lock. Other files in the folder stay as they are.
 
 use std::cell::{RefCell, RefMut};
 use std::fs::{self, File};
@@ -28,52 +28,52 @@ use crate::error::{Error, Result};
 use crate::sys::atomic_file::{is_temporary, put_first, replace_by, sync_folder};
 use crate::sys::whole_file;
 
-/// Bytes of a tar that are read at a time.
+/// Bytes of a tar per read.
 const PIECE: usize = 1 << 20;
 
-/// Which file of which shard, none = the index; and its path.
+/// A file of a cache, and its path: number of the shard and kind of file, or none for the index.
 type CacheFile = (Option<(u64, ShardFile)>, PathBuf);
 
-/// A cache's folder, held against other builders.
+/// A cache's folder, locked against other builders.
 #[derive(Debug)]
 pub(super) struct CacheFolder {
     path: PathBuf,
-    /// The store that its shards go to, where it is a stage.
+    /// The upload of its shards, if the folder is a stage.
     upload: Option<RefCell<CacheUpload>>,
     _lock: FolderLock,
-    /// Dropped after the lock, whose file lies in the folder.
+    /// Dropped after the lock, because the lock file is in the folder.
     _new: NewFolders,
 }
 
-/// How often a folder is made and locked that another process removes at its end.
+/// How often the folder is made and locked again if another process removes it in between.
 const TRIES: usize = 100;
 
 impl CacheFolder {
-    /// Makes the folder, if there is none, and holds it: for a share beside others that make
-    /// shares.
+    /// Makes the folder if it is absent, and locks it. For a share, other processes that make
+    /// shares may lock it too.
     ///
     /// # Errors
-    /// When another process builds there, or the system refuses.
+    /// When another process builds there, or a system call fails.
     pub(super) fn open(path: &Path, part: BuildPart) -> Result<Self> {
         match part {
-            // What killed ones were writing stays: nobody knows whose it is.
+            // Temporary files stay, because they may belong to a share that is being made.
             BuildPart::Share { .. } => Self::make(path, FolderLock::lock_shared),
             BuildPart::All | BuildPart::Finish => Self::claim(path),
         }
     }
 
-    /// Makes the folder, if there is none, and holds it. What a killed builder was
-    /// writing is removed.
+    /// Makes the folder if it is absent, and locks it for this process alone. Removes the temporary
+    /// files of killed builders.
     ///
     /// # Errors
-    /// When another process builds there, or the system refuses.
+    /// When another process builds there, or a system call fails.
     pub(super) fn claim(path: &Path) -> Result<Self> {
         let folder = Self::make(path, FolderLock::lock_exclusive)?;
         folder.remove_temporaries()?;
         Ok(folder)
     }
 
-    /// Removes what killed builders were writing.
+    /// Removes the temporary files of killed builders.
     fn remove_temporaries(&self) -> Result<()> {
         for name in self.names()?.iter().filter(|name| is_temporary(name)) {
             remove_file(&self.path.join(name))?;
@@ -81,11 +81,11 @@ impl CacheFolder {
         Ok(())
     }
 
-    /// As [`CacheFolder::claim`], of one that is there and that nobody holds at this moment; none of
-    /// another.
+    /// Like [`CacheFolder::claim`], for an existing folder and without waiting. `None` if the
+    /// folder cannot be locked now.
     ///
     /// # Errors
-    /// A system that refuses.
+    /// When its temporary files cannot be removed.
     pub(super) fn try_claim(path: &Path) -> Result<Option<Self>> {
         let Ok(lock) = FolderLock::try_lock_exclusive(path) else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl CacheFolder {
         let lock = loop {
             tries += 1;
             match new.make(path).and_then(|()| lock(path)) {
-                // Another process that had made it, and was refused, has just removed it.
+                // Another process that made the folder, and was rejected, has just removed it.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && tries < TRIES => {}
                 locked => break locked?,
@@ -123,17 +123,17 @@ impl CacheFolder {
         &self.path
     }
 
-    /// The same as the stage of a cache that goes into a store.
+    /// Makes this folder the stage of a cache that is uploaded to a store.
     pub(super) fn set_upload(&mut self, upload: CacheUpload) {
         self.upload = Some(RefCell::new(upload));
     }
 
-    /// The cache on its way into a store; none where it stays here.
+    /// The upload to the store; `None` if the cache stays in this folder.
     pub(super) fn upload(&self) -> Option<RefMut<'_, CacheUpload>> {
         self.upload.as_ref().map(RefCell::borrow_mut)
     }
 
-    /// Where the cache is built, for people.
+    /// The place of the cache for messages: its address in a store, or this folder.
     pub(super) fn location(&self) -> PathBuf {
         match self.upload() {
             Some(upload) => upload.address().as_str().into(),
@@ -141,7 +141,7 @@ impl CacheFolder {
         }
     }
 
-    /// A shard is whole here: it may go where the cache goes.
+    /// Starts the upload of a complete shard, if the cache goes into a store.
     pub(super) fn upload_shard(&self, number: u64, manifest: &ShardManifest) -> Result<()> {
         match self.upload() {
             Some(mut upload) => upload.upload_shard(number, manifest.bytes),
@@ -149,9 +149,11 @@ impl CacheFolder {
         }
     }
 
-    /// What is needed here at a time, where all of it are so many shards.
+    /// The disk space that is needed in this folder at one time. `all` is the need of the whole
+    /// cache of `shards` shards.
     pub(super) fn local_need(&self, all: DiskNeed, shards: u64) -> DiskNeed {
-        // Those that wait, one that comes behind them, and one that is written.
+        // Shards that wait for their upload, at most one more than `MOST_WAITING`, and the shard
+        // that is being written.
         let here = MOST_WAITING + 2;
         match &self.upload {
             Some(_) if shards > here => DiskNeed {
@@ -162,10 +164,10 @@ impl CacheFolder {
         }
     }
 
-    /// The manifest that is there; none where there is none.
+    /// The manifest in the folder; `None` if there is none.
     ///
     /// # Errors
-    /// One that is damaged, or shards without any: they are not ours.
+    /// A damaged manifest. Files of a cache without a manifest: they may not be ours.
     pub(super) fn manifest(&self) -> Result<Option<CacheManifest>> {
         let path = self.path.join(CACHE_MANIFEST);
         if path.symlink_metadata().is_ok() {
@@ -201,13 +203,14 @@ impl CacheFolder {
         manifest.write(&self.path.join(CACHE_MANIFEST)).map(|_| ())
     }
 
-    /// Removes the manifest, and with it what says that this is a cache.
+    /// Removes the manifest. Without it the folder is not a cache.
     pub(super) fn remove_manifest(&self) -> Result<()> {
         remove_file(&self.path.join(CACHE_MANIFEST))
     }
 
-    /// What the cache's manifest says of a complete shard, by its manifest and the hash of
-    /// that file. Puts right its `.idx`.
+    /// Rewrites the `.idx` of a complete shard if its content is wrong, and starts the upload of
+    /// the shard. `hash` is that of the shard's manifest file. Returns the shard's entry for the
+    /// cache's manifest.
     pub(super) fn repair_idx(
         &self,
         number: u64,
@@ -223,10 +226,10 @@ impl CacheFolder {
         Ok(entry(number, manifest, hash, &text))
     }
 
-    /// Reads a tar, and compares it with its manifest.
+    /// Reads the whole tar of a shard. Returns whether it has the hash that its manifest states.
     ///
     /// # Errors
-    /// What the system says of one that cannot be read.
+    /// When the tar cannot be read.
     pub(super) fn is_undamaged(&self, number: u64, manifest: &ShardManifest) -> Result<bool> {
         let tar = ShardFile::Tar.path(&self.path, number);
         let hash = file_hash(&tar).map_err(|e| match e {
@@ -236,8 +239,8 @@ impl CacheFolder {
         Ok(hash == manifest.hash)
     }
 
-    /// Lists what gave no picture behind the last sample of shard `number`, which is
-    /// complete, where no sample follows any more in whose shard it would stand.
+    /// Adds left-out samples to the manifest of the complete shard `number`. This is for samples
+    /// after the last one in the cache. All others are listed in the shard of the next sample.
     pub(super) fn add_skipped(&self, number: u64, skipped: &[SkippedEntry]) -> Result<ShardEntry> {
         let path = ShardFile::Manifest.path(&self.path, number);
         let (mut manifest, _) = ShardManifest::read(&path)?;
@@ -250,14 +253,18 @@ impl CacheFolder {
         Ok(entry(number, &manifest, hash, &text))
     }
 
-    /// Whether not one shard, wherever it stands, was complete once.
+    /// Whether the folder has no manifest of any shard, so that no shard is complete.
     pub(super) fn has_no_shards(&self) -> Result<bool> {
         let is_manifest = |name| matches!(shard_file(name), Some((_, ShardFile::Manifest)));
         Ok(!self.names()?.iter().any(|name| is_manifest(name)))
     }
 
-    /// The manifest of a shard that is there as a whole, as far as lengths tell;
-    /// none where a file is missing, damaged or of another length.
+    /// The manifest of shard `number` and the hash of its file, if the shard is complete. It is
+    /// complete if its manifest can be read and begins at `first_id`, and the tar has the stated
+    /// length. The tar may be here or in the store. `None` otherwise.
+    ///
+    /// # Errors
+    /// A file that exists and cannot be read, or a link whose target is missing.
     pub(super) fn find_complete(
         &self,
         number: u64,
@@ -274,7 +281,7 @@ impl CacheFolder {
         };
         let path = ShardFile::Tar.path(&self.path, number);
         let up = self.upload().and_then(|upload| upload.stored_bytes(number));
-        // Links are followed: a shard may have been moved to another disk.
+        // Follows links, because a shard may have been moved to another disk.
         let bytes = match (up, path.metadata()) {
             (Some(bytes), _) => Some(bytes),
             (None, Ok(tar)) => tar.is_file().then_some(tar.len()),
@@ -285,18 +292,18 @@ impl CacheFolder {
         Ok(whole.then_some((manifest, hash)))
     }
 
-    /// Writes the manifest where there is none. Another process that comes at the same time
-    /// writes the same, or is refused when it looks.
+    /// Writes the manifest if there is none. If another process writes one first, that one stays:
+    /// the caller must compare it.
     pub(super) fn begin(&self, manifest: &CacheManifest) -> Result<()> {
         put_first(&self.path.join(CACHE_MANIFEST), &manifest.to_bytes()?)
     }
 
-    /// Removes these shards, here and where they went to.
+    /// Removes these shards from this folder and from the store.
     pub(super) fn remove_shards(&self, numbers: &[u64]) -> Result<()> {
         if let Some(mut upload) = self.upload() {
             upload.remove(numbers.iter().copied())?;
         }
-        // What says that a shard is complete goes first.
+        // A shard without a manifest is not complete, so manifests are removed first.
         for file in [ShardFile::Manifest, ShardFile::Tar, ShardFile::Idx] {
             for number in numbers {
                 remove_file(&file.path(&self.path, *number))?;
@@ -305,12 +312,11 @@ impl CacheFolder {
         sync_folder(&self.path)
     }
 
-    /// Removes the shards from `number` on, and the index, which has them. Only
-    /// where the folder's manifest is a cache's: shards have the names that others
-    /// give theirs, too, and in a cache's folder alone they are ours.
+    /// Removes the index, and the shards from `number` on. Call it only for the folder of a cache:
+    /// in other folders, files with these names may not be ours.
     pub(super) fn remove_from(&self, number: u64) -> Result<()> {
         let mut late = self.files_from(number)?;
-        // What says that a shard is complete goes first.
+        // A shard without a manifest is not complete, so manifests are removed first.
         late.sort_by_key(|(file, _)| match file {
             None => (0, 0),
             Some((n, ShardFile::Manifest)) => (1, *n),
@@ -325,15 +331,14 @@ impl CacheFolder {
         }
     }
 
-    /// Bytes of storage that are free again when the shards from `number` on, and
-    /// the index, are removed.
+    /// Disk space, in bytes, that removing the index and the shards from `number` on frees.
     pub(super) fn bytes_from(&self, number: u64) -> Result<u64> {
         let mut bytes = 0u64;
         for (_, path) in self.files_from(number)? {
             let file = path
                 .symlink_metadata()
                 .map_err(|e| Error::io_at("look at", &path, e))?;
-            // A file of two names stays under the other one.
+            // A file with a second hard link keeps its space.
             if file.is_file() && file.nlink() == 1 {
                 bytes = bytes.saturating_add(file.blocks().saturating_mul(512));
             }
@@ -354,8 +359,8 @@ impl CacheFolder {
         Ok(names.collect())
     }
 
-    /// Bytes that may still be written to the folder's file system, and what each
-    /// file is rounded up to.
+    /// Free bytes of the folder's file system for this user, and the size of its fragments. The
+    /// size of each file is rounded up to whole fragments.
     pub(super) fn available(&self) -> Result<(u64, u64)> {
         let stat = statvfs(&self.path)
             .map_err(|e| Error::io_at("ask for the free space of", &self.path, e))?;
@@ -366,7 +371,8 @@ impl CacheFolder {
         ))
     }
 
-    /// Names that are text: no other name is of a cache.
+    /// The sorted names in the folder. Names that are not UTF-8 are left out: no file of a cache
+    /// has one.
     fn names(&self) -> Result<Vec<String>> {
         let failed = |e| Error::io_at("read folder", &self.path, e);
         let mut names = Vec::new();
@@ -378,18 +384,21 @@ impl CacheFolder {
     }
 }
 
-/// Nothing is at `path`: the shard is missing.
+/// Returns `None` for a file of a shard that was not found at `path`.
 ///
 /// # Errors
-/// When a link is there whose target is not: a disk that is not mounted is no
-/// reason to make its shard again, nor those behind it.
+/// When `path` is a link whose target is missing. Its disk may not be mounted, which is no reason
+/// to make the shard again.
 pub(super) fn absent_file<T>(path: &Path) -> Result<Option<T>> {
-    let otherwise = "remove the link, and this shard and those behind it are made again";
+    let otherwise = "remove the link and build again";
     refuse_dangling(path, otherwise).map(|()| None)
 }
 
+/// Rejects a link whose target is missing. Call it after `path` was not found. `otherwise` is the
+/// second half of the advice.
+///
 /// # Errors
-/// When a link is at `path`, where nothing is found; says what may be done `otherwise`.
+/// When `path` is a link.
 fn refuse_dangling(path: &Path, otherwise: &str) -> Result<()> {
     let Ok(target) = fs::read_link(path) else {
         return Ok(());
@@ -403,10 +412,10 @@ fn refuse_dangling(path: &Path, otherwise: &str) -> Result<()> {
     ))
 }
 
-/// The manifest of the cache in `folder`, where a file or a link is in its place.
+/// The manifest of the cache in `folder`.
 ///
 /// # Errors
-/// One that is damaged or cannot be read.
+/// When it is absent, damaged, or cannot be read.
 pub(super) fn cache_manifest(folder: &Path) -> Result<CacheManifest> {
     let path = folder.join(CACHE_MANIFEST);
     match CacheManifest::read(&path) {
@@ -418,8 +427,8 @@ pub(super) fn cache_manifest(folder: &Path) -> Result<CacheManifest> {
     }
 }
 
-/// What the cache's manifest says of shard `number`: by the hash of its manifest's
-/// file, and the text of its `.idx`.
+/// The entry of shard `number` in the cache's manifest. `hash` is that of the shard's manifest
+/// file, `idx` the text of its `.idx`.
 pub(super) fn entry(
     number: u64,
     manifest: &ShardManifest,
@@ -439,23 +448,27 @@ fn is_cache_file(name: &str) -> bool {
     name == INDEX || shard_file(name).is_some()
 }
 
-/// The error of a tar that may be unreadable for good, with what mends that.
+/// Adds advice to the error of a tar that may never be readable again.
 fn explain_unreadable(e: &io::Error) -> io::Error {
     io::Error::new(
         e.kind(),
         format!(
-            "{e}. If it fails each time, delete this tar and build again: it and the shards \
-             behind it are made again"
+            "{e}. If it fails each time, delete this tar and build again: the build makes this \
+             shard again, and the shards that depend on it"
         ),
     )
 }
 
-/// Whether the file at `path` has these bytes. One that cannot be read is written again.
+/// Whether the file at `path` has exactly these bytes. False if it cannot be read, so that it is
+/// written again.
 fn has_content(path: &Path, bytes: &[u8]) -> bool {
     whole_file::read(path, bytes.len() as u64).is_ok_and(|there| there == bytes)
 }
 
-/// The hash of a whole file, read piece by piece.
+/// XXH3-128 of a whole file, read in pieces.
+///
+/// # Errors
+/// When the file cannot be opened or read.
 pub(super) fn file_hash(path: &Path) -> Result<HexHash128> {
     let failed = |e| Error::io_at("read", path, e);
     let mut file = File::open(path).map_err(failed)?;
@@ -500,10 +513,10 @@ mod tests {
         );
         drop(folder);
         assert!(!path.join(LOCK).exists());
-        // Of a killed builder the file stays, the lock does not.
+        // A killed builder leaves the file, but not the lock.
         fs::write(path.join(LOCK), "").unwrap();
         CacheFolder::claim(&path).unwrap();
-        // Of a link's target it would be another file than the one that is there.
+        // A link is rejected: the lock would be on another file.
         std::os::unix::fs::symlink("foreign.txt", path.join(LOCK)).unwrap();
         let e = CacheFolder::claim(&path).unwrap_err();
         assert!(e.is_usage() && e.to_string().contains(LOCK), "{e}");

@@ -1,6 +1,6 @@
-//! How a cache that is there differs from the one that is wanted.
+//! Lists how an existing cache differs from the requested one.
 //!
-//! Pure.
+//! Pure functions.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::cache::OnBadSample;
 use crate::data::shard::manifest::CacheManifest;
 use crate::error::Error;
 
-/// The settings of a cache, as people read them.
+/// The settings of a cache, with their names for messages.
 fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
     let options = &manifest.options;
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".into());
@@ -32,12 +32,12 @@ fn settings(manifest: &CacheManifest) -> [(&'static str, String); 9] {
 
 const ON_ERROR: &str = "on_error";
 
-/// Each difference that makes other bytes, in words; none: the build that was
-/// begun may go on.
+/// Each difference that changes the bytes of the cache, in words. Empty if the existing build can
+/// continue.
 pub(super) fn list_changes(there: &CacheManifest, wanted: &CacheManifest) -> Vec<String> {
-    // Shards that were complete when a bad sample stopped the build have none among
-    // theirs: they are the same where bad ones are left out. That of a complete cache
-    // is compared, as its manifest says how it was built.
+    // An unfinished build with `on_error: stop` has no bad samples in its complete shards. They are
+    // the same with `skip`. A complete cache is compared, because its manifest states how it was
+    // built.
     let goes_on = !there.complete
         && there.options.on_error == OnBadSample::Stop.to_string()
         && wanted.options.on_error == OnBadSample::Skip.to_string();
@@ -62,7 +62,8 @@ pub(super) fn list_changes(there: &CacheManifest, wanted: &CacheManifest) -> Vec
     changed
 }
 
-/// The error of a cache of other settings at `place`, which is a folder or an address (`kind`).
+/// The error for a cache with other settings at `place`. `kind` says whether that is a folder or an
+/// address.
 pub(super) fn mismatch_error(place: &Path, kind: &str, changed: &[String]) -> Error {
     Error::dataset(
         place,

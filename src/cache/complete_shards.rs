@@ -1,7 +1,7 @@
-//! Shards finished so far, by earlier calls and by this one, and what the cache's index and
-//! manifest have of them.
+//! The shards that are complete so far, from earlier calls and from this one, and their part of the
+//! cache's index and manifest.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use crate::cache::cache_folder::CacheFolder;
 use crate::cache::layout::ShardFile;
@@ -10,15 +10,15 @@ use crate::data::index::{CachedSamples, Index};
 use crate::data::shard::manifest::{ShardEntry, ShardManifest, SkippedEntry};
 use crate::error::Result;
 
-/// Shards finished so far.
+/// The shards that are complete so far.
 pub(super) struct CompleteShards<'a> {
     index: &'a Index,
     pub(super) report: BuildReport,
-    /// In the order of their numbers; of shards that are only counted none.
+    /// In the order of their numbers. Shards that are only counted have no entry.
     pub(super) entries: Vec<ShardEntry>,
     pub(super) samples: CachedSamples,
-    /// Left out, and in no manifest yet. Those after the last shard of an earlier call stay here
-    /// until it is known that the source's files stayed as they were.
+    /// Left-out samples that are in no manifest yet. Those after the last shard of an earlier call
+    /// stay here until the files of the source are compared again.
     pub(super) unlisted: Vec<SkippedEntry>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> CompleteShards<'a> {
         }
     }
 
-    /// Adds a shard, which stands after those before.
+    /// Adds the shard that follows those added before.
     pub(super) fn add(&mut self, entry: ShardEntry, manifest: &ShardManifest) {
         let name = format!("{}.{}", entry.name, ShardFile::Tar.extension());
         self.samples.push_shard(self.index, &name, manifest);
@@ -41,7 +41,7 @@ impl<'a> CompleteShards<'a> {
         self.entries.push(entry);
     }
 
-    /// Counts a shard whose place among others is not known yet.
+    /// Counts a shard without an entry, because shards before it may be missing.
     pub(super) fn count(&mut self, entry: &ShardEntry, manifest: &ShardManifest) {
         let report = &mut self.report;
         report.samples += entry.samples;
@@ -50,7 +50,8 @@ impl<'a> CompleteShards<'a> {
         self.skip(&manifest.skipped);
     }
 
-    /// Forgets all shards, so that they are added in their order. What this call did stays.
+    /// Removes all shards, so that they can be added in their order. Keeps the counts of the work
+    /// of this call.
     pub(super) fn clear(&mut self) {
         let report = BuildReport {
             samples: 0,
@@ -66,7 +67,7 @@ impl<'a> CompleteShards<'a> {
         };
     }
 
-    /// Lists what is left out after the last shard in the manifest of that shard.
+    /// Writes the left-out samples after the last shard into the manifest of that shard.
     pub(super) fn list_skipped(&mut self, folder: &CacheFolder) -> Result<()> {
         let skipped = std::mem::take(&mut self.unlisted);
         if let Some(last) = self.entries.last_mut().filter(|_| !skipped.is_empty()) {
@@ -76,7 +77,7 @@ impl<'a> CompleteShards<'a> {
         Ok(())
     }
 
-    /// Counts samples that are left out, and listed in a manifest.
+    /// Counts left-out samples that a manifest lists.
     fn skip(&mut self, skipped: &[SkippedEntry]) {
         let report = &mut self.report;
         report.skipped += skipped.len() as u64;
@@ -89,14 +90,14 @@ impl<'a> CompleteShards<'a> {
         report.skipped_examples.extend(more);
     }
 
-    /// Why the first sample is left out; empty where none is.
+    /// Why the first left-out sample was left out; empty if there is none.
     pub(super) fn first_reason(&self) -> &str {
         let listed = self.report.skipped_examples.first().map(|s| &s.reason);
         let unlisted = self.unlisted.first().map(|s| &s.reason);
         listed.or(unlisted).map_or("", |reason| reason)
     }
 
-    /// The samples of all shards, for the index.
+    /// Moves out the samples of all shards, for the index.
     pub(super) fn take_samples(&mut self) -> CachedSamples {
         std::mem::replace(&mut self.samples, CachedSamples::new(self.index))
     }

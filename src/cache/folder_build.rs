@@ -1,8 +1,8 @@
-//! How a part of a cache is built in a folder, whatever part it is and wherever it goes then:
-//! what is there is compared and kept, what is missing is made, and the cache is finished.
+//! Builds one part of a cache in a folder: compares and keeps what exists, makes the missing
+//! shards, and finishes the cache. The folder may be a stage for a store.
 //!
-//! In the consumer. `FolderBuild::run` has the steps in their order. Never in here: printing,
-//! pictures, bytes of shards.
+//! Runs in the consumer. `FolderBuild::run` has the steps in their order. Never in here: printing,
+//! pixels, and the bytes of shards.
 
 use std::ops::{ControlFlow, Range};
 
@@ -30,21 +30,25 @@ use crate::jobs::encode::run::EncodeRun;
 use crate::jobs::encode::spec::EncodeSpec;
 use crate::pool::worker_options::LaunchedWorkers;
 
-/// One part of a cache in its folder, while it is built.
+/// The build of one part of a cache in its folder.
 struct FolderBuild<'a> {
     build: &'a CacheBuild<'a>,
     folder: &'a CacheFolder,
-    /// The cache's: begun, and complete at the end.
+    /// The manifest of the requested cache. Becomes complete at the end.
     manifest: CacheManifest,
-    /// The manifest that was there and stays: without one no shard stays.
+    /// The existing manifest, if it stays. Without it no shard stays.
     existing: Option<CacheManifest>,
     complete: CompleteShards<'a>,
-    /// None where a shard depends on those before it.
+    /// None if a shard depends on the shards before it.
     independent: Option<IndependentShards>,
 }
 
 impl CacheBuild<'_> {
-    /// Builds what `folder` lacks of this part.
+    /// Builds the missing shards of this part in `folder`, and finishes the cache unless the part
+    /// is a share.
+    ///
+    /// # Errors
+    /// Like [`CacheBuilder::build`](crate::cache::CacheBuilder::build).
     pub(super) fn build_in_folder(
         &self,
         folder: &CacheFolder,
@@ -58,8 +62,8 @@ impl CacheBuild<'_> {
         let mut manifest = self.new_manifest()?;
         let existing = self.existing_manifest(folder, &manifest)?;
         if let Some(existing) = &existing {
-            // As the first call found it: a later one may read the names from an index, which
-            // does not have it.
+            // Keeps the losses that the first call found. This call may have read the names from an
+            // index, which does not have them.
             manifest.source.lost.clone_from(&existing.source.lost);
         }
         let mut part = FolderBuild {
@@ -74,10 +78,10 @@ impl CacheBuild<'_> {
         Ok(part.complete.report)
     }
 
-    /// The manifest of a cache that is begun.
+    /// The manifest of the requested cache before its first shard.
     ///
     /// # Errors
-    /// A file of the source that cannot be looked at.
+    /// When a file of the source cannot be examined.
     pub(super) fn new_manifest(&self) -> Result<CacheManifest> {
         let names = self.index.classes().iter();
         Ok(CacheManifest {
@@ -102,20 +106,20 @@ impl CacheBuild<'_> {
         })
     }
 
-    /// The manifest in the folder whose build goes on; none where there is none, or where what is
-    /// there is replaced. Removes nothing.
+    /// The manifest of the build in the folder that this call continues. `None` if there is none,
+    /// or if this call replaces it. Removes nothing.
     ///
     /// # Errors
-    /// A cache of other options or another source, unless it is to be replaced.
+    /// A cache with other options or another source, unless it may be replaced.
     fn existing_manifest(
         &self,
         folder: &CacheFolder,
         wanted: &CacheManifest,
     ) -> Result<Option<CacheManifest>> {
         let there = match folder.manifest() {
-            // What begins as ours was ours; any other file of this name never is.
+            // A file that begins like our manifest was ours. Any other file of this name never was.
             Err(e) if self.force && e.is_usage() && Index::is_cache(folder.path()) => {
-                tracing::warn!("{e}. It is built again");
+                tracing::warn!("{e}. The cache is built again");
                 return Ok(None);
             }
             there => there?,
@@ -127,8 +131,8 @@ impl CacheBuild<'_> {
         if changed.is_empty() {
             return Ok(Some(there));
         }
-        // Where no shard is complete, nothing is lost; but of those that make shares, another
-        // may be about to write one.
+        // If no shard is complete, replacing loses nothing. But another process that makes a share
+        // may be about to complete one.
         let alone = self.part == BuildPart::All;
         if self.force || (alone && !there.complete && folder.has_no_shards()?) {
             return Ok(None);
@@ -136,11 +140,12 @@ impl CacheBuild<'_> {
         Err(changes::mismatch_error(folder.path(), "folder", &changed))
     }
 
-    /// Fingerprint of the source's files, beside that of its index; of the files of `samples` alone
-    /// where they are given. Shards out of a store came by their checksums, and cannot change here.
+    /// Fingerprint of the files of the source, beside that of its index. With `samples`, only of
+    /// the files of these samples. Shards from a store were checked when they came, so their
+    /// fingerprint comes from the store.
     ///
     /// # Errors
-    /// A file of the source that cannot be looked at.
+    /// When a file of the source cannot be examined.
     fn files_hash(&self, samples: Option<&mut dyn Iterator<Item = u64>>) -> Result<HexHash128> {
         match self.source_store {
             Some(store) => Ok(store.fingerprint()),
@@ -150,7 +155,7 @@ impl CacheBuild<'_> {
 }
 
 impl<'a> FolderBuild<'a> {
-    /// All steps in their order; `Break` when `watch` ended it.
+    /// Runs all steps in their order. Returns `Break` if `watch` ended the build.
     fn run(&mut self, crew: LaunchedWorkers, watch: BuildWatch<'_>) -> Result<ControlFlow<()>> {
         let folder = self.folder;
         let explain = |e| RemainingWork::default().explain(folder, e);
@@ -179,12 +184,12 @@ impl<'a> FolderBuild<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Goes through the shards of the part: complete ones are kept, and their `.idx` put right.
-    /// None when `watch` ends it.
+    /// Finds the missing shards of the part. Keeps complete ones, and repairs their `.idx` files.
+    /// `None` if `watch` ended the build.
     ///
     /// # Errors
-    /// What the system says of a file that is there and cannot be read: it is no
-    /// reason to make its shard again, nor those after it.
+    /// When a file exists and cannot be read. This is no reason to make its shard again, or the
+    /// shards after it.
     fn find_missing(&mut self, watch: BuildWatch<'_>) -> Result<Option<MissingShards>> {
         let numbers = self.build.shard_numbers();
         let mut missing = MissingShards {
@@ -230,8 +235,8 @@ impl<'a> FolderBuild<'a> {
         Ok(Some(missing))
     }
 
-    /// The manifest of a complete shard that stays, with the hash of its file. Under `force` a
-    /// shard whose tar is damaged does not stay.
+    /// The manifest of a complete shard that stays, with the hash of its file. With `force`, a
+    /// shard with a damaged tar does not stay.
     fn reusable_shard(&self, number: u64) -> Result<Option<(ShardManifest, HexHash128)>> {
         if self.existing.is_none() {
             return Ok(None);
@@ -244,14 +249,15 @@ impl<'a> FolderBuild<'a> {
         }
         if self.independent.is_none() {
             tracing::warn!(
-                "{}: damaged, so it and the shards behind it are made again",
+                "{}: damaged, so it and the shards after it are made again",
                 ShardFile::Tar.path(self.folder.path(), number).display()
             );
         }
         Ok(None)
     }
 
-    /// The manifest of the next shard, or of one that stands alone, where it is complete.
+    /// The manifest of shard `number`, with the hash of its file, if it is complete. A shard that
+    /// does not stand alone must be the one after those found so far.
     fn complete_shard(&self, number: u64) -> Result<Option<(ShardManifest, HexHash128)>> {
         let first_id = match self.independent {
             Some(all) => all.places(number..number + 1).start,
@@ -260,18 +266,20 @@ impl<'a> FolderBuild<'a> {
         self.folder.find_complete(number, first_id)
     }
 
-    /// Whether the folder has manifest and index of the complete shards.
+    /// Whether the folder has the right manifest and index for the complete shards.
     fn is_finished(&self) -> bool {
         self.existing.as_ref().is_some_and(|there| {
             there.complete
                 && there.shards == self.complete.entries
-                // One that an older version wrote has the right hash, and cannot be read.
+                // An index of an older version has the right hash, but cannot be read.
                 && Index::of_cache(self.folder.path(), Some(there)).is_ok()
         })
     }
 
+    /// Rejects missing shards if this call may only finish the cache.
+    ///
     /// # Errors
-    /// Missing shards, where the call makes none.
+    /// When shards are missing.
     fn check_finish(&self, missing: &MissingShards) -> Result<()> {
         let (BuildPart::Finish, Some(first)) = (self.build.part, missing.numbers.first()) else {
             return Ok(());
@@ -289,8 +297,13 @@ impl<'a> FolderBuild<'a> {
         ))
     }
 
-    /// Makes the missing shards: the source's shards come, headers are read, the disk's room is
-    /// checked, workers are started, what makes room is removed, and payloads are written.
+    /// Makes the missing shards:
+    /// 1. fetches the source's shards from a store;
+    /// 2. reads the headers of the samples;
+    /// 3. checks the disk space;
+    /// 4. starts the workers;
+    /// 5. removes what is replaced;
+    /// 6. writes the payloads.
     fn make_shards(
         &mut self,
         crew: LaunchedWorkers,
@@ -301,7 +314,7 @@ impl<'a> FolderBuild<'a> {
         let (index, options) = (build.index, build.options);
         let order = &CacheOrder::new(index.len(), options.shuffle);
         let places: Vec<_> = missing.runs.iter().map(|run| run.places.clone()).collect();
-        // Whichever shards are there, one that depends on others needs all headers.
+        // A shard that depends on the shards before it needs the headers of all samples.
         let all = 0..order.samples();
         let read = match self.independent {
             Some(_) => places.clone(),
@@ -311,7 +324,7 @@ impl<'a> FolderBuild<'a> {
             let places = read.iter().cloned().flatten();
             places.filter_map(|place| order.sample(place))
         };
-        // Of these files alone: other processes look at theirs.
+        // Only these files: other processes compare theirs.
         let files = match self.independent {
             Some(_) => Some(build.files_hash(Some(&mut samples()))?),
             None => None,
@@ -351,7 +364,7 @@ impl<'a> FolderBuild<'a> {
         let here = folder.local_need(need, shards);
         check_room(folder, here, available.saturating_add(freed))?;
         let run = self.start_workers(crew, order, &headers, places)?;
-        // Once more before anything is removed, which does not come back.
+        // The last chance to end the build before files are removed.
         if watch(&build.progress(BuildPhase::ReadingHeaders, to_read, to_read)).is_break() {
             return Ok(ControlFlow::Break(()));
         }
@@ -379,7 +392,7 @@ impl<'a> FolderBuild<'a> {
             written: 0,
         };
         let result = writer.write_all(run, watch);
-        // The half shard's bytes are free again before free bytes are reported.
+        // Drops the unfinished shard, so that its space counts as free in an error.
         writer.open = None;
         (remaining.written, remaining.encoded) = (writer.written, writer.done - missing.done);
         remaining.done = self.complete.report.samples + self.complete.report.skipped;
@@ -392,8 +405,8 @@ impl<'a> FolderBuild<'a> {
         Ok(ended)
     }
 
-    /// Has the source's shards with the samples at these places come, where it lies in a store.
-    /// They stay until others come.
+    /// Fetches the source's shards with the samples at these places, if the source is in a store.
+    /// They stay until other shards are fetched.
     fn fetch_shards(
         &self,
         order: &CacheOrder,
@@ -410,7 +423,8 @@ impl<'a> FolderBuild<'a> {
         })
     }
 
-    /// The headers of these samples, of which there are `count`; none when `watch` ends it.
+    /// Reads the headers of these samples. `count` is their number. `None` if `watch` ended the
+    /// build.
     fn read_headers(
         &self,
         samples: impl Iterator<Item = u64>,
@@ -445,18 +459,18 @@ impl<'a> FolderBuild<'a> {
         EncodeRun::start(crew, spec, self.build.index, &headers.sizes, &rooms, places)
     }
 
-    /// Whether the build removes what is there and does not stay: not where others make shards
-    /// at the same time, or only some are missing.
+    /// Whether the build removes the existing files that do not stay. It does not if other
+    /// processes may make shards at the same time, or if only some independent shards are missing.
     fn removes_existing(&self) -> bool {
         let some_stay = self.existing.is_some() && self.independent.is_some();
         self.build.part == BuildPart::All && !some_stay
     }
 
-    /// Removes the files that the build replaces: shards and index. Then writes the begun manifest,
-    /// if none stays.
+    /// Removes the shards and the index that the build replaces. Then writes the first manifest,
+    /// unless the existing one stays.
     ///
     /// # Errors
-    /// When another process that makes shares has begun with other options at the same time.
+    /// When another process has begun a cache with other options at the same time.
     fn clear_and_begin(&self) -> Result<()> {
         if self.removes_existing() {
             let first = self.complete.report.kept_shards;
@@ -470,8 +484,8 @@ impl<'a> FolderBuild<'a> {
         Ok(())
     }
 
-    /// Removes the shards that this call made of a source that changed meanwhile: which of them
-    /// are of which files is not known. Returns the error.
+    /// Removes the shards that this call made from a source that has changed meanwhile, because it
+    /// is not known which of them hold changed files. Returns the error.
     fn remove_changed(&self, missing: &MissingShards) -> Error {
         let report = &self.complete.report;
         let removed = match self.independent {
@@ -490,16 +504,20 @@ impl<'a> FolderBuild<'a> {
         })
     }
 
-    /// Writes index and manifest of all shards, which are there.
+    /// Writes the index and the complete manifest. All shards must exist.
+    ///
+    /// # Errors
+    /// A shard that has disappeared, left-out samples with `on_error: stop`, no sample at all, or a
+    /// file that cannot be written.
     fn finish(&mut self, missing: &MissingShards) -> Result<()> {
         if self.independent.is_some() && !missing.runs.is_empty() {
-            // In the order of their numbers, which is not that in which they were made.
+            // Adds the shards again by number, which may not be the order in which they were made.
             self.complete.clear();
             for number in self.build.shard_numbers() {
                 let Some((shard, hash)) = self.complete_shard(number)? else {
                     return Err(Error::dataset(
                         ShardFile::Tar.path(&self.folder.location(), number),
-                        "was there, and is not any more: build again, and let nothing else write \
+                        "existed, but is missing now: build again, and let nothing else write \
                          to this folder",
                     ));
                 };
@@ -515,8 +533,8 @@ impl<'a> FolderBuild<'a> {
             return Err(Error::option(
                 "on_error",
                 format!(
-                    "the shards leave out {} samples, and `on_error` is stop: they were made with \
-                     skip, so end the cache with it",
+                    "the shards leave out {} samples, but `on_error` is stop: they were made with \
+                     skip, so finish the cache with skip",
                     report.skipped
                 ),
             ));

@@ -1,7 +1,7 @@
-//! What is in a cache, and how fast it is read as it is stored.
+//! Describes a cache, and measures how fast its samples are read as they are stored.
 //!
-//! In the consumer. Reads manifests and the sealed index; of samples only what
-//! the measurement takes, by positioned reads of one thread.
+//! Runs in the consumer. Reads manifests and the sealed index. Reads samples only for the
+//! measurement, by positioned reads of one thread.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,52 +17,53 @@ use crate::data::shard::manifest::{CACHE_MANIFEST, Manifest, ShardManifest, Sour
 use crate::data::shard::read_at;
 use crate::error::{Error, Result};
 
-/// What a cache holds.
+/// The content of a cache.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CacheInfo {
-    /// False when the build has not ended; counts are those of complete shards.
+    /// False if the build has not ended. Counts are then those of complete shards.
     pub complete: bool,
-    /// The version of featherload that built it.
+    /// The version of featherload that built the cache.
     pub featherload: String,
-    /// As the command line spells them: `copy`, `jpeg:90` or `raw`.
+    /// As on the command line: `copy`, `jpeg:90` or `raw`.
     pub encode: String,
-    /// `shorter:256` and the like; none = pictures are as large as they were.
+    /// As on the command line, such as `shorter:256`; none = not resized.
     pub resize: Option<String>,
-    /// Bytes that a shard of more than one sample does not exceed; 0 where each shard is made
-    /// of `shard_samples` samples and stands alone.
+    /// The most bytes of a shard with more than one sample. 0 if each shard is made of
+    /// `shard_samples` samples, independently of the others.
     pub shard_size: u64,
-    /// Samples of the source that go into one shard at most; none = as many as fit.
+    /// The most samples of the source in one shard; none = as many as fit.
     pub shard_samples: Option<u64>,
     /// The seed of the order; none = the source's order.
     pub shuffle: Option<u64>,
-    /// What samples without a picture did: `stop` or `skip`.
+    /// What the build did with bad samples: `stop` or `skip`.
     pub on_error: String,
-    /// Samples of the source.
+    /// Number of samples of the source.
     pub source_samples: u64,
+    /// Number of samples in complete shards.
     pub samples: u64,
-    /// Samples of the source that were left out.
+    /// Number of samples of the source that were left out.
     pub skipped: u64,
-    /// What of the source is no sample of its index; none where nobody knew when the
-    /// cache was built: of a saved index, or another cache.
+    /// Content of the source that is not in its index. None if this was not known when the cache
+    /// was built: its source was a saved index or another cache.
     pub lost: Option<SourceLosses>,
-    /// Complete shards.
+    /// Number of complete shards.
     pub shards: u64,
     /// Bytes of their tars.
     pub tar_bytes: u64,
     /// Bytes of all files of the cache.
     pub bytes: u64,
-    /// Of the members of each sample, label included; none without samples.
+    /// Sizes of samples, labels included; none without samples.
     pub sample_bytes: Option<SampleBytes>,
     /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
     pub label_width: u64,
-    /// Samples of each class, by number; empty where samples have no classes, or
-    /// the cache is not complete.
+    /// Number of samples of each class, in the order of class numbers. Empty if samples have no
+    /// classes, or the cache is not complete.
     pub classes: Vec<ClassCount>,
-    /// Named and without any sample, or with the fewest; the first of several.
+    /// The class with the fewest samples, which may be none. The first one of equal size.
     pub smallest_class: Option<ClassCount>,
     pub largest_class: Option<ClassCount>,
-    /// Reading samples, measured now; none without samples.
+    /// Speed of reading samples, measured during this call; none without samples.
     pub reading: Option<ReadMeasurement>,
 }
 
@@ -72,22 +73,22 @@ pub struct CacheInfo {
 pub struct SampleBytes {
     pub mean: f64,
     pub least: u64,
-    /// A quarter of the samples has this many, or fewer.
+    /// A quarter of the samples is this size or smaller.
     pub quarter: u64,
     pub median: u64,
     pub three_quarters: u64,
-    /// 99 in 100.
+    /// 99 % of the samples are this size or smaller.
     pub p99: u64,
     pub most: u64,
 }
 
-/// How fast members are read from their tars, as they are stored: not decoded.
+/// How fast stored members are read from their tars, without decoding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReadMeasurement {
-    /// What was measured.
+    /// A description of the measurement.
     pub what: &'static str,
-    /// The first so many samples were read.
+    /// Number of samples that were read, from the first on.
     pub samples: u64,
     pub bytes: u64,
     pub seconds: f64,
@@ -95,14 +96,14 @@ pub struct ReadMeasurement {
     pub bytes_per_s: f64,
 }
 
-/// How long reading is measured at most.
+/// The longest time of the measurement.
 const LONGEST: Duration = Duration::from_secs(1);
 
 const MEASURED: &str = "positioned reads of all members of the first samples, in order, by one \
                         thread, nothing decoded; whether they were in the page cache is not known";
 
-/// What the cache in the folder `path` holds; reads some of it for a second, to
-/// say how fast that is.
+/// Describes the cache in the folder `path`. Reads samples for up to a second, to measure the
+/// speed.
 ///
 /// ```
 /// # fn main() -> featherload::Result<()> {
@@ -123,9 +124,9 @@ const MEASURED: &str = "positioned reads of all members of the first samples, in
 /// ```
 ///
 /// # Errors
-/// A folder that holds no cache; a shard that is missing or of another length, a
-/// manifest or index that is damaged (then see [`verify`](crate::cache::verify())); or what
-/// the system says.
+/// When `path` is not the folder of a cache, or a file cannot be read. When a shard is missing or
+/// has another length, or a manifest or the index is damaged. Then
+/// [`verify`](crate::cache::verify()) lists all damage.
 pub fn info(path: &Path) -> Result<CacheInfo> {
     let at = path.join(CACHE_MANIFEST);
     if at.symlink_metadata().is_err() {
@@ -163,7 +164,8 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     let due = manifest.complete.then_some(manifest.shards.len() as u64);
     let mut sizes = Vec::new();
     let mut reader = SampleReader::default();
-    // Of shards that stand alone any may be there; else all up to the first without a manifest.
+    // Independent shards may exist in any combination. Others exist up to the first one without a
+    // manifest.
     let each = options.shard_samples.filter(|_| stand_alone);
     let apart = each.map(|each| manifest.source.samples.div_ceil(each.max(1)));
     for number in 0..due.or(apart).unwrap_or(u64::MAX) {
@@ -191,7 +193,7 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     if manifest.complete {
         if info.samples != manifest.samples {
             let what = format!(
-                "its shards have {} samples, and its manifest says {}: see `featherload cache \
+                "its shards have {} samples, but its manifest says {}: run `featherload cache \
                  verify`",
                 info.samples, manifest.samples
             );
@@ -206,11 +208,10 @@ pub fn info(path: &Path) -> Result<CacheInfo> {
     Ok(info)
 }
 
-/// The manifest of a shard whose tar is there, and as long as it says.
+/// The manifest of a shard. Checks that its tar exists and has the stated length.
 ///
 /// # Errors
-/// One that is missing, damaged, or of a tar that is not: a data set's error, which
-/// says how it is mended.
+/// When the manifest or the tar is missing or damaged. The error states how to repair it.
 fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
     let hurt = |what: String| {
         Error::dataset(
@@ -224,7 +225,7 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
     };
     let failed = |file: ShardFile, e: Error| match e {
         Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
-            // Of a link whose target is away, a build says the same.
+            // A link with a missing target is reported as in a build.
             match absent_file::<()>(&file.path(folder, number)) {
                 Ok(_) => hurt(format!("{} is missing", file.name(number))),
                 Err(link) => link,
@@ -241,7 +242,7 @@ fn manifest_of(folder: &Path, number: u64) -> Result<ShardManifest> {
     let said = read.0.bytes;
     if found != said {
         return Err(hurt(format!(
-            "{} has {found} bytes, and its manifest says {said}",
+            "{} has {found} bytes, but its manifest says {said}",
             ShardFile::Tar.name(number)
         )));
     }
@@ -252,7 +253,7 @@ impl SampleBytes {
     fn of(mut sizes: Vec<u64>) -> Option<Self> {
         sizes.sort_unstable();
         let (least, most) = (*sizes.first()?, *sizes.last()?);
-        // The smallest that so many in 100 do not exceed.
+        // The smallest size that `percent` of the samples do not exceed.
         let at = |percent: usize| {
             let rank = (sizes.len() * percent).div_ceil(100);
             sizes.get(rank.max(1) - 1).copied().unwrap_or(most)
@@ -270,7 +271,7 @@ impl SampleBytes {
     }
 }
 
-/// Reads samples until its time is over; the time for manifests does not count.
+/// Reads samples until the time limit of the measurement. The time for manifests does not count.
 #[derive(Default)]
 struct SampleReader {
     buffer: Vec<u8>,
@@ -292,7 +293,7 @@ impl SampleReader {
             for member in &sample.members {
                 let mut at = member.data_at;
                 let end = member.data_at.saturating_add(member.size);
-                // In pieces, so that no number of a file is allocated.
+                // Reads in pieces, so that no number of a file decides how much is allocated.
                 while at < end {
                     let piece = (end - at).min(1 << 20) as usize;
                     self.buffer.resize(piece.max(self.buffer.len()), 0);
@@ -300,7 +301,7 @@ impl SampleReader {
                         .map_err(|e| Error::io_at("read", &path, e))?;
                     if read < piece {
                         let what = format!(
-                            "{} ends within '{}': see `featherload cache verify`",
+                            "{} ends within '{}': run `featherload cache verify`",
                             shard_name(number),
                             member.name
                         );

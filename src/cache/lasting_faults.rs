@@ -1,7 +1,7 @@
-//! Which faults may be left out of a cache: those that the next build would find
-//! again.
+//! Decides which bad samples may be left out of a cache: only those with a fault that the next
+//! build would find again.
 //!
-//! In the consumer. A cache keeps what it left out for as long as it is used.
+//! Runs in the consumer. A left-out sample is missing for as long as the cache is used.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -11,11 +11,15 @@ use nix::errno::Errno;
 use crate::cache::OnBadSample;
 use crate::error::{FaultKind, SampleFault};
 
-/// Whether the fault follows from the bytes of the sample, or from the absence of
-/// its `file` (none of a sample that lies in a shard: one that is gone takes others
-/// with it, and was there when the names were read). False for what may have passed
-/// by the next build: time that ran out, workers that were killed, storage that
-/// failed, and a file that `had_header` when all headers were read and is gone now.
+/// Whether the next build would find the fault again. True if it follows from the bytes of the
+/// sample, or if its `file` is absent or not a regular file.
+///
+/// `file` is none for a sample in a shard. A shard existed when the names were read, and other
+/// samples are lost with it. `had_header` means that the header of `file` was read earlier in this
+/// build.
+///
+/// False for faults that may pass: timeouts, killed workers, storage errors, and a `file` that
+/// disappeared after its header was read.
 pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: bool) -> bool {
     let file = file.filter(|_| !had_header);
     match fault.kind {
@@ -23,7 +27,7 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
         | FaultKind::Corrupt
         | FaultKind::Unsupported
         | FaultKind::TooLarge
-        // Of its box, which is the source's.
+        // The box of the sample lies outside its image. The box comes from the source.
         | FaultKind::TooSmall => true,
         FaultKind::NotRegular => file.is_some(),
         FaultKind::Unreadable => file.is_some_and(is_absent),
@@ -31,10 +35,10 @@ pub(super) fn is_lasting(fault: &SampleFault, file: Option<&Path>, had_header: b
     }
 }
 
-/// The reason for which a sample is left out.
+/// The reason that is listed for a left-out sample.
 ///
 /// # Errors
-/// The fault, with what to do, where it ends the build.
+/// The fault, with advice, if it ends the build.
 pub(super) fn skip_reason(
     fault: SampleFault,
     is_lasting: bool,
@@ -50,7 +54,7 @@ pub(super) fn skip_reason(
     }
 }
 
-/// What a fault says that stops a build which leaves out others.
+/// The error for a fault that may pass, in a build that leaves out bad samples.
 fn transient_fault(fault: SampleFault) -> SampleFault {
     let mend = match fault.kind {
         FaultKind::Unreadable | FaultKind::NotRegular => {
@@ -69,26 +73,25 @@ fn transient_fault(fault: SampleFault) -> SampleFault {
     SampleFault::new(
         fault.kind,
         format!(
-            "{}. This may pass, so the sample is not left out: {mend}",
+            "{}. The fault may pass, so the sample is not left out: {mend}",
             fault.reason
         ),
     )
 }
 
-/// Whether there is no file of this path: asked of the system, since a fault has a
-/// sentence alone.
+/// Whether no file has this path. Checks the file system, because a fault has only a text.
 fn is_absent(file: &Path) -> bool {
     file.metadata().is_err_and(|e| is_not_found(&e))
 }
 
-/// Whether the system says by this error that no file has the path.
+/// Whether this error means that no file has the path.
 pub(super) fn is_not_found(e: &io::Error) -> bool {
-    // A path with a zero byte.
+    // A path with a NUL byte.
     e.kind() == ErrorKind::InvalidInput || e.raw_os_error().is_some_and(says_absent)
 }
 
-/// Whether the system says by this number that no file has the path. That it may
-/// not be read is no absence: rights are mended by a `chmod`.
+/// Whether this errno means that no file has the path. A file without read permission is not
+/// absent: the user can change its permissions.
 fn says_absent(errno: i32) -> bool {
     matches!(
         Errno::from_raw(errno),
@@ -111,13 +114,13 @@ mod tests {
             let fault = SampleFault::new(FaultKind::from_code(code), "");
             let due = lasting.contains(&code);
             assert_eq!(is_lasting(&fault, Some(&there), false), due, "{code}");
-            // What was a picture's file is not for ever a folder.
+            // An image file that has become a folder may become a file again.
             let due = due && code != 2;
             assert_eq!(is_lasting(&fault, Some(&there), true), due, "{code}");
             assert_eq!(is_lasting(&fault, None, false), due, "{code}");
         }
         let unreadable = SampleFault::new(FaultKind::Unreadable, "");
-        // It can be opened now: what failed was storage, or a table of files.
+        // The file can be opened now, so storage failed, or a limit on open files was reached.
         assert!(!is_lasting(&unreadable, Some(&there), false));
         let circle = dir.path().join("circle");
         std::os::unix::fs::symlink("circle", &circle).unwrap();

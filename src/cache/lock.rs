@@ -1,8 +1,8 @@
-//! The lock of a cache's folder: one process builds there, or any number make shards that
-//! stand alone.
+//! The lock of a cache's folder. Either one process builds there, or any number of processes make
+//! shares of independent shards.
 //!
-//! In the consumer. A file of the folder's own, held by `flock`: of a builder that is
-//! killed the file stays, and the lock does not.
+//! Runs in the consumer. The lock is an `flock` on a file of its own in the folder. When a builder
+//! is killed, the file stays, but the kernel releases the lock.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -15,10 +15,10 @@ use nix::fcntl::OFlag;
 use crate::cache::layout::LOCK;
 use crate::error::{Error, Result};
 
-/// How often a lock file that its holder has just removed is made again.
+/// How often the lock file is opened again after its holder has removed it.
 const TRIES: usize = 1000;
-/// How long a lock that is held is asked for. The last who shares one holds it alone for the
-/// moment in which it removes the file, which is not a build.
+/// How long to wait for a lock that another process holds. The last holder of a shared lock takes
+/// it exclusively for a moment, to remove the file. That is not a build.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -31,10 +31,11 @@ pub(super) struct FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Removed while it is held: who opened it in between sees that it is gone.
-    /// One that cannot be removed is in nobody's way.
+    /// Removes the file while the lock is held. A process that opened it in between notices that it
+    /// is gone. A file that cannot be removed does no harm.
     ///
-    /// A shared one stays while others hold it: who comes next must meet them.
+    /// The file of a shared lock stays while other processes hold it, so that the next process
+    /// meets their lock.
     fn drop(&mut self) {
         if !self.shared || self.file.try_lock().is_ok() {
             let _ = fs::remove_file(&self.path);
@@ -43,24 +44,26 @@ impl Drop for FolderLock {
 }
 
 impl FolderLock {
+    /// Locks the folder for this process alone. Waits up to 2 seconds.
+    ///
     /// # Errors
-    /// When another process holds it, or the system refuses.
+    /// When another process holds the lock, or a system call fails.
     pub(super) fn lock_exclusive(folder: &Path) -> Result<Self> {
         Self::lock_with(folder, false, PATIENCE)
     }
 
-    /// The same of one that nobody holds at this moment.
+    /// Like [`FolderLock::lock_exclusive`], without waiting.
     ///
     /// # Errors
-    /// As [`FolderLock::lock_exclusive`], at once.
+    /// Like [`FolderLock::lock_exclusive`].
     pub(super) fn try_lock_exclusive(folder: &Path) -> Result<Self> {
         Self::lock_with(folder, false, Duration::ZERO)
     }
 
-    /// Beside others that share it, and nobody who holds it.
+    /// Locks the folder together with other holders of a shared lock. Waits up to 2 seconds.
     ///
     /// # Errors
-    /// When another process holds it alone, or the system refuses.
+    /// When another process holds the lock alone, or a system call fails.
     pub(super) fn lock_shared(folder: &Path) -> Result<Self> {
         Self::lock_with(folder, true, PATIENCE)
     }
@@ -70,7 +73,7 @@ impl FolderLock {
         let until = Instant::now() + patience;
         let mut replaced = 0;
         while replaced < TRIES {
-            // Not that of a link's target: two folders may have links to it.
+            // Does not follow a link: the links of two folders may have the same target.
             let file = File::options()
                 .read(true)
                 .write(true)
@@ -81,7 +84,7 @@ impl FolderLock {
                 .map_err(|e| match e.raw_os_error() {
                     Some(libc::ELOOP) => Error::dataset(
                         &path,
-                        "is a link, and the lock must be a file of the folder: remove it",
+                        "is a link, but the lock must be a file in the folder: remove the link",
                     ),
                     _ => Error::io_at("open", &path, e),
                 })?;
@@ -104,7 +107,7 @@ impl FolderLock {
                 }
                 Err(TryLockError::Error(e)) => return Err(Error::io_at("lock", &path, e)),
             }
-            // Who held it may have removed it between our two calls.
+            // The last holder may have removed the file after it was opened here.
             let held = file
                 .metadata()
                 .map_err(|e| Error::io_at("look at", &path, e))?;
@@ -117,7 +120,7 @@ impl FolderLock {
         Err(Error::dataset(
             &path,
             format!(
-                "was replaced {TRIES} times while it was locked: stop the process that replaces \
+                "was replaced {TRIES} times during locking: stop the process that replaces \
                  it, or name another folder"
             ),
         ))
@@ -130,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// The last to leave holds the file alone while it removes it.
+    /// The last holder has the exclusive lock while it removes the file.
     #[test]
     fn who_comes_while_the_last_leaves_gets_in() {
         let folder = tempfile::tempdir().unwrap();

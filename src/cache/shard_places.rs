@@ -1,44 +1,45 @@
-//! Which shards of a cache are missing, and which places of its order they are made of.
+//! The missing shards of a cache, and the places of its order that they are made of.
 //!
-//! In the consumer. Arithmetic alone.
+//! Runs in the consumer. Only arithmetic.
 
 use std::ops::Range;
 
 use crate::cache::options::BuildOptions;
 
-/// Shards that follow each other and are to be made.
+/// Consecutive shards that are to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShardRun {
-    /// The places of the cache's order that they are made of.
+    /// The places of the cache's order that the shards are made of.
     pub(super) places: Range<u64>,
-    /// The id in the cache of the sample at the first place.
+    /// The id of the first sample in the cache.
     pub(super) first_id: u64,
     pub(super) first_shard: u64,
 }
 
-/// What a part of a cache lacks.
+/// The missing shards of one part of a cache.
 #[derive(Debug)]
 pub(super) struct MissingShards {
     pub(super) runs: Vec<ShardRun>,
-    /// The numbers of missing shards. Where a shard depends on those before it, only the first is
-    /// known.
+    /// The numbers of the missing shards. Only the first, if a shard depends on the shards before
+    /// it.
     pub(super) numbers: Vec<u64>,
-    /// Places of the part, and of its complete shards.
+    /// Places of the whole part.
     pub(super) places: u64,
+    /// Places of its complete shards.
     pub(super) done: u64,
 }
 
-/// The shards of a cache that are made of a number of samples each, so that each can be made
-/// alone.
+/// The shards of a cache with a fixed number of places per shard. Each can be made alone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndependentShards {
-    /// Places of a shard; the last may have fewer.
+    /// Places per shard; the last may have fewer.
     each: u64,
     samples: u64,
 }
 
 impl IndependentShards {
-    /// Of a source of so many samples; none where sizes divide the shards.
+    /// The shards for a source of `samples` samples; `None` if the size in bytes divides the
+    /// shards.
     pub(super) fn of(options: &BuildOptions, samples: u64) -> Option<Self> {
         let each = options.shard_samples?;
         Some(Self { each, samples })
@@ -48,19 +49,19 @@ impl IndependentShards {
         self.samples.div_ceil(self.each)
     }
 
-    /// The places of shards that follow each other.
+    /// The places of consecutive shards.
     pub(super) fn places(self, shards: Range<u64>) -> Range<u64> {
         let begin = |number: u64| number.saturating_mul(self.each).min(self.samples);
         begin(shards.start)..begin(shards.end)
     }
 
-    /// How many samples these shards are made of.
+    /// The number of places of these shards.
     pub(super) fn samples_of(self, shards: Range<u64>) -> u64 {
         let places = self.places(shards);
         places.end - places.start
     }
 
-    /// These shards in as few runs as possible. A sample's id is its place.
+    /// These shards in as few runs as possible. The id of a sample is its place.
     pub(super) fn runs(self, numbers: &[u64]) -> Vec<ShardRun> {
         let mut runs: Vec<ShardRun> = Vec::new();
         for &number in numbers {

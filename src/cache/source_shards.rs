@@ -1,9 +1,9 @@
-//! The shards of a source that lies in an object store: which of them a build reads, and that they
-//! come to a folder of this machine and stay while they are read.
+//! The shards of a source in an object store: fetches the shards that a build reads to a folder on
+//! this machine, and keeps them there meanwhile.
 //!
-//! In the consumer. Shards come before their headers are read, so workers never wait for
-//! storage. What a manifest says of such a source follows from the store, not from when a file
-//! came to this machine: any machine may go on with the cache.
+//! Runs in the consumer. Shards are fetched before their headers are read, so workers never wait
+//! for the network. The manifest's fingerprint of such a source depends on the store, not on the
+//! time of a download. So any machine can continue the cache.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,18 +18,20 @@ use crate::jobs::encode::payload::CacheOrder;
 use crate::remote::fetch::fetcher::Fetcher;
 use crate::remote::fetch::{FetchReport, ShardSpace};
 
-/// The shards of a source, and the fetcher that gets them.
+/// The shards of a source, and the fetcher that downloads them.
 #[derive(Debug)]
 pub(super) struct SourceShards {
     fetcher: RefCell<Fetcher>,
-    /// The fetcher died, and is not looked after until others are to come.
+    /// The fetcher has died, and is not checked again until other shards are needed.
     is_left: Cell<bool>,
     room: ShardSpace,
 }
 
 impl SourceShards {
+    /// Takes over a fetcher.
+    ///
     /// # Errors
-    /// A folder of shards that cannot be read.
+    /// When the folder of shards cannot be read.
     pub(super) fn new(fetcher: Fetcher) -> Result<Self> {
         Ok(Self {
             room: fetcher.shard_room()?,
@@ -43,11 +45,11 @@ impl SourceShards {
         self.fetcher.borrow().fingerprint()
     }
 
-    /// Has the shards of the samples at these places come, in place of those before. `watch`
-    /// receives the number of samples whose shards came, and of all of them.
+    /// Fetches the shards of the samples at these places, which replace those fetched before.
+    /// `watch` receives the number of samples whose shards are here, and the number of all samples.
     ///
     /// # Errors
-    /// A shard that cannot be had; a folder with too little room for all of them.
+    /// A shard that cannot be fetched; too little room for all of them.
     pub(super) fn fetch_samples(
         &self,
         (index, options): (&Index, &BuildOptions),
@@ -61,9 +63,9 @@ impl SourceShards {
             return Err(Error::option(
                 "fetch_limit",
                 format!(
-                    "`fetch_limit` has no room for all shards, so the {} that are read are held \
-                     open, and half of the files that this process may have open are {most}: \
-                     raise that (ulimit -n), or give no limit",
+                    "`fetch_limit` has no room for all shards, so the {} that are read are kept \
+                     open. That is more than {most}, half of the files that this process may \
+                     open: raise its limit (ulimit -n), or give no `fetch_limit`",
                     numbers.len()
                 ),
             ));
@@ -83,25 +85,25 @@ impl SourceShards {
             })
     }
 
-    /// Looks now and then whether the fetcher lives, while the shards that it brought are read. A
-    /// store that is away meanwhile is no reason to end.
+    /// Checks that the fetcher is alive while its shards are read. Its death is only a warning: the
+    /// shards are here already.
     pub(super) fn check_fetcher(&self) {
         if self.is_left.get() {
             return;
         }
         if let Err(e) = self.fetcher.borrow_mut().check_helper() {
-            tracing::warn!("{e}. The shards that are read are here");
+            tracing::warn!("{e}. The build continues, because all shards that it reads are here");
             self.is_left.set(true);
         }
     }
 
-    /// What came so far.
+    /// The report of the fetcher so far.
     pub(super) fn report(&self) -> FetchReport {
         self.fetcher.borrow().report()
     }
 
-    /// Into how many shares the cache is divided, so that the source of each has room here; none
-    /// where it need not be, or cannot.
+    /// The number of shares to make, so that the source of each fits on this machine. `None` if one
+    /// part is enough, or if no number of shares is.
     pub(super) fn shares_that_fit(&self, index: &Index, options: &BuildOptions) -> Option<u64> {
         let shards = IndependentShards::of(options, index.len())?;
         let order = CacheOrder::new(index.len(), options.shuffle);
@@ -119,7 +121,7 @@ impl SourceShards {
             if of >= shards.len() {
                 return None;
             }
-            // By a quarter more: this goes through all samples.
+            // Grows by a quarter, because each try goes through all samples.
             of = (of + of.div_ceil(4)).min(shards.len());
         }
         (of > 1).then_some(of)
@@ -127,17 +129,17 @@ impl SourceShards {
 
     fn too_little(&self, options: &BuildOptions, numbers: &[u64], lacks: u64) -> Error {
         let otherwise = match (options.shard_samples, options.shuffle) {
-            (_, Some(_)) => " A shuffled cache is made of all of them at a time.",
+            (_, Some(_)) => " A shuffled cache is made of all of them at once.",
             (None, None) => {
-                " Or give `shard_samples`: such shards stand alone, and the cache is then made \
-                 in parts that fit."
+                " Or give `shard_samples`: such shards are independent, so the cache is made in \
+                 parts that fit."
             }
             (Some(_), None) => " Or make smaller shards.",
         };
         Error::option(
             "fetch_limit",
             format!(
-                "`fetch_limit` leaves {} for shards, and {} shards of the source ({}) are read at a \
+                "`fetch_limit` leaves {} for shards, but {} shards of the source ({}) are read at a \
                  time: give at least {} more, or no limit.{otherwise}",
                 size_rounded_down(self.room.room),
                 numbers.len(),
@@ -148,7 +150,8 @@ impl SourceShards {
     }
 }
 
-/// The shards of the source that these places are made of, with the number of samples of each.
+/// The shards of the source with the samples at these places, and the number of those samples in
+/// each.
 fn shards_of(index: &Index, order: &CacheOrder, places: &[Range<u64>]) -> BTreeMap<u64, u64> {
     let mut shards = BTreeMap::new();
     let ids = places.iter().cloned().flatten();

@@ -1,8 +1,8 @@
-//! The stage of a cache that goes into an object store: a folder of this machine, whose shards go
-//! to the store as they are complete. Index and manifest go last, so a reader never sees a
-//! manifest whose shards are not there.
+//! The stage of a cache that goes into an object store: a folder on this machine from which
+//! complete shards are uploaded. Index and manifest are uploaded last, so a reader never sees a
+//! complete manifest with missing shards.
 //!
-//! In the consumer. What goes when is in `build`; what the store has is in `upload`.
+//! Runs in the consumer. `build` has the order of the steps, `upload` the state of the store.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,33 +17,33 @@ use crate::data::shard::manifest::{CacheManifest, HexHash128};
 use crate::error::{Error, Result};
 use crate::remote::fetch::StoreAddress;
 
-/// The store that a cache goes into, by way of a stage.
+/// The store that a cache goes into, through a stage.
 #[derive(Debug, Clone)]
 pub(super) struct StoreTarget {
     pub(super) address: StoreAddress,
-    /// The folder that the stage is made in.
+    /// The folder that holds the stages.
     pub(super) stages: PathBuf,
-    /// The executable of the sender, where it is named.
+    /// The executable of the uploader, if it is given.
     pub(super) helper: Option<PathBuf>,
 }
 
-/// Where stages are, unless another folder is named.
+/// The default folder for stages.
 ///
 /// # Errors
-/// When nobody says where the user keeps such.
+/// When neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub(super) fn default_stages() -> Result<PathBuf> {
     let cache = Index::user_cache().ok_or_else(|| {
         Error::option(
             "stage_dir",
-            "neither XDG_CACHE_HOME nor HOME is set: give `stage_dir`, the folder that shards are \
-             built in before they go to the store",
+            "neither XDG_CACHE_HOME nor HOME is set: give `stage_dir`, the folder for shards until \
+             they are uploaded",
         )
     })?;
     Ok(cache.join("building"))
 }
 
 impl StoreTarget {
-    /// The stage of a part of the cache: shares have one each.
+    /// The stage of a part of the cache. Each share has its own.
     pub(super) fn stage(&self, part: BuildPart) -> PathBuf {
         let name = self.name();
         self.stages.join(match part {
@@ -52,13 +52,13 @@ impl StoreTarget {
         })
     }
 
-    /// How the stages of all its parts begin.
+    /// The name of the stage of the whole cache. Those of shares begin with it.
     fn name(&self) -> String {
         HexHash128::of(self.address.as_str().as_bytes()).to_string()
     }
 
-    /// Removes the stages that killed processes left, once the cache is whole in the store. Those
-    /// that a process holds stay: it removes them itself.
+    /// Removes the stages that killed processes left. Call it when the cache is complete in the
+    /// store. A stage that a process has locked stays: that process removes it.
     pub(super) fn remove_stages(&self) {
         let name = self.name();
         let is_stage = |entry: &fs::DirEntry| {
@@ -71,13 +71,13 @@ impl StoreTarget {
             let free = CacheFolder::try_claim(&path);
             let removed = free.and_then(|folder| folder.as_ref().map_or(Ok(()), remove_held));
             if let Err(e) = removed {
-                tracing::warn!("{e}. It is a rest of another build: remove it");
+                tracing::warn!("{e}. It is left from another build: remove it");
             }
         }
     }
 }
 
-/// Whether this follows the name of a stage: nothing, or `-K-of-N`.
+/// Whether `text` may follow the name of a stage: nothing, or `-K-of-N`.
 fn is_part(text: &str) -> bool {
     let is_number = |text: &str| text.parse::<u64>().is_ok();
     let share = text
@@ -86,7 +86,8 @@ fn is_part(text: &str) -> bool {
     text.is_empty() || share.is_some_and(|(k, n)| is_number(k) && is_number(n))
 }
 
-/// Leaves nothing in the stage but this build, as far as the store has `begun` with it.
+/// Removes everything from the stage that does not belong to this build. `begun` is the manifest in
+/// the store that this build continues.
 pub(super) fn prepare(
     stage: &CacheFolder,
     begun: Option<&CacheManifest>,
@@ -96,7 +97,7 @@ pub(super) fn prepare(
     let here = stage.manifest();
     let is_ours = matches!(&here, Ok(Some(here)) if changes::list_changes(here, wanted).is_empty());
     if force || !is_ours {
-        // A stage has no other files than those of builds that were broken off.
+        // All other files of a stage are of interrupted builds.
         stage.remove_from(0)?;
         stage.remove_manifest()?;
     }
@@ -106,8 +107,8 @@ pub(super) fn prepare(
     }
 }
 
-/// Removes a stage whose cache is in the store. Others that make the same share stay in it, and
-/// the last of them removes it.
+/// Removes a stage that is no longer needed. If other processes make the same share, the last of
+/// them removes it.
 pub(super) fn remove(folder: CacheFolder) -> Result<()> {
     let path = folder.path().to_owned();
     drop(folder);
@@ -117,7 +118,7 @@ pub(super) fn remove(folder: CacheFolder) -> Result<()> {
     }
 }
 
-/// The same of one that is held alone.
+/// Removes a stage that this process has locked alone.
 fn remove_held(folder: &CacheFolder) -> Result<()> {
     let path = folder.path();
     folder.remove_from(0)?;
@@ -125,7 +126,7 @@ fn remove_held(folder: &CacheFolder) -> Result<()> {
     let lock = path.join(LOCK);
     let removed = fs::remove_file(&lock).and_then(|()| fs::remove_dir(path));
     match removed {
-        // Something else lies there, which stays.
+        // The folder has other files, which stay.
         Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
         removed => removed.map_err(|e| Error::io_at("remove", path, e)),
     }

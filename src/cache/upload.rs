@@ -1,8 +1,8 @@
-//! A cache that goes into an object store while it is built: which of its shards are there,
-//! which are on their way.
+//! Uploads a cache to an object store while it is built: the shards that the store has, and those
+//! on their way.
 //!
-//! In the consumer; what is sent is the sender's business (`remote/upload`). The folder on this machine is
-//! a stage: a shard's tar is removed from it once the shard is in the store.
+//! Runs in the consumer. The uploader process (`remote/upload`) sends the bytes. The folder on this
+//! machine is a stage: the tar of a shard is removed from it when the store has the shard.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,40 +22,42 @@ use crate::remote::upload::uploader::{CacheUploader, unexpected};
 use crate::sys::atomic_file::create_temporary;
 use crate::sys::whole_file;
 
-/// Shards that may wait for the store while the next one is built.
+/// Shards that may wait for their upload while the next one is built.
 pub(super) const MOST_WAITING: u64 = 2;
 
-/// Between two looks whether a shard is there, while it is waited for.
+/// How long one wait for a shard takes at most.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// What the store's manifest is when the first shard goes there.
+/// The state of the store's manifest before the first shard is uploaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoredManifest {
-    /// None, or one of this hash, which makes room.
+    /// There is none, or one with this hash that is to be replaced.
     ToBegin(Option<HexHash128>),
-    /// This build's, which says that it is begun.
+    /// This build's first manifest, with this hash.
     Begun(HexHash128),
 }
 
-/// A cache on its way.
+/// A cache that is being uploaded.
 #[derive(Debug)]
 pub(super) struct CacheUpload {
     sender: CacheUploader,
     stage: PathBuf,
     start: StoredManifest,
-    /// Whether objects that are there are replaced.
+    /// Whether existing objects are replaced.
     replace: bool,
-    /// The number of shards that the manifest names of a cache which is replaced.
+    /// If a cache is replaced: the number of shards in its manifest.
     replaced: Option<u64>,
-    /// Shards that are in the store, with the bytes of their tars.
+    /// Numbers of the shards in the store, with the bytes of their tars.
     up: BTreeMap<u64, u64>,
-    /// On their way: number, and bytes of the tar.
+    /// Shards on their way, by name: number, and bytes of the tar.
     waiting: BTreeMap<String, (u64, u64)>,
 }
 
 impl CacheUpload {
+    /// Starts the uploader for `address`, with the shards of the folder `stage`.
+    ///
     /// # Errors
-    /// A helper that cannot send; an address that takes no objects.
+    /// When the helper cannot upload, or the address cannot hold objects.
     pub(super) fn open(
         address: StoreAddress,
         helper: Option<PathBuf>,
@@ -77,12 +79,12 @@ impl CacheUpload {
         self.sender.address()
     }
 
-    /// The manifest in the store whose build goes on, or is complete; none where there is none, or
-    /// where what is there is replaced.
+    /// The manifest in the store, if this build continues it or it is complete. `None` if there is
+    /// none, or if it is replaced.
     ///
     /// # Errors
-    /// A cache of other options or another source, unless it is to be replaced; files of a cache
-    /// that is none.
+    /// A cache with other options or another source, unless it may be replaced. Files of a cache
+    /// without a manifest.
     pub(super) fn existing_manifest(
         &mut self,
         wanted: &CacheManifest,
@@ -92,7 +94,7 @@ impl CacheUpload {
         if found.is_none()
             && let Some(name) = self.first_file()?
         {
-            // Another share may have sent both since: its manifest goes first.
+            // Another share may have uploaded both since. It uploads its manifest first.
             found = self.manifest()?;
             if found.is_none() {
                 return Err(Error::dataset(
@@ -112,7 +114,7 @@ impl CacheUpload {
             self.start = StoredManifest::Begun(hash);
             return Ok(Some(there));
         }
-        // As in a folder: where no shard is complete, nothing is lost.
+        // As in a folder: if no shard is complete, replacing loses nothing.
         let alone = part == BuildPart::All;
         if self.replace || (alone && !there.complete && !self.has(&ShardFile::Manifest.name(0))?) {
             self.start = StoredManifest::ToBegin(Some(hash));
@@ -123,10 +125,10 @@ impl CacheUpload {
         Err(changes::mismatch_error(address, "address", &changed))
     }
 
-    /// The cache's manifest in the store, with the hash of its bytes; none where there is none.
+    /// The cache's manifest in the store, with the hash of its bytes; `None` if there is none.
     ///
     /// # Errors
-    /// One that is damaged, or no cache's.
+    /// A manifest that is damaged, or of something else.
     fn manifest(&mut self) -> Result<Option<(CacheManifest, HexHash128)>> {
         let file = create_temporary(&self.stage.join(CACHE_MANIFEST))?;
         let request = UploadRequest::Get {
@@ -140,7 +142,9 @@ impl CacheUpload {
         let manifest = CacheManifest::from_bytes(&bytes).map_err(|damage| {
             Error::dataset(
                 self.address().of(CACHE_MANIFEST),
-                format!("{damage}. It is not replaced: name another address, or remove it"),
+                format!(
+                    "{damage}. It is not replaced: name another address, or remove this object"
+                ),
             )
         })?;
         Ok(Some((manifest, HexHash128::of(&bytes))))
@@ -158,7 +162,7 @@ impl CacheUpload {
         self.found(&UploadRequest::Has { name })
     }
 
-    /// A file of a cache that is in the store: of shards from the first on, and the index.
+    /// The name of a file of a cache in the store: of the first shard, or the index.
     fn first_file(&mut self) -> Result<Option<String>> {
         let [manifest, tar] = [ShardFile::Manifest, ShardFile::Tar].map(|file| file.name(0));
         for name in [manifest, tar, INDEX.to_owned()] {
@@ -169,8 +173,8 @@ impl CacheUpload {
         Ok(None)
     }
 
-    /// Finds out which of these shards are in the store; ends at the first that is not, where
-    /// none has a number of its own (`in_turn`). `Break` ends it.
+    /// Finds out which of these shards are in the store. With `in_turn`, stops at the first that is
+    /// absent. Returns `Break` if `watch` ended the build.
     pub(super) fn find_stored(
         &mut self,
         mut shards: Range<u64>,
@@ -204,15 +208,15 @@ impl CacheUpload {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Bytes of a tar that is in the store.
+    /// Bytes of the tar of a shard in the store; `None` if it is not there.
     pub(super) fn stored_bytes(&self, number: u64) -> Option<u64> {
         self.up.get(&number).copied()
     }
 
-    /// Has a shard of the stage go into the store, where it is not there or on its way.
+    /// Starts the upload of a shard of the stage, unless it is in the store or on its way.
     ///
     /// # Errors
-    /// Another builder's cache that is there meanwhile.
+    /// When another process has begun a cache there meanwhile.
     pub(super) fn upload_shard(&mut self, number: u64, bytes: u64) -> Result<()> {
         if !self.up.contains_key(&number) {
             self.put(number, bytes, self.replace)?;
@@ -220,7 +224,7 @@ impl CacheUpload {
         Ok(())
     }
 
-    /// The same of one that is there, whose manifest says more now.
+    /// Uploads a shard again, because its manifest has changed.
     pub(super) fn replace_shard(&mut self, number: u64, bytes: u64) -> Result<()> {
         while self.waiting.contains_key(&shard_name(number)) {
             self.receive_replies(LOOK)?;
@@ -245,7 +249,7 @@ impl CacheUpload {
         self.sender.send_shard(shard, request)
     }
 
-    /// Says in the store by what its cache is built, before the first shard goes there.
+    /// Writes the first manifest to the store, before the first shard.
     fn begin(&mut self, over: Option<HexHash128>) -> Result<()> {
         let (manifest, _) = CacheManifest::read(&self.stage.join(CACHE_MANIFEST))?;
         let begun = CacheManifest {
@@ -268,8 +272,8 @@ impl CacheUpload {
             UploadReply::Begun(false) => {
                 return Err(Error::dataset(
                     self.address().as_str(),
-                    "another builder has begun a cache here meanwhile: the same command goes on \
-                     with it, if its options are the same",
+                    "another process has begun a cache here: if its options are the same, run the \
+                     same command to continue it",
                 ));
             }
             other => return Err(unexpected(&other)),
@@ -278,7 +282,7 @@ impl CacheUpload {
         Ok(())
     }
 
-    /// Whether so many shards wait that no more should be built.
+    /// Whether too many shards wait to build more.
     pub(super) fn is_behind(&self) -> bool {
         self.sender.waiting() as u64 > MOST_WAITING
     }
@@ -287,32 +291,33 @@ impl CacheUpload {
         self.sender.waiting() == 0
     }
 
-    /// Hears what came there, for `limit` at most.
+    /// Waits up to `limit` for an upload to end, and records it.
     ///
     /// # Errors
-    /// What the store does not take.
+    /// When the store rejects the upload.
     pub(super) fn receive_replies(&mut self, limit: Duration) -> Result<()> {
         let Some(shard) = self.sender.next_uploaded(limit)? else {
             return Ok(());
         };
         let Some((number, bytes)) = self.waiting.remove(&shard) else {
             return Err(Error::protocol(format!(
-                "{shard} went up, and was not sent"
+                "{shard} was uploaded without a request"
             )));
         };
         self.mark_stored(number, bytes)
     }
 
-    /// A shard is in the store. Its tar goes from the stage; its manifest is read again.
+    /// Records that a shard is in the store. Removes its tar from the stage, but keeps its
+    /// manifest, which is read again.
     fn mark_stored(&mut self, number: u64, bytes: u64) -> Result<()> {
         self.up.insert(number, bytes);
         remove_file(&ShardFile::Tar.path(&self.stage, number))
     }
 
-    /// Waits until all is there.
+    /// Waits until all uploads have ended.
     ///
     /// # Errors
-    /// What the store does not take.
+    /// When the store rejects an upload.
     fn wait(&mut self) -> Result<()> {
         while !self.is_done() {
             self.receive_replies(LOOK)?;
@@ -323,7 +328,7 @@ impl CacheUpload {
     /// Removes shards from the store.
     ///
     /// # Errors
-    /// What the store does not do.
+    /// When the store rejects the request.
     pub(super) fn remove(&mut self, numbers: impl IntoIterator<Item = u64>) -> Result<()> {
         self.wait()?;
         let numbers: Vec<u64> = numbers.into_iter().collect();
@@ -340,11 +345,12 @@ impl CacheUpload {
         Ok(())
     }
 
-    /// Removes what the store has behind so many shards: as many as its manifest had named, and
-    /// those that stand behind each other there. The manifest of an unfinished cache names none.
+    /// Removes all shards from number `shards` on. `named` is the number of shards in the replaced
+    /// manifest. Also removes consecutive shards after those, because the manifest of an unfinished
+    /// cache lists none.
     ///
     /// # Errors
-    /// What the store does not do.
+    /// When the store rejects a request.
     fn remove_from(&mut self, shards: u64, named: u64) -> Result<()> {
         self.remove(shards..named)?;
         let mut number = shards.max(named);
@@ -355,11 +361,11 @@ impl CacheUpload {
         Ok(())
     }
 
-    /// Puts index and manifest there, after all `shards`, and removes what a cache that was
-    /// replaced had more.
+    /// Uploads index and manifest, after all `shards` shards. Then removes the remaining shards of
+    /// a replaced cache.
     ///
     /// # Errors
-    /// What the store does not take; a manifest that is not this build's any more.
+    /// When the store rejects a request, or its manifest is no longer that of this build.
     pub(super) fn finish(&mut self, shards: u64) -> Result<()> {
         self.wait()?;
         let over = match self.start {
@@ -384,7 +390,7 @@ impl CacheUpload {
         }
     }
 
-    /// What was done so far.
+    /// The report of the upload so far.
     pub(super) fn report(&self) -> SendReport {
         let counts = self.sender.counts;
         SendReport {

@@ -32,22 +32,23 @@ use crate::sys::threads::with_pool;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyOptions {
-    /// Threads that read, 1 at least; none = the usable CPUs.
+    /// Number of threads that read, at least 1; none = the usable CPUs.
     pub num_workers: Option<usize>,
 }
 
-/// Compares all bytes of the cache in the folder `path` with its checksums: its
-/// manifest, each shard's manifest, index and tar (headers, data, padding, end),
-/// and the sealed index. Compares the index with the manifests (samples, names, places) and
-/// with the tars (labels). Tells files that are missing, and shards that are none of its. Where
-/// a shard's manifest is damaged, its tar is gone through by its headers. Of a cache whose build
-/// has not ended the complete shards are checked.
+/// Compares all bytes of the cache in the folder `path` with its checksums. It checks the
+/// manifest, the manifest, index and tar of each shard, and the sealed index. It compares the
+/// sealed index with the manifests (samples, names, places) and with the tars (labels). It reports
+/// missing files, and shards that do not belong to the cache.
 ///
-/// One shard of a cache, `shard-000001.tar`, is checked by the manifest beside it.
-/// A folder of tars that are no cache's, or one such tar, has no checksums: headers
-/// and bounds are checked, and [`VerifyReport::checksums`] is false.
+/// If a shard's manifest is damaged, only the headers of its tar are checked. If the build of the
+/// cache has not ended, its complete shards are checked.
 ///
-/// `watch` is called with the bytes done, from any of the threads.
+/// `path` may also be one shard of a cache, such as `shard-000001.tar`. It is checked against the
+/// manifest beside it. It may also be another tar, or a folder of other tars. They have no
+/// checksums: headers and bounds are checked, and [`VerifyReport::checksums`] is false.
+///
+/// `watch` receives the progress, from any of the threads.
 ///
 /// ```
 /// # fn main() -> featherload::Result<()> {
@@ -76,10 +77,9 @@ pub struct VerifyOptions {
 /// ```
 ///
 /// # Errors
-/// When there is neither cache nor tar, or the folder cannot be listed; a file that
-/// is no tar, or a compressed one, unless it is a shard with its manifest beside
-/// it. Damage is no error, and neither is a file in the folder that cannot be read:
-/// they are findings.
+/// When `path` is neither a cache nor a tar, or the folder cannot be listed. A compressed file, or
+/// one that is not a tar, is an error too, unless it is a shard with its manifest beside it. Damage
+/// is not an error, and neither is a file of the folder that cannot be read: they are findings.
 pub fn verify(
     path: &Path,
     options: &VerifyOptions,

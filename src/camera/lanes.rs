@@ -12,9 +12,10 @@
 pub const LANES: usize = 32;
 pub type LaneValues = [f64; LANES];
 
-/// Squared residual from which one more step is enough, if the lens grows by 1 or more. The error
-/// of a point is then about half the curvature, times the squared residual, over the cube of the
-/// growth: 1e-11 for a curvature of 20.
+/// Squared residual from which one more step is enough. Growth is the determinant of the lens's
+/// derivatives. If it is 1 or more, the error of a point after that step is about half the second
+/// derivative, times the squared residual, over the cube of the growth: 1e-11 for a second
+/// derivative of 20.
 const RESIDUAL2: f64 = 1e-12;
 /// With less growth, the lens is near its turning point. The scalar method is used there.
 const LEAST_GROWTH: f64 = 0.05;

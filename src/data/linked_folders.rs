@@ -1,9 +1,9 @@
-//! Folders that a scan or a pattern reaches again through links: counted, and bounded.
+//! Counts and limits folders that a scan or a pattern reaches again through links.
 //!
-//! In the consumer, shared by the threads of a scan. Two links to one folder are two folders of
-//! samples, as in torchvision's `ImageFolder`. But 30 folders with two links each, every one to
-//! the next, are a thousand million folders. The count does not depend on the order in which
-//! threads enter folders.
+//! Runs in the consumer. The threads of a scan share one count. Two links to one folder are two
+//! folders of samples, as in torchvision's `ImageFolder`. But 30 folders, each with two links to
+//! the next, are 2^29 folders. The count does not depend on the order in which threads enter
+//! folders.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 
-/// Folders reached again in one scan.
+/// The limit on repeated visits of one scan.
 const MOST: usize = 50_000;
 
-/// Links that the refusal names.
+/// Links that the error names.
 const NAMED: usize = 3;
 
 #[derive(Default)]
@@ -26,17 +26,17 @@ pub(crate) struct LinkedFolders(Mutex<FolderVisits>);
 
 #[derive(Default)]
 struct FolderVisits {
-    /// Device and inode of folders whose path has a link in it.
+    /// Device and inode of each folder whose path contains a link.
     folders: HashSet<(u64, u64)>,
     again: usize,
 }
 
 impl LinkedFolders {
-    /// Notes that the scan of `root` enters a folder whose path has a link in it. `relative`: the
-    /// folder's path below the root.
+    /// Records that the scan of `root` enters a folder whose path contains a link. `relative` is
+    /// the path of the folder below the root.
     ///
     /// # Errors
-    /// Over [`MOST`] folders are reached again.
+    /// More than [`MOST`] folders are reached again.
     pub(crate) fn enter(&self, root: &Path, relative: &[u8], identity: (u64, u64)) -> Result<()> {
         let mut reached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !reached.folders.insert(identity) {
@@ -59,11 +59,12 @@ impl LinkedFolders {
     }
 }
 
-/// Refuses a folder that a pattern with `**` would not come to the end of. The pattern enters
-/// every link, also one to a folder above.
+/// Rejects a folder in which a pattern with `**` would not end in a reasonable time. Such a pattern
+/// follows every link, including a link to a parent folder.
 ///
 /// # Errors
-/// As [`LinkedFolders::enter`]. Folders that cannot be read are the pattern's to report.
+/// Like [`LinkedFolders::enter`]. Folders that cannot be read are skipped: the pattern reports
+/// them.
 pub(crate) fn check_endless(base: &Path) -> Result<()> {
     let relinked = LinkedFolders::default();
     let mut folders = vec![(base.to_owned(), false)];
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Folders `0` to `29`, each with two links to the next; the last holds `x.tar`.
+    /// Folders `0` to `29`, each with two links to the next. The last one holds `x.tar`.
     fn chain() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for number in 0..30 {
@@ -130,7 +131,7 @@ mod tests {
         let e = check_endless(dir.path()).unwrap_err().to_string();
         assert!(e.contains("more than 50000 folders"), "{e}");
         assert!(e.contains("/a\"") || e.contains("/b\""), "{e}");
-        // Two links to one folder; one to a folder above.
+        // Two links to one folder, then one link to a parent folder.
         for links in [&[("x", "y"), ("x", "z")][..], &[("..", "x/up")]] {
             let dir = tempfile::tempdir().unwrap();
             fs::create_dir(dir.path().join("x")).unwrap();

@@ -3,12 +3,12 @@
 //! - [`index`]: paths, labels and class names, in sealed memory for all processes;
 //! - [`shard`]: tar shards as bytes;
 //! - [`survey`]: the headers of all samples;
-//! - [`packed_page`]: compressed pages of Parquet files;
+//! - [`packed_page`]: compressed pages of Parquet files, and images of CIFAR batches;
 //! - [`sample_sizes`]: the upright size of every sample, in shared memory;
-//! - `linked_folders`: folders that a scan reaches twice through links.
+//! - `linked_folders`: folders that a scan reaches again through links.
 //!
-//! The consumer makes this data. The coordinator and the workers map the sealed memory. Never in
-//! here: pixels, recipes, an order of samples, a thread that outlives a call.
+//! The consumer makes this data. The coordinator and the workers map the sealed memory. Not in this
+//! folder: pixels, recipes, an order of samples, a thread that outlives a call.
 
 pub mod index;
 mod linked_folders;

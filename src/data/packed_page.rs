@@ -1,9 +1,10 @@
-//! Packed pages of files: where one lies, and its bytes once it is unpacked. Those of Parquet
-//! files are compressed; those of CIFAR's batches are pictures whose colours lie apart.
+//! Packed pages: byte ranges of a file that are unpacked before they are read.
 //!
-//! Used in workers, and in the consumer where it reads headers, makes an index or has zero
-//! workers. All decompressors are Rust. Without the feature `parquet` there are none, and a
-//! compressed page is a fault. Never in here: maps, what a page holds.
+//! A page of a Parquet file is compressed. A page of a CIFAR batch is one image, stored as three
+//! colour planes. Workers unpack pages. The consumer also unpacks pages if it reads headers, makes
+//! an index or has zero workers. All decompressors are written in Rust. Without the feature
+//! `parquet` there are none, and a compressed page is a fault. Not in this file: memory maps, and
+//! the meaning of the unpacked bytes.
 
 use std::fs::File;
 use std::io;
@@ -15,28 +16,29 @@ use crate::picture::npy;
 #[cfg(feature = "parquet")]
 use crate::sys::panics::catch_panic;
 
-/// The largest page that is unpacked, in bytes, and the largest that it may be in its file.
+/// The largest page in bytes, both packed and unpacked.
 pub(crate) const MOST_PAGE: u64 = 512 << 20;
 
-/// How a page is packed. The numbers are those of the sealed index.
+/// How a page is packed. The sealed index stores these numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageCodec {
     Snappy = 1,
     Gzip = 2,
     Lz4 = 3,
     Zstd = 4,
-    /// A picture of CIFAR: 32 x 32 red, then green, then blue.
+    /// A CIFAR image: a red plane of 32 x 32 bytes, then a green and a blue one.
     Planar = 5,
-    /// The same, each byte a character of UTF-8.
+    /// Like `Planar`, but each byte is stored as a UTF-8 character.
     PlanarText = 6,
 }
 
-/// The side of a picture of CIFAR.
+/// The height and width of a CIFAR image.
 const SIDE: usize = 32;
-/// Bytes of such a picture as an array of NumPy, which it is unpacked to.
+/// Bytes of a CIFAR image after it is unpacked to a NumPy array.
 pub(crate) const PLANAR_BYTES: u64 = (npy::HEADER_BYTES + 3 * SIDE * SIDE) as u64;
 
 impl PageCodec {
+    /// The codec of a number in a sealed index.
     pub(crate) fn of(number: u64) -> Option<Self> {
         let all = [
             Self::Snappy,
@@ -50,24 +52,24 @@ impl PageCodec {
     }
 }
 
-/// A page: bytes of a file that become others.
+/// A byte range of a file that must be unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PackedPage {
-    /// Where it begins in its file.
+    /// Offset in its file.
     pub(crate) at: u64,
-    /// Its bytes there.
+    /// Bytes in its file.
     pub(crate) packed: u64,
-    /// Its bytes once it is unpacked.
+    /// Bytes after it is unpacked.
     pub(crate) unpacked: u64,
     pub(crate) codec: PageCodec,
 }
 
 impl PackedPage {
-    /// Puts into `out` what `packed` is, once it is unpacked: as many bytes as the page says.
-    /// Allocates that many, and what the decompressor holds beside them.
+    /// Replaces the content of `out` by the unpacked page: `self.unpacked` bytes. Allocates that
+    /// number of bytes, and the memory that the decompressor needs.
     ///
     /// # Errors
-    /// Bytes that are no such page, and a page over [`MOST_PAGE`].
+    /// The bytes are not such a page, or the page is over [`MOST_PAGE`].
     pub(crate) fn unpack(&self, packed: &[u8], out: &mut Vec<u8>) -> Result<(), SampleFault> {
         out.clear();
         if self.unpacked > MOST_PAGE || self.packed > MOST_PAGE {
@@ -78,7 +80,7 @@ impl PackedPage {
         }
         let len = self.unpacked as usize;
         if out.capacity() < len {
-            // By itself it would be twice as large, and copied.
+            // `resize` alone could double the capacity, and would copy the old bytes.
             *out = Vec::new();
             out.try_reserve_exact(len)
                 .map_err(|_| FaultKind::Unreadable.fault("no memory for its page"))?;
@@ -95,10 +97,10 @@ impl PackedPage {
     #[cfg(feature = "parquet")]
     fn unpack_into(&self, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
         let len = out.len();
-        // These are decoders of strangers' bytes: one that panics has a broken page.
+        // The decoders read untrusted bytes. A panic counts as a broken page.
         match catch_panic(|| by_codec(self.codec, packed, out)) {
             Some(Ok(bytes)) if bytes == len => Ok(()),
-            Some(Ok(bytes)) => Err(broken(format!("{bytes} bytes in place of {len}"))),
+            Some(Ok(bytes)) => Err(broken(format!("{bytes} bytes instead of {len}"))),
             Some(Err(what)) => Err(broken(what)),
             None => Err(broken("its decoder panicked".to_owned())),
         }
@@ -113,11 +115,11 @@ impl PackedPage {
     }
 }
 
-/// An array of NumPy of a picture whose colours lie apart.
+/// Writes a CIFAR image of three planes to `out` as a NumPy array.
 fn planar(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<(), SampleFault> {
     let fault = || {
         FaultKind::Corrupt
-            .fault("its batch of CIFAR does not hold a picture there: make the index again")
+            .fault("its CIFAR batch has no image at that offset: make the index again")
     };
     let Some((header, pixels)) = out.split_at_mut_checked(npy::HEADER_BYTES) else {
         return Err(fault());
@@ -151,9 +153,9 @@ fn planar(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<(), SampleF
     }
 }
 
-/// The bytes of a page as they lie in its file, which is as long as the page's end.
+/// Reads the packed bytes of a page. Returns no bytes for a page over [`MOST_PAGE`].
 pub(crate) fn read_page(file: &File, page: &PackedPage) -> io::Result<Vec<u8>> {
-    // A page over the limit is refused by `unpack`, and not read.
+    // `unpack` rejects a page over the limit.
     let len = match page.packed {
         len @ 0..=MOST_PAGE => len as usize,
         _ => return Ok(Vec::new()),
@@ -167,7 +169,7 @@ pub(crate) fn read_page(file: &File, page: &PackedPage) -> io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// The bytes of a sample in a page that is unpacked.
+/// The bytes of a sample in an unpacked page.
 pub(crate) fn slice_page<'a>(
     unpacked: &'a [u8],
     range: &Range<u64>,
@@ -180,26 +182,26 @@ pub(crate) fn slice_page<'a>(
         .ok_or_else(|| {
             let (end, len) = (range.end, unpacked.len());
             FaultKind::Truncated.fault(format!(
-                "its page has {len} bytes, and the picture ends at {end}"
+                "its page has {len} bytes, but its image ends at byte {end}"
             ))
         })
 }
 
 #[cfg(feature = "parquet")]
 fn broken(what: String) -> SampleFault {
-    // Words of a decoder.
+    // The message of a decoder can have any length.
     let what: String = what.chars().take(200).collect();
     FaultKind::Corrupt.fault(format!(
         "its page of the Parquet file cannot be unpacked ({what})"
     ))
 }
 
-/// Fills `out`, or its front; how many bytes were had.
+/// Unpacks into `out`, and returns the number of bytes written.
 #[cfg(feature = "parquet")]
 fn by_codec(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<usize, String> {
     match codec {
-        // Are no compressed pages.
-        PageCodec::Planar | PageCodec::PlanarText => Err("is a picture of CIFAR".to_owned()),
+        // `unpack` handles these.
+        PageCodec::Planar | PageCodec::PlanarText => Err("is a CIFAR image".to_owned()),
         PageCodec::Snappy => snap::raw::Decoder::new()
             .decompress(packed, out)
             .map_err(|e| e.to_string()),
@@ -213,7 +215,7 @@ fn by_codec(codec: PageCodec, packed: &[u8], out: &mut [u8]) -> Result<usize, St
     }
 }
 
-/// Reads until `out` is full, or nothing is left.
+/// Reads until `out` is full or the input ends.
 #[cfg(feature = "parquet")]
 fn fill(mut from: impl std::io::Read, out: &mut [u8]) -> Result<usize, String> {
     let mut filled = 0;
@@ -252,7 +254,7 @@ mod tests {
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
-            // A block of literals alone.
+            // An LZ4 block that consists of literals.
             PageCodec::Lz4 => {
                 assert!((15..270).contains(&bytes.len()));
                 let head = [0xf0, (bytes.len() - 15) as u8];

@@ -1,29 +1,28 @@
-//! The upright size of every sample: 8 bytes each, once for all processes.
+//! The upright size of every sample: 8 bytes each, shared by all processes.
 //!
-//! Made in the consumer by a header scan; mapped read-only by coordinator and
-//! workers.
+//! A header scan in the consumer makes it. The coordinator and the workers map it read-only.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::{Error, Result};
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// Height and width of each sample as its header says; none where no header
-/// could be read, or it was over a limit. Immutable.
+/// Height and width of each sample in pixels, from its header. A sample has no size if its header
+/// could not be read or was over a limit. Immutable.
 #[derive(Debug)]
 pub(crate) struct SampleSizes {
     sealed: SealedBytes,
 }
 
 impl SampleSizes {
-    /// Seals the heights and widths of all samples in order; 0 x 0 is none.
+    /// Seals the heights and widths of all samples, in their order. 0 x 0 means no size.
     pub(crate) fn seal(sizes: &[[u32; 2]]) -> Result<Self> {
         Ok(Self {
             sealed: SealedBytes::new("featherload-sizes", &[bytemuck::cast_slice(sizes)])?,
         })
     }
 
-    /// The sizes of `samples` samples, out of another process.
+    /// Maps the sizes of `samples` samples, received from another process.
     pub(crate) fn from_fd(fd: OwnedFd, samples: u64) -> Result<Self> {
         let sealed = SealedBytes::from_fd(fd)?;
         let bytes = sealed.bytes().len() as u64;
@@ -35,7 +34,7 @@ impl SampleSizes {
         Ok(Self { sealed })
     }
 
-    /// The same shared memory, held once more.
+    /// Another handle on the same shared memory.
     pub(crate) fn try_clone(&self) -> Result<Self> {
         let fd = self
             .as_fd()
@@ -45,8 +44,8 @@ impl SampleSizes {
     }
 
     fn all(&self) -> &[[u32; 2]] {
-        // A map begins on a page, and its length was checked; without samples
-        // it is empty.
+        // A map starts at a page boundary, and its length was checked. It is empty if there are no
+        // samples.
         bytemuck::try_cast_slice(self.sealed.bytes()).unwrap_or_default()
     }
 
@@ -54,13 +53,13 @@ impl SampleSizes {
         self.all().len() as u64
     }
 
-    /// Height and width of a sample; none when its header could not be read.
+    /// Height and width of a sample. `None` if its header could not be read.
     pub(crate) fn get(&self, id: u64) -> Option<(u32, u32)> {
         let &[height, width] = self.all().get(usize::try_from(id).ok()?)?;
         (height != 0 && width != 0).then_some((height, width))
     }
 
-    /// As [`SampleSizes::get`] for every sample, in order.
+    /// Like [`SampleSizes::get`], for every sample in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, u32)>> {
         self.all()
             .iter()

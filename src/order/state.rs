@@ -122,7 +122,10 @@ impl State {
             EpochLength::Batches(_) | EpochLength::IdentityGroups
         );
         if counts_batches && then.world != now.world {
-            let why = format!("an epoch of {} has that length on each rank", then.length);
+            let why = format!(
+                "an epoch of {} has that length on each rank, so other ranks change the whole epoch",
+                then.length
+            );
             return differs("rank", "the number of ranks", &why, then.world, now.world);
         }
         if !self.samples.is_multiple_of(u64::from(then.batch.max(1))) {

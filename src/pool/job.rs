@@ -198,7 +198,7 @@ impl<'a> JobRequest<'a> {
 
 impl fmt::Debug for JobRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JobOrder({})", self.job.kind)
+        write!(f, "JobRequest({})", self.job.kind)
     }
 }
 

@@ -210,7 +210,8 @@ pub(crate) fn bounded_box(
     let (w, h) = (f64::from(width), f64::from(height));
     let bound = ((w / h) / (wide * wide)).min((h / w) / (high * high));
     let side = (w * h * between(scale.0.min(bound), scale.1.min(bound))).sqrt();
-    // The cast truncates. Rounding may make the box one pixel wider than the image.
+    // The cast truncates, so the box may be a pixel narrower than `side` says. The clamp keeps it at
+    // least one pixel wide.
     let box_width = ((side * wide) as u32).clamp(1, width.max(1));
     let box_height = ((side * high) as u32).clamp(1, height.max(1));
     PixelRect {

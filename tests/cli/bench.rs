@@ -303,7 +303,7 @@ fn a_state_that_cannot_be_written_is_found_before_the_run() {
     // What this command never wrote stays.
     let shard = dir.path().join("shard.tar");
     fs::write(&shard, [b'a', 0, 0]).unwrap();
-    check(&shard, &["holds no text", "another file"]);
+    check(&shard, &["is not text", "another file"]);
     assert_eq!(fs::read(&shard).unwrap(), [b'a', 0, 0]);
     // A device is written to, and not replaced.
     let out = featherload(&[

@@ -1,4 +1,4 @@
-//! Data sets that are none, or of another form: what is refused, and that the advice works.
+//! Sources that are not data sets: the error names a fix, and the fix works.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn a_folder_of_splits_names_the_one_to_give() {
     assert!(stdout(&out).starts_with("4 samples, 2 classes"), "{out:?}");
     let out = index(dir.path(), &["--labels", "none"]);
     assert!(stdout(&out).starts_with("8 samples, no labels"), "{out:?}");
-    // Pictures of splits without classes: a warning.
+    // Splits without class folders: a warning.
     for split in ["train", "val"] {
         let folder = dir.path().join(split);
         for class in 0..2 {
@@ -47,7 +47,7 @@ fn a_folder_of_splits_names_the_one_to_give() {
     assert_eq!(code(&out), 0);
     let said = stderr(&out);
     assert!(
-        said.contains("warning: ") && said.contains("are splits, and no classes"),
+        said.contains("warning: ") && said.contains("are splits, not classes"),
         "{said}"
     );
 }
@@ -67,7 +67,7 @@ fn labels_in_metadata_are_not_lost_and_its_file_is_named() {
     let metadata = folder.join("metadata.jsonl");
     fs::write(&metadata, text).unwrap();
     let said = refusal(&index(&folder, &[]));
-    let gives = format!("{} has labels of its pictures", metadata.display());
+    let gives = format!("{} has labels of its images", metadata.display());
     assert!(
         said.contains(&gives) && said.contains("`--labels none`"),
         "{said}"

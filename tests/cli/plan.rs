@@ -356,7 +356,7 @@ fn the_text_has_the_numbers_of_the_json() {
                     "changes values"
                 };
                 let [op, behind, why] = ["op", "behind", "why"].map(|k| m[k].as_str().unwrap());
-                has(format!("{word} {op} behind {behind} ({effect}): {why}"));
+                has(format!("{word} {op} after {behind} ({effect}): {why}"));
             }
         }
         let m = &plan["memory"];

@@ -95,7 +95,7 @@ fn a_bad_box_file_is_named_with_its_line_and_what_to_do() {
     for (text, line, says) in [
         ("", None, "no box in this file: write `x0 y0 x1 y1`"),
         ("\n \n", None, "no box in this file"),
-        ("1 2 3 4\n1 2 3\n", Some(2), "3 numbers, and a box has four"),
+        ("1 2 3 4\n1 2 3\n", Some(2), "3 numbers, but a box has four"),
         ("1 2 3 4.5", Some(1), "'4.5' in a box is not a whole number"),
         ("1 2 x 4\n", Some(1), "'x' in a box"),
         ("1 -2 3 4\n", Some(1), "-2 in a box is negative"),

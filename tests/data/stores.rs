@@ -523,7 +523,7 @@ fn what_cannot_work_is_refused_with_what_would() {
             .sampler(Sampler::LargestFirst { classes: 4 }),
     ] {
         let (_, e) = text(builder);
-        assert!(e.contains("lie in an object store"), "{e}");
+        assert!(e.contains("are in an object store"), "{e}");
     }
     let elsewhere = |text: &str| {
         let source = Source::Store(StoreAddress::parse(text).unwrap(), FetchOptions::default());

@@ -373,6 +373,12 @@ fn design_pages_name_files_that_are_there() {
 }
 
 #[test]
+fn design_pages_name_definitions_that_are_there() {
+    let wrong = texts::definitions(&texts::read(), &texts::repository(), texts::text_of);
+    none(wrong);
+}
+
+#[test]
 fn design_pages_are_short() {
     none(texts::lengths(&texts::read()));
 }

@@ -1,5 +1,5 @@
-//! ARCHITECTURE.md and the pages of `docs/design/`: how long they are, which files they name, how
-//! many terms the glossary has.
+//! ARCHITECTURE.md and the pages of `docs/design/`: how long they are, which files and functions
+//! they name, how many terms the glossary has.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -190,6 +190,59 @@ pub fn paths(pages: &[Page], files: &[String]) -> Vec<String> {
     wrong
 }
 
+/// Names followed by the file that defines them, as in "`Pool::start` (`pool/consumer.rs`)", which
+/// that file does not define. `text_of` returns the text of a path of the repository.
+pub fn definitions(
+    pages: &[Page],
+    files: &[String],
+    text_of: impl Fn(&str) -> String,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for page in pages {
+        let spans: Vec<&str> = page.text.split('`').collect();
+        for [name, between, path] in spans.array_windows().skip(1).step_by(2) {
+            let is_name = name
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_:.".contains(c));
+            let is_file = ENDINGS.iter().any(|ending| path.ends_with(ending));
+            let follows = between.trim_start() == "(" && between.len() > 1;
+            if !is_name || !is_file || !follows || name.contains('/') {
+                continue;
+            }
+            let ending = format!("/{path}");
+            // A path that no file has is reported by `paths`.
+            let Some(file) = files
+                .iter()
+                .find(|file| file == path || file.ends_with(&ending))
+            else {
+                continue;
+            };
+            let text = text_of(file);
+            let last = name.rsplit([':', '.']).next().unwrap_or(name);
+            let kinds = [
+                "fn", "def", "class", "struct", "enum", "trait", "type", "const",
+            ];
+            let is_defined = |kind: &&str| {
+                let head = format!("{kind} {last}");
+                text.match_indices(&head).any(|(at, _)| {
+                    let next = text[at + head.len()..].chars().next();
+                    next.is_some_and(|c| !c.is_alphanumeric() && c != '_')
+                })
+            };
+            let is_field = || text.contains(&format!(" {last}: "));
+            if !kinds.iter().any(|kind| is_defined(&kind)) && !is_field() {
+                wrong.push(format!("{} names `{name}`, which {file} lacks", page.path));
+            }
+        }
+    }
+    wrong
+}
+
+/// The text of a file of the repository.
+pub fn text_of(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
 fn page(path: &str, text: &str) -> Page {
     Page {
         path: path.to_owned(),
@@ -267,6 +320,30 @@ fn paths_that_lead_nowhere_are_found() {
         "`kernels/views.cu`",
         "`bench_data/runs/2026-11-21`",
         "`tests/rust`",
+    ] {
+        assert_eq!(check(wrong).len(), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn names_that_their_file_lacks_are_found() {
+    let files = ["src/pool/consumer.rs", "python/src/featherload/_epoch.py"].map(str::to_owned);
+    let text_of = |path: &str| match path {
+        "src/pool/consumer.rs" => "pub struct Pool {}\nfn start(&self) {}".to_owned(),
+        _ => "class Epoch:\n    def __next__(self):".to_owned(),
+    };
+    let check = |text: &str| definitions(&[page("a.md", text)], &files, text_of);
+    for right in [
+        "`Pool::start` (`pool/consumer.rs`), `Pool` (`src/pool/consumer.rs`)",
+        "`Epoch.__next__`\n(`python/src/featherload/_epoch.py`)",
+        "`none`, `pool/consumer.rs`; `none` (`pool/none.rs`); `a b` (`pool/consumer.rs`)",
+    ] {
+        assert_eq!(check(right), [""; 0], "{right}");
+    }
+    for wrong in [
+        "`Pool::star` (`pool/consumer.rs`)",
+        "`Pool::started` (`pool/consumer.rs`)",
+        "a `b` c `Epoch.next`\n(`python/src/featherload/_epoch.py`)",
     ] {
         assert_eq!(check(wrong).len(), 1, "{wrong}");
     }

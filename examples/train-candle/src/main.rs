@@ -12,7 +12,7 @@ use featherload::batch::BatchPixels;
 use featherload::recipe::RecipeFormat;
 use featherload::{Batch, BatchLabels, Loader, OnError, Recipe, Source};
 
-/// Any part of a picture as 32 x 32 values of mean about 0, as candle takes them.
+/// A random part of an image as 32 x 32 values with a mean of about 0, in candle's layout.
 const RECIPE: &str = "
 featherload: 1
 name: train32
@@ -55,14 +55,14 @@ impl Module for Network {
     }
 }
 
-/// Pixels and classes of the rows that have both, as tensors: candle's own memory,
-/// so the batch's is free again at once.
+/// Pixels and classes of the rows that did not fail, as tensors. The tensors are copies, so the
+/// memory of the batch is free again at once.
 fn tensors(batch: &Batch, device: &Device) -> Result<(Tensor, Tensor), Box<dyn std::error::Error>> {
     let BatchPixels::Dense(pixels) = batch.pixels()? else {
-        return Err("the recipe ends in rows of their own sizes".into());
+        return Err("the recipe makes rows of different sizes: end it with one size".into());
     };
     let BatchLabels::Classes(classes) = batch.labels() else {
-        return Err("the data set has no classes".into());
+        return Err("the data set has no classes: give it one folder per class".into());
     };
     let all = Tensor::from_slice(pixels.as_slice::<f32>()?, &pixels.shape(), device)?;
     let (mut rows, mut targets) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ fn tensors(batch: &Batch, device: &Device) -> Result<(Tensor, Tensor), Box<dyn s
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Before candle starts its threads: this program is the parent of the workers, too.
+    // Call this before candle starts its threads: the worker processes run this program too.
     featherload::init();
     let mut args = std::env::args().skip(1);
     let src = args.next().ok_or("usage: train-candle SRC [EPOCHS]")?;

@@ -1,5 +1,5 @@
-"""What accelerate asks of a loader that is none of torch's: the end of each epoch, so that a
-last accumulation that is not full still takes its step, and the rows of the last batch that
+"""What accelerate reads from a loader that is not torch's. It reads the end of each epoch, so that
+an incomplete last accumulation still takes its step. It also reads how many rows of the last batch
 ``gather_for_metrics`` keeps."""
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ def _state() -> Any:
 
 
 def begin(loader: Any) -> None:
-    """The loader is the one whose end counts."""
+    """Registers the loader: its end is the end of the epoch."""
     state = _state()
     if state is not None:
         state._add_dataloader(loader)
 
 
 def remainder(loader: Any, raw: Any) -> int:
-    """Rows that accelerate keeps of the last batch of all ranks, which stand one rank behind the
-    other. 0: all of them; -1: accelerate keeps all, and does not know that some are repeated.
+    """Rows of the last batch that accelerate keeps, over all ranks in their order. 0: all rows,
+    and none is repeated. -1: not the last batch, or accelerate keeps all rows.
     """
     _, ranks = loader._place
     if not raw.ends_epoch or loader.drop_last or loader._pads or _state() is None:
@@ -38,12 +38,12 @@ def remainder(loader: Any, raw: Any) -> int:
         return -1
     if repeated == 0:
         return 0
-    # They are the last rows of the last ranks: at the end only where all others stand before.
+    # Repeated rows are the last row of the last ranks. They are at the end only in these cases.
     if repeated == 1 or len(raw) == 1:
         return left
     _log.warning(
         "%d rows of the last batch of all ranks are repeated samples, and gather_for_metrics keeps "
-        "them: leave the rows of batch.repeated out",
+        "them: leave out the rows of batch.repeated",
         repeated,
     )
     return -1

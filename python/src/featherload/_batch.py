@@ -1,4 +1,4 @@
-"""A batch: two arrays, and what is known of their rows."""
+"""A batch: two arrays, and the status, ids and paths of their rows."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Framework = Literal["numpy", "torch", "jax"]
 
 
 class RowStatus(IntEnum):
-    """What a row of a batch is."""
+    """The status of a row of a batch."""
 
     OK = 0
     """A sample."""
     REPEATED = 1
-    """A sample that another rank, or an earlier row, has too. It fills this rank up to the
-    others' number of batches: leave it out of evaluations."""
+    """A sample that another rank or an earlier row also has. It fills this rank up to the number
+    of batches of the other ranks. Leave it out of evaluations."""
     PADDING = 2
-    """No sample: fills the last batch up. Pixels are 0, the label is -1 or zeros."""
+    """No sample: the row fills up the last batch. Pixels are 0, the label is -1 or zeros."""
     FAILED = 3
-    """The sample gave no pixels: they are 0, the label is -1 or zeros."""
+    """The sample failed. Pixels are 0, the label is -1 or zeros."""
     SUBSTITUTED = 4
-    """The sample gave no pixels: id, pixels and label are another one's."""
+    """The sample failed. Id, pixels and label belong to another sample."""
 
 
 class Fault(NamedTuple):
-    """A sample that gave no pixels."""
+    """A failed sample, and the reason."""
 
     row: int
     id: int
@@ -43,24 +43,24 @@ class Fault(NamedTuple):
     kind: str
     reason: str
     substitute: int | None
-    """The sample that stands in the row; None: the row is masked."""
+    """The sample that replaced it in the row. None: the row is masked."""
 
 
 class Batch(tuple[Any, Any]):
     """``images, labels = batch``.
 
-    A tuple of two, so whatever walks nested batches (accelerate, Lightning) takes it.
+    It is a tuple of two, so tools that walk nested batches (accelerate, Lightning) accept it.
 
-    ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``; a list
-    of N arrays where the recipe leaves pictures their own sizes (``recipe="full"``).
+    ``images``: array N x C x H x W (``layout="nchw"``) or N x H x W x C, of ``dtype``. If images
+    keep their own sizes (``recipe="full"``), it is a list of N arrays.
     ``labels``: int64 array N, float32 array N x K (mixed batches, vectors), or None for a data
     set without labels. Masked rows have label -1, or zeros.
 
-    No pixel is copied: ``images`` is the memory that the workers wrote. It stays as it is for
-    as long as ``images``, the batch, or any view of them lives.
+    No pixel is copied: ``images`` is the memory that the workers wrote. It does not change while
+    ``images``, the batch, or any view of them exists.
     """
 
-    # It keeps the names of the samples alive, and no process.
+    # Keeps the names of the samples alive, but no process.
     _raw: RawBatch | None
 
     def __new__(cls, pair: Iterable[Any], raw: RawBatch | None = None) -> Batch:
@@ -69,7 +69,7 @@ class Batch(tuple[Any, Any]):
         return batch
 
     def __reduce__(self) -> tuple[type[tuple[Any, ...]], tuple[tuple[Any, Any]]]:
-        # To another process go the arrays alone.
+        # Only the arrays are sent to another process.
         return (tuple, ((self[0], self[1]),))
 
     @property
@@ -84,8 +84,8 @@ class Batch(tuple[Any, Any]):
     def _of_loader(self) -> RawBatch:
         if self._raw is None:
             raise AttributeError(
-                "this batch was made of another one (moved to a device, pinned): ids, status and "
-                "paths are those of the batch that the loader gave"
+                "this batch was made from another batch (moved to a device, pinned): read ids, "
+                "status and paths from the batch of the loader"
             )
         return self._raw
 
@@ -111,17 +111,19 @@ class Batch(tuple[Any, Any]):
 
     @property
     def ids(self) -> npt.NDArray[np.uint64]:
-        """The samples, as numbers of the index; 0 for padding."""
+        """The number of each sample in the index; 0 for padding."""
         return np.asarray(self._of_loader.ids())
 
     @property
     def status(self) -> list[RowStatus]:
-        """What each row is."""
+        """The status of each row."""
         return [RowStatus(s) for s in self._of_loader.status()]
 
     @property
     def repeated(self) -> npt.NDArray[np.bool_]:
-        """Rows that fill this rank up. Leave them out of evaluations."""
+        """Whether each row repeats a sample to fill up this rank. Leave such rows out of
+        evaluations.
+        """
         return np.array(self._of_loader.repeated(), dtype=np.bool_)
 
     def good_rows(self) -> list[int]:
@@ -130,32 +132,33 @@ class Batch(tuple[Any, Any]):
 
     @property
     def faults(self) -> list[Fault]:
-        """The samples that gave no pixels, with the reasons."""
+        """The failed samples, with the reasons."""
         return [Fault(**fault) for fault in self._of_loader.faults()]
 
     def paths(self) -> list[Path | None]:
-        """The files of the rows' samples; None for padding. They stay known after the loader is
-        closed or gone.
+        """The file of each row's sample; None for padding. Also available after the loader is
+        closed or deleted.
         """
         return self._of_loader.paths()
 
     def record_stream(self, stream: Any) -> None:
-        """Tells that ``stream`` reads the pixels, beside the stream that was current when
-        they were taken. Their memory is not written again before what is in that stream
-        when the last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle;
-        it must live until then. Without a device it does nothing.
+        """Registers a further ``stream`` that reads the pixels, in addition to the stream that
+        was current when the batch was taken. When the last reference to the pixels is dropped,
+        their memory is reused only after the work that ``stream`` has at that time. ``stream``: a
+        ``torch.cuda.Stream``, or a handle; it must exist until then. Without a device it does
+        nothing.
         """
         raw = self._of_loader
         if not raw.has_pixels:
-            # A copy is the framework's, which has streams of its own.
+            # A copy belongs to the framework, which tracks streams itself.
             if hasattr(self[0], "record_stream") and self[0].is_cuda:
                 self[0].record_stream(stream)
             return
         raw.record_stream(handle(stream))
 
     def to(self, *args: Any, **options: Any) -> Batch:
-        """Images and labels moved or cast as ``torch.Tensor.to`` does; ids and status stay.
-        What was moved keeps no memory of the loader. A dtype is for the images alone.
+        """Images and labels, moved or cast like ``torch.Tensor.to``. Ids and status are kept.
+        Moved images do not use the loader's memory. A dtype applies only to the images.
         """
         import torch
 
@@ -163,7 +166,7 @@ class Batch(tuple[Any, Any]):
         first = images[0] if isinstance(images, list) and images else images
         if not isinstance(first, torch.Tensor):
             raise TypeError(
-                f"Batch.to is for torch tensors, and these are {type(first).__name__}: "
+                f"Batch.to needs torch tensors, but images are {type(first).__name__}: "
                 "give Loader framework='torch'"
             )
 
@@ -187,7 +190,7 @@ class Batch(tuple[Any, Any]):
         return Batch((there, at), raw)
 
     def numpy(self) -> tuple[Any, Any]:
-        """Images and labels as NumPy arrays: views, or copies of what is on a device."""
+        """Images and labels as NumPy arrays: views, or copies if they are on a device."""
         raw = self._of_loader
         if raw.has_pixels and raw.device == "cpu":
             return as_numpy(raw)
@@ -198,12 +201,12 @@ class Batch(tuple[Any, Any]):
         return _host(images), labels
 
     def torch(self) -> tuple[Any, Any]:
-        """Images and labels as torch tensors, which share the memory."""
+        """Images and labels as torch tensors, which share the batch's memory."""
         return self._as("torch", as_torch)
 
     def jax(self) -> tuple[Any, Any]:
-        """Images and labels as JAX arrays, which share the memory where JAX lets them. Without
-        JAX's ``jax_enable_x64`` labels are int32.
+        """Images and labels as JAX arrays, which share the batch's memory if JAX allows it.
+        Without JAX's ``jax_enable_x64``, labels are int32.
         """
         return self._as("jax", as_jax)
 
@@ -235,7 +238,7 @@ def _host(array: Any) -> Any:
 def as_numpy(raw: RawBatch, pixels: bool = True) -> tuple[Any, Any]:
     def array(tensor: Tensor) -> Any:
         if tensor.dtype == "bfloat16":
-            # NumPy has no such type: ml_dtypes, which JAX brings, does.
+            # NumPy has no such type. ml_dtypes has it, which JAX installs.
             ml_dtypes = importlib.import_module("ml_dtypes")
             return np.asarray(tensor.bits()).view(ml_dtypes.bfloat16)
         return np.asarray(tensor)
@@ -281,4 +284,4 @@ def as_jax(raw: RawBatch) -> tuple[Any, Any]:
 
 
 TAKEN = {"numpy": as_numpy, "torch": as_torch, "jax": as_jax}
-"""How each framework takes a batch."""
+"""Converts a batch to the arrays of each framework."""

@@ -1,5 +1,5 @@
-"""What gsplat wants of a COLMAP model and a scene does not have: numbers of images and cameras,
-errors and tracks of points.
+"""Data of a COLMAP model that gsplat needs and ``featherload.Scene`` does not have: numbers of
+images and cameras, errors and tracks of points.
 
 Never in here: cameras, poses and images, which ``featherload.Scene`` reads and checks.
 """
@@ -35,21 +35,21 @@ class Cloud(NamedTuple):
     rgb: npt.NDArray[np.uint8]
     """N x 3."""
     error: npt.NDArray[np.float32]
-    """N: mean distance of reprojection, pixels."""
+    """N: mean reprojection error in pixels."""
     seen_by: dict[int, npt.NDArray[np.int32]]
-    """The points that an image sees, by the image's id: rows of ``xyz``."""
+    """The points that each image sees, by the image's id: rows of ``xyz``."""
 
 
 def read_images(model: Path) -> list[Image]:
     """All images of the model."""
-    # As Scene chooses.
+    # The same choice as in Scene.
     if (model / "cameras.bin").exists():
         return _read(model / "images.bin", _images_binary)
     return _read(model / "images.txt", _images_text)
 
 
 def read_points(model: Path) -> Cloud:
-    """All points of the model; none if it has no file of points."""
+    """All points of the model. Empty if it has no file of points."""
     is_binary = (model / "cameras.bin").exists()
     path = model / ("points3D.bin" if is_binary else "points3D.txt")
     if not path.exists():
@@ -71,7 +71,9 @@ def _read(path: Path, parse: Callable[[bytes], Iterator[_T]]) -> list[_T]:
     except OSError as e:
         raise DatasetError(f"{path}: {e.strerror}", path=str(path)) from None
     except (struct.error, IndexError, ValueError):
-        raise DatasetError(f"{path}: damaged or cut off", path=str(path)) from None
+        raise DatasetError(
+            f"{path}: damaged or cut off: export the model again", path=str(path)
+        ) from None
 
 
 def _images_binary(data: bytes) -> Iterator[Image]:
@@ -86,7 +88,8 @@ def _images_binary(data: bytes) -> Iterator[Image]:
 
 
 def _images_text(data: bytes) -> Iterator[Image]:
-    # An image, then a line of its 2D points, which may be empty or missing: as Scene reads them.
+    # A line for an image, then a line of its 2D points. The latter may be empty or missing, as in
+    # Scene.
     takes_points = False
     for line in _lines(data):
         if line.startswith("#"):

@@ -1,4 +1,4 @@
-"""What a loader handed over."""
+"""Counts of the rows that a loader returned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Counts:
-    """Rows that hold pixels of a sample, samples that gave none, and how fast."""
+    """Counts rows with pixels and failed samples, and computes the rate."""
 
     def __init__(self) -> None:
         self._images = 0
@@ -29,7 +29,7 @@ class Counts:
         self._until = time.perf_counter()
 
     def read(self) -> dict[str, float]:
-        # To the last batch: the rate stays what it was when the epoch is over.
+        # Up to the last batch: the rate no longer changes after the end of the epoch.
         took = self._until - self._began
         return {
             "images": self._images,

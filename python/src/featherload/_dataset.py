@@ -8,13 +8,13 @@ from ._featherload import Stream
 
 
 class Dataset:
-    """The samples of a loader: how many, their files, labels and classes."""
+    """The samples of a loader: their number, files, labels and classes."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._len = stream.samples()
         self.classes: list[str] = stream.classes()
-        """Names of the classes; the place in the list is the label."""
+        """Names of the classes. The position in the list is the label."""
 
     @property
     def class_to_idx(self) -> dict[str, int]:
@@ -24,10 +24,10 @@ class Dataset:
         return self._len
 
     def __getitem__(self, id: int) -> tuple[Path, int | list[float] | None]:
-        """File and label of a sample, by its number in the index. Reads no picture."""
+        """File and label of a sample, by its number in the index. Reads no image."""
         if id < 0:
             id += self._len
         if not 0 <= id < self._len:
-            raise IndexError(f"there is no sample {id} in a data set of {self._len}")
+            raise IndexError(f"sample {id} does not exist: the data set has {self._len} samples")
         path, label, vector = self._stream.sample(id)
         return path, label if vector is None else vector

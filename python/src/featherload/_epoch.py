@@ -19,7 +19,7 @@ class Epoch(Iterator[Batch]):
     """The batches of one epoch."""
 
     def __init__(self, loader: Loader) -> None:
-        # None once the epoch is over.
+        # None after the end of the epoch.
         self._loader: Loader | None = loader
         self._stream = loader._stream
         self._epoch = -1
@@ -27,7 +27,7 @@ class Epoch(Iterator[Batch]):
         self._superseded = False
         # Another thread waits to close it.
         self._left = False
-        # A batch was handed on; the last call raised.
+        # Whether a batch was returned, and whether the last call raised an error.
         self._given = self._failed = False
         # Threads may share an iterator. All iterators of a loader take the same turns.
         self._turn = loader._turn
@@ -36,10 +36,10 @@ class Epoch(Iterator[Batch]):
         turn = self._turn
         turn.check("next")
         if self._loader is not None:
-            # Before the lock, which another thread may hold for ever in a forked copy.
+            # Before the lock: in a forked copy another thread may hold it for ever.
             self._loader._check_process()
         raw: RawBatch | None = None
-        # Leaving the lock is a call, and Ctrl-C may come behind each call.
+        # Releasing the lock is a call, and Ctrl-C may arrive after any call.
         try:
             turn.here.call = "next"
             with turn.lock:
@@ -59,7 +59,7 @@ class Epoch(Iterator[Batch]):
                 self._stream.taken()
             return batch
         except BaseException:
-            # Ctrl-C, a warning that is an error, no memory: the batch comes again.
+            # Ctrl-C, a warning that is an error, no memory: the next call returns this batch.
             if raw is not None:
                 with turn.lock:
                     self._failed = True
@@ -75,8 +75,8 @@ class Epoch(Iterator[Batch]):
             self._failed = False
             if self._superseded:
                 raise Error(
-                    "another epoch of the same loader began, and broke this one off: a loader has "
-                    "one at a time (for a look at rows: loader.preview())"
+                    "another epoch of the same loader began, and ended this one: a loader runs one "
+                    "epoch at a time (to look at rows, use loader.preview())"
                 )
             raise StopIteration
         if not self.begun:
@@ -86,7 +86,7 @@ class Epoch(Iterator[Batch]):
 
     @property
     def runs(self) -> bool:
-        """It was begun, and is not over."""
+        """Whether it has begun and not ended."""
         return self.begun and self._loader is not None
 
     def _end(self) -> None:
@@ -97,19 +97,19 @@ class Epoch(Iterator[Batch]):
                 loader._running = None
 
     def _is_replaced(self, loader: Loader) -> bool:
-        """Another epoch runs. The garbage collector may end this one only then."""
+        """Whether another epoch runs already: the garbage collector may end this one late."""
         running = None if loader._running is None else loader._running()
         return running is not None and running is not self
 
     def supersede(self) -> None:
-        """Another epoch begins."""
+        """Ends this epoch because another one begins."""
         self._superseded = True
         self._close()
 
     def close(self) -> None:
-        """Ends the epoch here: the loader's next one is the next. One that gave no batch, or
-        that an error ended, is not over: the next one goes on with it. A thread that waits in
-        ``next`` has its end at once.
+        """Ends the epoch here: the loader continues with the next epoch. If the epoch returned
+        no batch, or an error ended it, the loader continues with the same epoch. A thread that
+        waits in ``next`` stops at once.
         """
         self._turn.check("close")
         loader = self._loader

@@ -1,6 +1,6 @@
-"""``loader.sampler`` and ``loader.batch_sampler``: what trainers ask of torch's.
+"""``loader.sampler`` and ``loader.batch_sampler``, which trainers read as they read torch's.
 
-Samples of one rank in one epoch, as numbers. Never in here: who draws them.
+Samples of one rank in one epoch, as numbers. Never in here: the drawing of an order.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._loader import Loader
 
-# Numbers that one call of the extension gives.
+# Numbers that one call of the extension returns.
 _CHUNK = 1 << 14
 
 
 class EpochSampler:
-    """The samples of this rank in the epoch that comes next.
+    """The samples of this rank in the next epoch.
 
-    Its length is that of torch's samplers: the samples of this rank in an epoch, with those that
-    fill it up to the other ranks. It does not depend on ``batch_size``.
+    Its length is that of torch's samplers: the samples of this rank in an epoch, including
+    repeated samples that fill up the rank. It does not depend on ``batch_size``.
     """
 
     def __init__(self, loader: Loader) -> None:
@@ -29,8 +29,8 @@ class EpochSampler:
         return self._loader._rows
 
     def __iter__(self) -> Iterator[int]:
-        """Numbers of the samples (``batch.ids``), in the order of the epoch. An iterator of the
-        loader that has begun is not disturbed.
+        """Numbers of the samples (``batch.ids``), in the order of the epoch. Does not affect an
+        iterator of the loader that has begun.
         """
         stream, epoch = self._loader._stream, self._loader.epoch
         for first in range(0, len(self), _CHUNK):
@@ -38,11 +38,11 @@ class EpochSampler:
 
     @property
     def epoch(self) -> int:
-        """The epoch that comes next."""
+        """The next epoch."""
         return self._loader.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """As ``loader.set_epoch``."""
+        """Like ``loader.set_epoch``."""
         self._loader.set_epoch(epoch)
 
     def __eq__(self, other: object) -> bool:
@@ -56,7 +56,7 @@ class EpochSampler:
 
 
 class EpochBatchSampler:
-    """The batches of this rank in the epoch that comes next, as numbers of samples."""
+    """The batches of this rank in the next epoch, as numbers of samples."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -77,7 +77,7 @@ class EpochBatchSampler:
         return len(self._loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """As ``loader.set_epoch``."""
+        """Like ``loader.set_epoch``."""
         self._loader.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:

@@ -1,24 +1,23 @@
-"""The package's exceptions. Their texts are the command line's."""
+"""The package's exceptions. Their texts are the same as on the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 printable: Callable[[str], str] = str
-"""One line that a terminal shows and does not obey. The extension sets it: it imports this file
-while it begins."""
+"""Returns one line, with control characters escaped. The extension sets it: it imports this file
+when it starts."""
 
 
 class Error(Exception):
-    """Anything that featherload refuses or fails at.
+    """The base class of featherload's errors.
 
-    Its text is one line. Control characters of paths and names in it are escaped, and a long
-    one loses its middle.
+    Its text is one line. Control characters of paths and names are escaped, and the middle of a
+    long text is left out.
 
-    ``path``: the file or folder that it is about. ``option``: the option to change.
-    ``line``: the line of a text file. ``id`` and ``kind``: of one sample, its number in
-    the index and the kind of its fault (``"truncated"``, ``"corrupt"`` and so on).
-    Each is None where it says nothing.
+    ``path``: the file or folder. ``option``: the option to change. ``line``: the line of a text
+    file. ``id`` and ``kind``: a sample's number in the index, and the kind of its fault
+    (``"truncated"``, ``"corrupt"`` and so on). Each is None if it does not apply.
     """
 
     def __init__(
@@ -40,15 +39,15 @@ class Error(Exception):
 
 
 class ConfigError(Error, ValueError):
-    """An option, or a combination of options, that cannot work."""
+    """An invalid option, or an invalid combination of options."""
 
 
 class DatasetError(Error):
-    """The data set as a whole: a missing folder, a bad line of a list."""
+    """An error of the data set as a whole: a missing folder, a bad line of a list."""
 
 
 class SampleError(Error):
-    """One sample gave no pixels, and ``on_error`` is ``"stop"``."""
+    """One sample failed, and ``on_error`` is ``"stop"``."""
 
 
 class WorkerError(Error):
@@ -56,12 +55,12 @@ class WorkerError(Error):
 
 
 class BatchesHeldError(Error):
-    """Every batch that there is memory for is held. Drop some, or raise ``depth``."""
+    """The caller holds all batches that have memory. Drop some, or raise ``depth``."""
 
 
 class DeviceError(Error):
-    """The GPU or its driver."""
+    """An error of the GPU or its driver."""
 
 
 class PlatformError(Error):
-    """The operating system refused something."""
+    """An error of the operating system."""

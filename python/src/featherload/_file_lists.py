@@ -1,6 +1,6 @@
 """Data sets of torch and torchvision that are lists of image files, as paths and targets.
 
-Never in here: the order in which samples come, and pixels.
+Never in here: the order of an epoch, and pixels.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def resolve(dataset: Any) -> FileList:
         except (IndexError, KeyError, TypeError) as error:
             count = len(inner.samples)
             raise _refused(
-                f"the indices of a Subset are no places in its data set of {count} samples "
+                f"the indices of a Subset are not valid in its data set of {count} samples "
                 f"({error}): give whole numbers below {count}"
             ) from None
         return FileList(samples, inner.leaves)
@@ -79,7 +79,7 @@ def resolve(dataset: Any) -> FileList:
     for method in ("__getitem__", "__getitems__", "__len__"):
         if getattr(kind, method, None) is not getattr(base, method, None):
             raise _refused(
-                f"{kind.__name__} has a {method} of its own, which is not called here: "
+                f"{kind.__name__} has a {method} of its own, which workers cannot call: "
                 f"{_method_text(kind)}"
             )
     _check_loader(dataset)
@@ -129,13 +129,14 @@ def _check_loader(dataset: Any) -> None:
     backend = get_image_backend()
     if loader is default_loader and backend != "PIL":
         raise _refused(
-            f"torchvision's image backend is {backend}, and images are read as Pillow reads "
-            "them: call torchvision.set_image_backend('PIL')"
+            f"torchvision's image backend is {backend}, and featherload reads images as "
+            "Pillow does: call torchvision.set_image_backend('PIL')"
         )
     if loader is not None and loader is not default_loader and loader is not pil_loader:
         raise _refused(
-            f"the loader of the {name} is not called here: use torchvision's default_loader if it "
-            "gives the same pixels, or write files that hold what your loader gives"
+            f"the loader of the {name} cannot be called by workers: use torchvision's "
+            "default_loader if it returns the same pixels, or write the pixels of your loader to "
+            "files"
         )
 
 
@@ -315,8 +316,8 @@ def _hashed(target: Any) -> Any:
 
 def _changed(what: str) -> ConfigError:
     return _refused(
-        f"the {what} of the data set changed after the loader was made, which still has the former "
-        "ones: make a new loader"
+        f"the {what} of the data set changed after the loader was made, which still uses the "
+        "former ones: make a new loader"
     )
 
 
@@ -328,7 +329,7 @@ def _recipe_or_none(files: FileList) -> Any:
 
 
 def _indices(indices: Any) -> Iterable[Any]:
-    """The indices of a subset, one by one, as torch takes them."""
+    """The indices of a subset, one by one, as torch reads them."""
     import torch
 
     if isinstance(indices, (list, tuple, range)):
@@ -359,7 +360,7 @@ def _recipe_of(dataset: Any) -> Any:
     transform = getattr(dataset, "transform", None)
     if transform is None:
         raise _refused(
-            f"the {name} has no transform, so its images have no one size: give it one, "
+            f"the {name} has no transform, so its images have different sizes: give it one, "
             "such as a Resize, a crop and ToTensor, or give recipe"
         )
     recipe = translate(transform)
@@ -367,12 +368,12 @@ def _recipe_of(dataset: Any) -> Any:
     walk.ops(transform)
     if not walk.is_tensor:
         raise _refused(
-            f"the transform of the {name} gives no tensor, so torch makes no batch of it: put "
-            "ToTensor() or v2.ToImage() at its end"
+            f"the transform of the {name} returns no tensor, so torch cannot make a batch of "
+            "it: put ToTensor() or v2.ToImage() at its end"
         )
     if not any(op == "resize" or op.endswith("crop") for op in _op_names(recipe["ops"])):
         raise _refused(
-            f"the transform of the {name} leaves images their own sizes, which make no "
+            f"the transform of the {name} keeps images at their own sizes, which cannot form a "
             "batch: give it a Resize((height, width)) or a crop"
         )
     return recipe

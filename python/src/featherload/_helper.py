@@ -37,12 +37,12 @@ def helper() -> str:
         return str(inside)
     raise WorkerError(
         f"the package has no executable at {inside}: install featherload again, or name one "
-        "by FEATHERLOAD_HELPER"
+        "with FEATHERLOAD_HELPER"
     )
 
 
 _MOST_LINES = 1000
-"""Lines of stderr that are kept: the last ones, as an error stands at the end."""
+"""Most lines of stderr that are kept. The last ones are kept, because an error is at the end."""
 
 
 def run_json(
@@ -51,14 +51,14 @@ def run_json(
     accept: Sequence[int] = (0,),
     on_progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> Any:
-    """What the executable prints as JSON. Its warnings go to the logger ``featherload``, what
-    it says of its progress to ``on_progress``, as it says it, in another thread.
+    """Runs the executable and returns the JSON that it prints. Its warnings are sent to the logger
+    ``featherload``. Each progress message is passed to ``on_progress`` at once, in another thread.
     """
     said: deque[str] = deque(maxlen=_MOST_LINES)
     count = 0
 
     def listen(stderr: IO[str]) -> None:
-        # To the end, whatever happens here: the executable would wait for a reader.
+        # Reads to the end, also after an error here: otherwise the executable would block.
         for line in stderr:
             if on_progress is None or not line.startswith('{"progress":'):
                 nonlocal count
@@ -87,7 +87,7 @@ def run_json(
             listener.join()
             process.wait()
         except BaseException:
-            # Ctrl-C: it ends what it does in order, as on a terminal.
+            # Ctrl-C: the executable stops in order, as on a terminal.
             process.send_signal(signal.SIGINT)
             try:
                 process.wait(10)
@@ -117,9 +117,9 @@ def _failure(code: int, said: Sequence[str]) -> Error:
     """The error of a run that failed."""
     objects = [line for line in said if line.startswith('{"error":')]
     if not objects:
-        # Of the arguments themselves; their advice stands behind an empty line.
+        # An error in the arguments. clap's advice follows after an empty line.
         text = "".join(said).strip().split("\n\n")[0].removeprefix("error: ")
-        # Flags with the form of their value are keywords here.
+        # Flags, with the names of their values, become keywords.
         text = re.sub("--([a-z][a-z-]*)( <[^>]*>)?", lambda found: found[1].replace("-", "_"), text)
         text = " ".join(text.split())
         kind = ConfigError if code == 2 else Error

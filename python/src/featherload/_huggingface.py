@@ -1,7 +1,7 @@
 """Hugging Face's ``preprocessor_config.json`` as a recipe.
 
-A config is keywords of a class, and each class reads them its own way. So only the classes of
-one table are translated, and every key and value must be one that is understood.
+A config has the keywords of a class, and each class interprets them in its own way. So only the
+classes of one table are translated, and an unknown key or value is an error.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from ._errors import ConfigError, DatasetError
 from ._transforms import Op, Recipe, as_opened, cannot
 
-# How Pillow numbers the filters that recipes have. 0 (nearest) is left out: transformers with
-# torch takes other pixels for it than with Pillow. 4 (box) and 5 (hamming) are no recipe's.
+# Pillow's numbers of the filters of recipes. 0 (nearest) is left out: for it, transformers takes
+# other pixels with torch than with Pillow. Recipes have no 4 (box) and 5 (hamming).
 _FILTERS = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
 
 _HALVES = [0.5, 0.5, 0.5]
@@ -26,23 +26,22 @@ _CLIP_STD = [0.26862954, 0.26130258, 0.27577711]
 
 @dataclass(frozen=True)
 class _Kind:
-    """What one class of image processor does with its config.
+    """How one class of image processor interprets its config.
 
-    Defaults are those that transformers 4 and 5 agree on; None is a key that the config must
-    have.
+    Defaults are those on which transformers 4 and 5 agree. None: the config must have the key.
     """
 
     number: str | None
-    """What a size means that is only a number: "square" or "shorter"; None: it is refused."""
+    """Meaning of a size that is one number: "square" or "shorter". None: it is rejected."""
     size: Mapping[str, int] | None
     resample: int | None
     mean: list[float]
     std: list[float]
     crops: bool = False
-    """It has do_center_crop and crop_size."""
+    """Whether it has do_center_crop and crop_size."""
     do_center_crop: bool | None = False
     crop_pct: float | None = None
-    """ConvNext's rule instead: below 384 pixels more is resized, and the middle taken."""
+    """ConvNext's rule: below 384 pixels it resizes to size / crop_pct, then crops the middle."""
 
 
 _SQUARE_224 = {"height": 224, "width": 224}
@@ -80,7 +79,7 @@ _SUFFIXES = (
     "FeatureExtractor",
 )
 
-# Keys that change no pixel of a colour picture.
+# Keys that change no pixel of a colour image.
 _NO_PIXELS = {
     "do_convert_rgb",
     "do_reduce_labels",
@@ -109,31 +108,31 @@ _READ = {
 
 
 def preprocessor(config: Mapping[str, Any] | str | os.PathLike[str]) -> Recipe:
-    """The recipe of a Hugging Face ``preprocessor_config.json``: its path, its folder, or its
-    contents (``AutoImageProcessor.from_pretrained(...).to_dict()``).
+    """The recipe of a Hugging Face ``preprocessor_config.json``, given as its path, its folder, or
+    its contents (``AutoImageProcessor.from_pretrained(...).to_dict()``).
 
-    Understood are the image processors of ViT, DeiT, Beit, CLIP, ChineseCLIP, Bit, ConvNext and
-    Siglip, which other models use too. Raises ``ConfigError`` for another one and for any key
-    or value that is not understood, ``DatasetError`` where there is no such file.
+    Supports the image processors of ViT, DeiT, Beit, CLIP, ChineseCLIP, Bit, ConvNext and Siglip,
+    which other models use too. Raises ``ConfigError`` for another processor and for an unknown key
+    or value, and ``DatasetError`` for a missing file.
     """
     if isinstance(config, (str, os.PathLike)):
         config = _read(os.fspath(config))
     if not isinstance(config, Mapping):
         raise ConfigError(
-            "a config of Hugging Face is a path, or a dict of names and values; this is a "
-            f"{type(config).__name__}",
+            "a config of Hugging Face is a path or a dict, but "
+            f"this is a {type(config).__name__}: give one of them",
             option="recipe",
         )
-    # A key of null is one that is not there: classes take their default for it.
+    # A key with null is a missing key: classes use their default for it.
     given = {str(key): value for key, value in config.items() if value is not None}
     name, kind = _kind(given)
     for key, value in given.items():
         if key not in _READ and key not in _NO_PIXELS:
             raise _cannot(f"{key}={value!r} of {name}", "the key is unknown")
-    # What would be done besides. A key that a class does not know does nothing in one version
-    # of transformers and something in another.
+    # Further operations. A key that a class does not know has no effect in one version of
+    # transformers, and an effect in another.
     if _flag(given, "do_pad", False):
-        raise _cannot(f"do_pad of {name}", "a recipe cannot pad like it")
+        raise _cannot(f"do_pad of {name}", "a recipe cannot pad in that way")
     if given.get("data_format", "channels_first") != "channels_first":
         raise _cannot(
             f"data_format={given['data_format']!r} of {name}", "batches are N x C x H x W"
@@ -174,26 +173,26 @@ def _read(path: str) -> Any:
 
 
 def _kind(config: Mapping[str, Any]) -> tuple[str, _Kind]:
-    """Its name and what is known of it."""
+    """The name of the processor, and its rules."""
     name = config.get("image_processor_type", config.get("feature_extractor_type"))
     if name is None:
         raise _cannot(
             "a config without image_processor_type",
-            "keys mean other things to other processors; give "
+            "the meaning of keys depends on the processor; give "
             "AutoImageProcessor.from_pretrained(...).to_dict(), which has the type",
         )
     name = str(name)
     suffix = next((suffix for suffix in _SUFFIXES if name.endswith(suffix)), "")
     kind = _KINDS.get(name.removesuffix(suffix))
     if kind is None:
-        raise _cannot(name, f"understood are the image processors of {', '.join(sorted(_KINDS))}")
+        raise _cannot(name, f"supported are the image processors of {', '.join(sorted(_KINDS))}")
     return name, kind
 
 
 def _flag(config: Mapping[str, Any], key: str, default: bool | None, name: str = "") -> bool:
     value = config.get(key, default)
     if value is None:
-        raise _cannot(f"{name} without {key}", "versions of transformers differ in what it is then")
+        raise _cannot(f"{name} without {key}", "versions of transformers have different defaults")
     if not isinstance(value, bool):
         raise _cannot(f"{key}={value!r}", "it is neither true nor false")
     return value
@@ -203,13 +202,13 @@ def _size(config: Mapping[str, Any], name: str, kind: _Kind) -> int | list[int]:
     """The shorter side, or height and width."""
     size = config.get("size", kind.size)
     if size is None:
-        raise _cannot(f"{name} without size", "versions of transformers differ in what it is then")
+        raise _cannot(f"{name} without size", "versions of transformers have different defaults")
     if _whole(size):
         square = {"square": True, "shorter": False}.get(kind.number or "")
         if square is None or config.get("default_to_square", square) is not square:
             raise _cannot(
                 f"size={size!r} of {name}",
-                "versions of transformers differ in what a number means; write height and width, "
+                "versions of transformers read one number differently; write height and width, "
                 "or shortest_edge",
             )
         return [int(size), int(size)] if square else int(size)
@@ -230,13 +229,13 @@ def _resize(config: Mapping[str, Any], name: str, kind: _Kind, size: int | list[
     number = config.get("resample", kind.resample)
     if number is None:
         raise _cannot(
-            f"{name} without resample", "versions of transformers differ in which filter it is then"
+            f"{name} without resample", "versions of transformers have different defaults"
         )
     filter = _FILTERS.get(number) if _whole(number) else None
     if filter is None:
         raise _cannot(
             f"resample={number!r} of {name}",
-            "a recipe has 1 (lanczos), 2 (bilinear) and 3 (bicubic) as Pillow has them",
+            "recipes have Pillow's filters 1 (lanczos), 2 (bilinear) and 3 (bicubic)",
         )
     if kind.crop_pct is None or not isinstance(size, int):
         return [{"resize": {"size": size, "interpolation": filter}}]
@@ -268,10 +267,10 @@ def _center_crop(config: Mapping[str, Any], name: str, size: int | list[int] | N
     least = [size, size] if isinstance(size, int) else size
     if least is not None and (crop[0] > least[0] or crop[1] > least[1]):
         raise _cannot(
-            f"crop_size={given!r} of {name}", "it is more than size, which would be padded"
+            f"crop_size={given!r} of {name}", "it is larger than size, so it would be padded"
         )
-    # transformers cuts half of an odd margin to a whole number. Its versions differ in where
-    # the odd pixel of a border lies.
+    # transformers rounds half of an odd margin down. Its versions differ in the position of the odd
+    # pixel of a border.
     return {"center_crop": {"size": crop, "rounding": "down", "pad_if_needed": False}}
 
 
@@ -281,9 +280,9 @@ def _values(config: Mapping[str, Any], name: str, kind: _Kind) -> list[Op]:
     if rescales:
         factor = config.get("rescale_factor", 1 / 255)
         if not isinstance(factor, float) or abs(factor - 1 / 255) > 1e-9:
-            raise _cannot(f"rescale_factor={factor!r}", "levels are divided by 255 in a recipe")
+            raise _cannot(f"rescale_factor={factor!r}", "a recipe always divides levels by 255")
     elif normalizes:
-        raise _cannot("do_rescale=False", "normalize takes levels divided by 255")
+        raise _cannot("do_rescale=False", "normalize needs levels divided by 255")
     ops: list[Op] = []
     if normalizes:
         mean = _channels(config, "image_mean", kind.mean, name)

@@ -1,6 +1,6 @@
-"""Labels that are places in a picture: no operation moves them.
+"""Finds labels that are positions in an image, such as boxes. No operation moves them.
 
-By the names of columns alone. Never in here: their values.
+Uses only the names of columns. Never in here: their values.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _PLACE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# Alone it is as often the name of a class, or of a vector of classes.
+# A single column with such a name may also hold classes or a vector of classes.
 _AXIS = re.compile(r"(.*[_.-])?[xy]([_.-]([0-9]+|abs|rel|px))?", re.IGNORECASE)
 _MOVES = ("resize", "crop", "flip", "rotat", "affine", "perspective", "pad", "zoom", "elastic")
 
 
 def places(columns: Iterable[str]) -> list[str]:
-    """The columns whose names, or last parts of JSON pointers, are those of places."""
+    """The columns that have names of positions. Of a JSON pointer, the last part counts."""
     named = {column: column.strip().rsplit("/", 1)[-1] for column in columns if column.strip()}
     patterns = (_PLACE, _AXIS) if len(named) > 1 else (_PLACE,)
     return [
@@ -39,7 +39,7 @@ def places(columns: Iterable[str]) -> list[str]:
 
 
 def moves(ops: Iterable[Any]) -> bool:
-    """Whether operations move pixels, alone or within others."""
+    """Whether operations, or operations inside them, move pixels."""
     for op in ops:
         for name, values in op.items():
             if any(part in name for part in _MOVES):

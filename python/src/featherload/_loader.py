@@ -1,7 +1,7 @@
-"""``featherload.Loader``: what a trainer holds.
+"""``featherload.Loader``, which a trainer iterates.
 
-Workers are processes that are started before any picture is read, by an executable inside the
-package: so a trainer with threads, CUDA and many GiB starts them safely and at once.
+An executable inside the package starts the workers as processes, before any image is read. So a
+trainer with threads, CUDA and many GiB of memory starts them safely and quickly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from ._values import LAST, shown, whole
 from .samplers import Sampler
 
 _log = logging.getLogger("featherload")
-# Attributes that a loader reads once. Not `worker_init_fn`, which Lightning sets: none is called.
+# Attributes that a loader reads once. `worker_init_fn` is not among them: Lightning sets it, and no
+# worker calls it.
 _FIXED = {
     *("batch_sampler", "batch_size", "collate_fn", "dataset", "drop_last", "framework"),
     *("generator", "num_workers", "persistent_workers", "sampler", "timeout"),
@@ -40,7 +41,7 @@ _Path = str | os.PathLike[str]
 
 
 class Loader:
-    """Batches of images, for one epoch after another.
+    """Delivers batches of images, one epoch after another.
 
     ::
 
@@ -50,75 +51,78 @@ class Loader:
                 ...
 
     ``src``
-        A folder (flat, or a folder for each class), tar shards (``"train-{000..123}.tar"``), a
-        list file, a table (CSV with a header line, JSON lines), a cache, a saved index, or the
-        address of a cache or of tar shards in an object store (``"s3://BUCKET/PREFIX"``,
-        ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``, ``https://``). Or samples
-        listed in Python: ``featherload.Items``, a list of paths, of ``(path, label)`` or of dicts,
-        or a table of pandas, polars or pyarrow with a column ``path``.
+        The data set: a folder (flat, or with a folder for each class), tar shards
+        (``"train-{000..123}.tar"``), a list file, a table (CSV with a header line, JSON lines), a
+        cache, or a saved index. Or an address of a cache or of tar shards in an object store:
+        ``"s3://BUCKET/PREFIX"``, ``"s3://BUCKET/train-{000..123}.tar"``, ``gs://``, ``az://``,
+        ``https://``. Or samples listed in Python: ``featherload.Items``, a list of
+        paths, of ``(path, label)`` or of dicts, or a table of pandas, polars or pyarrow.
     ``fetch_dir``, ``fetch_limit``
-        For a data set in an object store: the folder for its shards, which all ranks of a machine
-        share (default: ``~/.cache/featherload/fetched``), and the size limit of that folder in
-        bytes, or ``"200G"`` (default: all shards, if they take at most half of the free space).
+        For a data set in an object store. Its shards are downloaded to ``fetch_dir``, which all
+        ranks of a machine share (default: ``~/.cache/featherload/fetched``). ``fetch_limit`` is
+        the most bytes of that folder, or a size such as ``"200G"``. Default: no limit, if all
+        shards take at most half of the free space.
     ``allow_redirects``
-        For a data set in an object store: follow redirects to other hosts, such as those of public
-        download sites. Addresses of this machine and of private networks stay closed.
+        For a data set in an object store: follow redirects to other hosts, which public download
+        sites need. Addresses of this machine and of private networks stay blocked.
     ``recipe``
-        What is done to each picture. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
+        The operations on each image. ``"train224"``, ``"eval224"``, ``"full"``, a recipe file
         (.yaml, .toml, .json), a PaddleClas config, a dict as in a recipe file, or torchvision
         v2 transforms.
     ``batch_size``
-        Rows of a batch. Default 256, or what a PaddleClas config says.
+        Rows per batch. Default: 256, or the value of a PaddleClas config.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
     ``device``
-        Where batches end: ``"cpu"``, ``"cuda"`` (torch's current device, or torchrun's local
-        rank) or ``"cuda:N"``.
+        Where batches are delivered: ``"cpu"``, ``"cuda"`` (torch's current device, or torchrun's
+        local rank) or ``"cuda:N"``.
     ``framework``
-        What ``images`` and ``labels`` are: ``"numpy"`` (default on the CPU), ``"torch"``
+        Type of ``images`` and ``labels``: ``"numpy"`` (default on the CPU), ``"torch"``
         (default on a device), ``"jax"``. They share the memory of the batch.
     ``seed``, ``shuffle``, ``sampler``
-        The order of an epoch and all random numbers. Default: seed 0, shuffled anew in each
-        epoch. ``sampler``: ``"shuffle"``, ``"sequential"`` or one of ``featherload.samplers``.
+        The order of an epoch, and all random numbers. Default: seed 0, with a new random order in
+        each epoch. ``sampler``: ``"shuffle"``, ``"sequential"`` or one of
+        ``featherload.samplers``.
     ``drop_last``, ``pad_last``
-        A last batch that is not full is left out, or filled with masked rows.
+        Drop a last batch that is not full, or fill it with masked rows.
     ``rank``, ``world_size``
-        This process among those that train together; default: torchrun's ``RANK`` and
-        ``WORLD_SIZE``. All ranks get the same number of batches.
+        Rank of this process among the processes that train together, and their number. Default:
+        those of torch.distributed, or torchrun's ``RANK`` and ``WORLD_SIZE``. All ranks get the
+        same number of batches.
     ``dtype``, ``layout``
         ``"float32"``, ``"float16"``, ``"bfloat16"``, ``"uint8"``; ``"nchw"``, ``"nhwc"``.
         Default: the recipe's, but float32 for ``"train224"`` and ``"eval224"``.
     ``on_error``
-        A sample that gives no pixels ends the run (``"stop"``), is masked (``"skip"``), or
-        gives its row to the next one (``"substitute"``).
+        A failed sample ends the run (``"stop"``), is masked (``"skip"``), or is replaced by the
+        next sample (``"substitute"``).
     ``depth``
-        Batches that there is memory for. Default 4. Raise it if the trainer keeps several: a
-        warning says so.
+        Number of batches that have memory. Default 4. Raise it if the trainer keeps several
+        batches: a warning reports that.
     ``memory_limit``, ``gpu_memory_limit``
-        Most memory that all processes, or the run on the device, may take: bytes, or
-        ``"2G"``. What cannot fit is refused.
+        Most memory of all processes, and most memory of the run on the device: bytes, or
+        ``"2G"``. A run that does not fit is rejected.
     ``labels``, ``classes``, ``list``, ``root``, ``delimiter``, ``allow_outside``, ``boxes``,
     ``path_column``, ``image_column``, ``label_column``, ``path_suffix``, ``image_field``,
     ``label_field``, ``label_json``, ``index_dir``
-        How the source is read, as the flags of ``featherload index``.
+        How the source is read, like the flags of ``featherload index``.
     ``multi_scale``
-        Output sizes that take turns: heights and widths, or one number for both.
+        Output sizes that alternate from batch to batch: (height, width), or one number for both.
     ``sandbox``
-        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
-        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
+        Blocks system calls and files that workers do not need: as far as the system supports it
+        (``"auto"``, default), always (``"require"``), never (``"off"``).
     ``decode_on``
-        Which decoders make the pixels of JPEGs. ``"auto"`` (default): on a device the GPU, all
-        that its kernels take, where the recipe lets it make the rows and ``gpu_memory_limit``
-        leaves room; else the workers. ``"gpu"``: the same, and a run that cannot is refused.
-        ``"cpu"``: the workers. Pixels are the same.
+        Which decoder decodes JPEGs. ``"auto"`` (default): the GPU, if batches are delivered there,
+        the recipe allows it and ``gpu_memory_limit`` has room; otherwise the workers. ``"gpu"``:
+        the GPU, or the run is rejected. ``"cpu"``: the workers. Pixels are the same.
     ``decode``, ``reorder``, ``background``, ``orientation``, ``truncated``, ``upload``,
     ``row_limit``, ``hold_timeout`` (seconds), ``max_pixels``, ``max_scratch`` (a size),
     ``epochs``, ``mode``, ``skip_unknown_ops``
-        As the flags of ``featherload bench``. With ``epochs`` workers go on to the next epoch
-        without a gap.
+        Like the flags of ``featherload bench``. With ``epochs``, workers begin the next epoch
+        without a pause.
 
-    Raises ``featherload.ConfigError`` for options that cannot work, ``DatasetError`` for a
-    source that cannot be read, ``DeviceError`` and ``WorkerError`` for what is missing.
+    Raises ``featherload.ConfigError`` for invalid options, ``DatasetError`` for a source that
+    cannot be read, ``DeviceError`` for a missing GPU or driver, and ``WorkerError`` if the workers
+    cannot start.
     """
 
     def __init__(
@@ -182,8 +186,8 @@ class Loader:
         del keywords["framework"]
         if num_workers == 0:
             raise ConfigError(
-                "num_workers=0 would make rows in this process: give at least 1 (workers start in "
-                "milliseconds, whatever this process holds)",
+                "num_workers=0 would decode in this process: give at least 1 (workers start in "
+                "milliseconds, however large this process is)",
                 option="num_workers",
             )
         self._items = None if _items.is_path(src) else _items.of(src)
@@ -200,7 +204,7 @@ class Loader:
             )
         if where != "cpu" and self.framework == "numpy":
             raise ConfigError(
-                f"NumPy has no arrays on {where}: give framework='torch' or 'jax', or device='cpu'",
+                f"NumPy has no arrays on {where}: use framework='torch' or 'jax', or device='cpu'",
                 option="framework",
             )
         self._stream = Stream(_options.text(*self._said), self._raw_items())
@@ -210,7 +214,7 @@ class Loader:
         if self.framework == "numpy" and self._gives_bfloat16() and not _has("ml_dtypes"):
             self._stream.close()
             raise ConfigError(
-                "NumPy has no bfloat16 without the package ml_dtypes: install that, or give "
+                "NumPy has no bfloat16 without the package ml_dtypes: install it, or give "
                 "another dtype or framework",
                 option="dtype",
             )
@@ -224,7 +228,7 @@ class Loader:
         self._turn = Turn("loader")
         self._running: weakref.ref[Epoch] | None = None
         self._broken_off = False
-        # Iterators that no batch was asked of.
+        # Iterators that have not begun.
         self._waiting: weakref.WeakSet[Epoch] = weakref.WeakSet()
         self._resume: dict[str, Any] | None = None
         self._epoch_asked: int | None = None
@@ -232,7 +236,7 @@ class Loader:
         self.closed = False
         self._counts = _counts.Counts()
         self._events: deque[str] = deque(maxlen=1000)
-        # What trainers ask of a loader that is none of torch's.
+        # Attributes of torch's loader that trainers read.
         self.num_workers = len(json.loads(self._stream.report())["workers"])
         self.pin_memory = False
         self.collate_fn = None
@@ -245,19 +249,20 @@ class Loader:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and self.__dict__.get("_is_made"):
             raise ConfigError(
-                f"{name} of a loader is read when it is made: make a new loader to change it",
+                f"{name} of a loader is read when it is made: make a new loader to change {name}",
                 option=name,
             )
         super().__setattr__(name, value)
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank, wherever the loader stands."""
+        """Batches of a whole epoch on this rank."""
         return self._batches
 
     def __iter__(self) -> Iterator[Batch]:
-        """The batches of the next epoch; of the one that ``load_state_dict`` or ``set_epoch``
-        said. It begins with the first ``next``, and one that is not over is broken off then.
-        Where ``next`` raised an error, the next epoch continues after the last batch.
+        """The batches of the next epoch, or of the epoch of ``load_state_dict`` or ``set_epoch``.
+
+        The epoch begins with the first ``next``, which ends a running epoch. After an error of
+        ``next``, the new iterator continues after the last batch.
         """
         self._check_process()
         epoch = Epoch(self)
@@ -272,11 +277,11 @@ class Loader:
         return self.dataset.classes
 
     def _asked(self) -> int | None:
-        """The epoch that is to begin next, where somebody said one."""
+        """The epoch that was set as the next one, if any."""
         return self._epoch_asked
 
     def _begin(self, epoch: Epoch) -> int:
-        """Begins the epoch that comes next, in the place of another one."""
+        """Begins the next epoch, and ends a running one."""
         self._check_place()
         self._check_unchanged()
         before = None if self._running is None else self._running()
@@ -284,23 +289,24 @@ class Loader:
             before.supersede()
         asked = self._asked()
         if self._resume is not None:
-            # A state that is refused is forgotten.
+            # A rejected state is forgotten.
             state, self._resume = self._resume, None
             self._stream.resume(json.dumps(state))
-            # Not where it stands now: what is left may fill no batch, and the next epoch comes.
+            # Compares with the epoch of the state itself. The stream may be in the next epoch
+            # already, if the remaining samples do not fill a batch.
             if asked is not None and asked != state["epoch"]:
                 at = json.loads(self._stream.state())
                 self._stream.set_epoch(asked)
                 warnings.warn(
-                    f"the state stands in epoch {at['epoch']} after {at['samples']} samples, and "
-                    f"set_epoch asks for epoch {asked}: that one begins with its first batch",
+                    f"the state is in epoch {at['epoch']} after {at['samples']} samples, but "
+                    f"set_epoch has set epoch {asked}: that one begins with its first batch",
                     RuntimeWarning,
                     stacklevel=4,
                 )
         elif asked is not None:
             self._stream.set_epoch(asked)
         if self._epoch_asked == asked:
-            # Another thread may have asked for another one meanwhile.
+            # Another thread may have set another epoch meanwhile.
             self._epoch_asked = None
         self._broken_off = False
         self._waiting.discard(epoch)
@@ -315,8 +321,8 @@ class Loader:
         self._broken_off = True
 
     def set_epoch(self, epoch: int) -> None:
-        """The next epoch to begin is ``epoch``, from its first batch. After
-        ``load_state_dict`` with a state of that epoch it goes on where the state stands.
+        """Sets the next epoch, which begins with its first batch. After ``load_state_dict`` with a
+        state of the same epoch, it continues at the position of the state.
         """
         self._turn.alone("set_epoch", lambda: self._ask(whole("epoch", epoch, 0, LAST)))
 
@@ -325,16 +331,16 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """Epoch of the batch that comes next, from 0."""
+        """Epoch of the next batch, from 0."""
         return int(self._comes_next()["epoch"])
 
     def _is_running(self) -> bool:
-        """An epoch was begun, and no iterator waits to take its place."""
+        """Whether an epoch runs, and no newer iterator will end it."""
         running = None if self._running is None else self._running()
         return running is not None and running.runs and not self._waiting
 
     def _comes_next(self) -> dict[str, Any]:
-        """The state in front of the batch that comes next."""
+        """The state before the next batch."""
         state: dict[str, Any] = json.loads(self._stream.state())
         if self._is_running():
             return state
@@ -347,21 +353,21 @@ class Loader:
 
     @property
     def sampler(self) -> Any:
-        """The samples of this rank in the epoch that comes next: ``len``, ``set_epoch`` and their
-        numbers, as torch's loader has them.
+        """The samples of this rank in the next epoch. Like torch's samplers, it has ``len``,
+        ``set_epoch`` and an iterator over numbers of samples.
         """
         return EpochSampler(self)
 
     @property
     def batch_sampler(self) -> Any:
-        """The same, batch by batch."""
+        """Like ``sampler``, batch by batch."""
         return EpochBatchSampler(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands: behind the last batch that was given. Numbers and texts.
+        """The position of the run, after the last returned batch. It has only numbers and texts.
 
-        ``samples`` counts those of all ranks. So the state of one rank is enough for all of
-        them, and for other ranks.
+        ``samples`` counts the samples of all ranks. So the state of one rank is enough to resume
+        any number of ranks.
         """
         left_early = self._broken_off and not self._waiting
         if left_early and self._resume is None and self._asked() is None:
@@ -370,13 +376,13 @@ class Loader:
         return self._comes_next()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next ``iter()`` goes on where ``state`` stands, with any number of workers and
-        ranks and any batch size: each further sample of the epoch comes once. A state of an
-        epoch's end begins the next epoch.
+        """Makes the next ``iter()`` continue at the position of ``state``. Numbers of workers and
+        ranks and the batch size may differ: each remaining sample of the epoch comes once. A state
+        at the end of an epoch begins the next epoch. ``samplers.Identity`` needs the same batch
+        size.
 
-        Raises ``ConfigError`` for what is no state; and when the epoch begins for a state of
-        other data, another recipe, order or seed, and names what differs. ``samplers.Identity``
-        keeps its batch size.
+        Raises ``ConfigError`` if ``state`` is not a state. When the epoch begins, raises it for a
+        state of other data, or of another recipe, order or seed, and names the difference.
         """
         self._turn.alone("load_state_dict", lambda: self._load(state))
 
@@ -387,7 +393,8 @@ class Loader:
             epoch, samples = read["epoch"], read["samples"]
         except (TypeError, ValueError, KeyError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {shown(state)}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}: give its result",
+                option="state",
             ) from None
         whole("epoch", epoch, 0)
         whole("samples", samples, 0)
@@ -395,12 +402,12 @@ class Loader:
         self._epoch_asked = None
 
     def stats(self) -> dict[str, Any]:
-        """What happened so far: images, failures, waits and times by stage (seconds), memory,
-        deaths of workers, process ids. 0.1 ms: cheap enough for each step.
+        """Statistics until now: images, failures, waits and times by stage (seconds), memory,
+        deaths of workers, process ids. Takes 0.1 ms, so it can be called in each step.
 
-        ``images`` and ``failed`` count since the loader was made, ``images_per_s`` is that of the
-        epoch at hand. ``memory_bytes``: the batches' shared memory, and what the processes have
-        beside it.
+        ``images`` and ``failed`` count from the start of the loader. ``images_per_s`` is the rate
+        of the current epoch. ``memory_bytes`` is the shared memory of the batches and the private
+        memory of coordinator, workers and fetcher.
         """
         report: dict[str, Any] = json.loads(self._stream.report())
         self._tell(report["events"])
@@ -417,17 +424,17 @@ class Loader:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What is done to each picture, with what the keywords say of it."""
+        """The operations on each image, with the changes by keywords."""
         recipe: dict[str, Any] = json.loads(self._stream.recipe)
         return recipe
 
     def preview(self, rows: int = 16) -> Preview:
-        """Rows of the first batch of the epoch at hand as pictures: as the model gets them,
-        with ``normalize`` taken back.
+        """Rows of the first batch of the current epoch as images: as the model gets them, with
+        ``normalize`` reverted.
 
-        A notebook draws it, ``print`` lists it, ``.save("rows.png")`` writes it. One worker makes
-        the batch anew, on the CPU, with memory for two batches while it does: this loader stays
-        where it is.
+        A notebook draws the result, ``print`` lists it, ``.save("rows.png")`` writes it. A separate
+        worker makes the batch again on the CPU, with memory for two batches. The position of this
+        loader does not change.
         """
         self._check_process()
         whole("rows", rows, 1)
@@ -447,8 +454,9 @@ class Loader:
             stream.close()
 
     def progress(self, **options: Any) -> Iterator[Batch]:
-        """``iter(loader)`` behind a bar of tqdm's that counts images: their rate, and how much of
-        the time the trainer waited for them. Keywords are tqdm's. Without tqdm there is no bar.
+        """Like ``iter(loader)``, with a tqdm bar that counts images. It shows their rate, and the
+        share of the time in which the trainer waited for them. Keywords are tqdm's. Without tqdm
+        there is no bar.
         """
         return _progress.bar(self, options)
 
@@ -462,7 +470,7 @@ class Loader:
         tell_warnings()
 
     def left_out(self) -> dict[str, Any] | None:
-        """What the scan of the source left out, by reason; None for a saved index."""
+        """Entries that the scan of the source left out, by reason. None for a saved index."""
         report: dict[str, Any] | None = json.loads(self._stream.scan_report())
         return report
 
@@ -486,7 +494,7 @@ class Loader:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a Loader has processes of its own and cannot go to another process: make one there"
+            "a Loader has its own processes and cannot go to another process: make one there"
         )
 
     def _check_process(self) -> None:
@@ -497,24 +505,24 @@ class Loader:
             )
 
     def _check_place(self) -> None:
-        """Processes that train together and all read everything would train on each row once
-        for each of them.
+        """Raises an error if torch.distributed has another rank than the loader. Otherwise all
+        processes could train on the same rows.
         """
         group = _options.process_group()
         if group is None or self._place_was_given or group == self._place:
             return
         raise ConfigError(
-            f"this process is rank {group[0]} of {group[1]} by torch.distributed, and the loader "
-            f"was made as rank {self._place[0]} of {self._place[1]}: make it behind "
+            f"this process is rank {group[0]} of {group[1]} in torch.distributed, but the loader "
+            f"was made as rank {self._place[0]} of {self._place[1]}: make it after "
             "init_process_group (in Lightning in train_dataloader), or give rank and world_size",
             option="rank",
         )
 
     def _check_unchanged(self) -> None:
-        """What the loader was made of is as it was, where others may change it."""
+        """Raises an error if the data set of the loader has changed since."""
 
     def _warn_of_places(self, *columns: str | None) -> None:
-        """Labels that are places in the picture stay where they were, and the pixels move."""
+        """Warns if labels are positions in the image: operations move pixels, but not labels."""
         named = [name for columns_ in columns for name in (columns_ or "").split(",")]
         places = _labels.places(named)
         if not places or not len(self.dataset) or not _labels.moves(self.recipe["ops"]):
@@ -523,8 +531,8 @@ class Loader:
         if isinstance(label, Sequence) and len(label) > 1:
             shown = printable(", ".join(places))
             warnings.warn(
-                f"the labels {shown} look like places in the picture. They come as "
-                "they are stored: resize, crop and flip move pixels and no labels. Use "
+                f"the labels {shown} look like positions in the image. They are delivered as "
+                "stored: resize, crop and flip move pixels, but not labels. Use "
                 "recipe='full' and move both yourself, or filter this warning",
                 UserWarning,
                 stacklevel=3,
@@ -533,14 +541,14 @@ class Loader:
     def _take(self, raw: RawBatch) -> Batch:
         pair = TAKEN[self.framework](raw)
         if raw.last_on_device:
-            # All other memory on the device is held: this one goes back at once.
+            # The caller holds all other device memory, so this batch is copied and released.
             pair = _own(self.framework, pair)
             raw = raw.without_pixels()
         if (raw.copied or raw.last_on_device) and not self._warned:
             self._warned = True
             held, depth = self._stream.held()
             warnings.warn(
-                f"{held} batches are held and depth is {depth}: further ones come as copies, which "
+                f"{held} batches are held and depth is {depth}: further batches are copied, which "
                 f"takes time and memory. Drop batches earlier, or give depth={2 * (depth or 1)}",
                 RuntimeWarning,
                 stacklevel=3,
@@ -553,7 +561,7 @@ def _has(module: str) -> bool:
 
 
 def _own(framework: Framework, pair: tuple[Any, Any]) -> tuple[Any, Any]:
-    """The images in memory of the framework's own."""
+    """Copies the images to memory of the framework."""
     images, labels = pair
 
     def copy(array: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Keywords of a loader as the library's options, and as the command line's flags.
+"""Converts keywords to the library's options.
 
-Never in here: what an option does.
+Never in here: the effect of an option.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ._values import as_json, byte_count, path_text, shown, whole, whole_or_none
 from .samplers import RaySampler, Sampler
 
 DEPTH = 4
-"""Batches of memory, where nobody says another number: one that the loop variable keeps,
-one that is handed over, one that a trainer keeps, one that workers fill."""
+"""Default number of batches with memory: one in the loop variable, one that is being returned, one
+that a trainer keeps, one that workers fill."""
 
 _DTYPES = {
     "uint8": "u8",
@@ -35,7 +35,7 @@ _FLOAT_PRESETS = ("train224", "eval224")
 
 
 def dtype_name(dtype: Any) -> str:
-    """``"float32"``, ``torch.float32``, ``numpy.float32``, ``"f32"`` as the library has it."""
+    """The library's name of ``"float32"``, ``torch.float32``, ``numpy.float32`` or ``"f32"``."""
     # Python refuses to write very long numbers.
     name = dtype if isinstance(dtype, (int, float)) else getattr(dtype, "__name__", str(dtype))
     if isinstance(name, str):
@@ -51,7 +51,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def device_name(device: Any) -> str:
-    """``"cpu"``, ``"cuda:N"``; of ``"cuda"`` torch's current device, or torchrun's local rank."""
+    """``"cpu"`` or ``"cuda:N"``. ``"cuda"``: torch's current device, or torchrun's local rank."""
     if isinstance(device, (int, float)) or len(name := str(device)) > _LONGEST_DEVICE:
         raise ConfigError(
             f"device {shown(device)} is unknown: use cpu, cuda or cuda:N", option="device"
@@ -65,8 +65,8 @@ def device_name(device: Any) -> str:
 
 
 def place(rank: int | None, world_size: int | None) -> dict[str, int]:
-    """``rank`` and ``world_size`` of this process: what is given, else torch.distributed's group,
-    else torchrun's variables, else nothing.
+    """``rank`` and ``world_size`` of this process: the given values, otherwise those of
+    torch.distributed, otherwise torchrun's variables, otherwise none.
     """
     if (rank is None) != (world_size is None):
         missing = "rank" if rank is None else "world_size"
@@ -83,16 +83,15 @@ def place(rank: int | None, world_size: int | None) -> dict[str, int]:
         return {"rank": int(found[0] or ""), "world_size": int(found[1])}
     except ValueError:
         raise ConfigError(
-            f"the environment has RANK={found[0]!r} and WORLD_SIZE={found[1]!r}, which say no "
-            "place among the processes that train: make the loader behind "
-            "torch.distributed.init_process_group (in Lightning in train_dataloader), or give "
-            "rank and world_size",
+            f"the environment has RANK={found[0]!r} and WORLD_SIZE={found[1]!r}, which are not two "
+            "whole numbers: make the loader after torch.distributed.init_process_group (in "
+            "Lightning in train_dataloader), or give rank and world_size",
             option="rank",
         ) from None
 
 
 def process_group() -> tuple[int, int] | None:
-    """Rank and world size of torch.distributed, where it is there and was initialised."""
+    """Rank and world size of torch.distributed, if it is imported and initialised."""
     group = sys.modules.get("torch.distributed")
     if group is None or not group.is_available() or not group.is_initialized():
         return None
@@ -100,7 +99,7 @@ def process_group() -> tuple[int, int] | None:
 
 
 def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
-    """A recipe: a name, a file, a dict, or somebody's transforms."""
+    """Options for a recipe: a name, a file, a dict, or transforms."""
     options: dict[str, Any] = {}
     if isinstance(recipe, (str, os.PathLike)):
         options["recipe"] = path_text("recipe", recipe)
@@ -110,7 +109,8 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
             options["recipe_text"] = json.dumps(complete, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise ConfigError(
-                f"the recipe does not fit in a recipe file: {error}", option="recipe"
+                f"the recipe does not fit in a recipe file: {error}: use plain values",
+                option="recipe",
             ) from None
     else:
         from ._transforms import translate
@@ -126,15 +126,15 @@ def recipe_options(recipe: Any, dtype: Any) -> dict[str, Any]:
 
 
 def _check_levels(recipe: str | None) -> None:
-    """Levels cannot be normalised: transforms that say so would be dropped without a word. Of a
-    recipe by name the extension reports it.
+    """Raises an error for uint8 rows with ``normalize``, which would be left out silently. For a
+    recipe by name, the extension reports it.
     """
     ops = [] if recipe is None else json.loads(recipe).get("ops", [])
     names = [name for op in ops for name in ([op] if isinstance(op, str) else op)]
     if "normalize" in names:
         raise ConfigError(
-            "dtype uint8 has no room for Normalize: leave Normalize out and do it on the device, "
-            "or give float32, float16 or bfloat16",
+            "dtype uint8 cannot hold normalized values: leave Normalize out and normalize on the "
+            "device, or give float32, float16 or bfloat16",
             option="dtype",
         )
 
@@ -178,9 +178,9 @@ def scales(sizes: Any) -> dict[str, Any]:
     return {"sizes": both, "divided_by": 32}
 
 
-# Keywords of options whose name in the library is another.
+# Keywords that have another name than the library's option.
 _NAMES = {"path": "src"}
-# Keywords that say how the source is read; ``src`` is its path.
+# Keywords for reading the source. ``src`` is its path.
 SOURCE = tuple(name for name in option_names()[0] if name != "path")
 
 
@@ -195,7 +195,7 @@ def check_items(keywords: Mapping[str, Any]) -> None:
             )
 
 
-# Whole numbers, with the least that they may be.
+# Keywords with whole numbers, and their minimum.
 _WHOLE = {
     **{"batch_size": 1, "num_workers": 1, "depth": 1, "seed": 0, "epochs": 1, "max_pixels": 1},
     **{"rays": 1, "most_rays": 1, "start": 0, "joining": 0, "downscale": 1, "downscale_folder": 1},
@@ -204,8 +204,8 @@ _BYTES = ("memory_limit", "gpu_memory_limit", "max_scratch", "fetch_limit", "max
 
 
 def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All keywords of ``Loader`` but ``framework`` as the library's options: of the source, and
-    of the loader.
+    """The library's options of source and loader, from all keywords of ``Loader`` except
+    ``framework``.
     """
     said = _read(keywords)
     if all(said[limit] is None for limit in ("depth", "memory_limit", "gpu_memory_limit")):
@@ -224,13 +224,13 @@ def library(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return source, {**loader, **said}
 
 
-# Keywords of ``Scene``, which those of ``Rays`` have too; ``path`` is the scene. ``max_pixels`` is
-# one of the run.
+# Keywords of ``Scene``, which ``Rays`` and ``Views`` also have. ``path`` is the scene.
+# ``max_pixels`` belongs to the run.
 SCENE = tuple(name for name in rays_option_names()[0] if name != "max_pixels")
 
 
 def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
-    """A path and all keywords of ``Scene``, as the extension reads them."""
+    """A path and all keywords of ``Scene``, as JSON for the extension."""
     scene = as_json(_scene(_read(keywords)))
     return f'{{"path": {json.dumps(path_text("path", path))}, "scene": {scene}}}'
 
@@ -238,14 +238,14 @@ def scene_text(path: Any, keywords: Mapping[str, Any]) -> str:
 def run_text(
     kind: str, path: Any | None, keywords: Mapping[str, Any]
 ) -> tuple[str, tuple[int, int]]:
-    """A path, or None for a scene that was read, and all keywords of ``Rays`` or ``Views`` (their
-    ``kind``) but ``framework``, as the extension reads them; and the run's place among the ranks,
-    which is 0 of 1 for a process alone.
+    """A path (None for a scene that was read already) and all keywords of ``Rays`` or ``Views``
+    except ``framework``, as JSON for the extension. Also rank and world size of the run, which are
+    0 and 1 for a single process. ``kind``: ``"rays"`` or ``"views"``.
     """
     if keywords["num_workers"] == 0:
         raise ConfigError(
-            "num_workers=0 would make rows in this process: give at least 1 (workers start in "
-            "milliseconds, whatever this process holds)",
+            "num_workers=0 would decode in this process: give at least 1 (workers start in "
+            "milliseconds, however large this process is)",
             option="num_workers",
         )
     said = _read(_of_rays(keywords) if kind == "rays" else _of_views(keywords))
@@ -257,7 +257,7 @@ def run_text(
         for name, value in of_scene.items():
             if value is not None:
                 raise ConfigError(
-                    f"{name} says how a path is read, and the scene was read already: give it to "
+                    f"{name} says how a path is read, but the scene was read already: give it to "
                     "featherload.Scene",
                     option=name,
                 )
@@ -271,7 +271,7 @@ def run_text(
 
 def _of_rays(keywords: Mapping[str, Any]) -> dict[str, Any]:
     if keywords["rays"] is None:
-        raise ConfigError("rays is missing: give the rays of a step", option="rays")
+        raise ConfigError("rays is missing: give the number of rays per step", option="rays")
     return {**keywords, "sampler": ray_sampler(keywords["sampler"])}
 
 
@@ -290,15 +290,15 @@ def ray_sampler(sampler: Any) -> Any:
         return sampler._ray_sampler()
     if sampler not in ("uniform", "by_image"):
         raise ConfigError(
-            f"sampler {shown(sampler)} is neither 'uniform' nor 'by_image' nor Patches or Pairs of "
-            "featherload.samplers",
+            f"sampler {shown(sampler)} is unknown: use 'uniform', 'by_image', or Patches or Pairs "
+            "of featherload.samplers",
             option="sampler",
         )
     return sampler
 
 
 def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords with numbers that are numbers."""
+    """Checks whole numbers and sizes, and converts them."""
     said = dict(keywords)
     for option, least in _WHOLE.items():
         if option in said:
@@ -310,7 +310,7 @@ def _read(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scene(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of ``Scene`` as the library has them."""
+    """Keywords of ``Scene`` as the library's options."""
     options = {name: value for name, value in said.items() if value is not None}
     if "split_by" in options:
         options["split_by"] = _split_by(options["split_by"])
@@ -327,11 +327,11 @@ def _split_by(by: Any) -> Any:
     if not isinstance(by, float):
         return {"interval": whole("split_by", by, 1)}
     if not 0 <= by <= 1:
-        raise ConfigError(f"split_by {by} is no fraction: give 0 to 1", option="split_by")
+        raise ConfigError(f"split_by {by} is not a fraction: give 0 to 1", option="split_by")
     return {"fraction": by}
 
 
 def text(source: Mapping[str, Any], loader: Mapping[str, Any]) -> str:
-    """The library's options, as the extension reads them."""
+    """The library's options, as JSON for the extension."""
     with_helper = {**loader, "helper": helper()}
     return f'{{"source": {as_json(source, _NAMES)}, "loader": {as_json(with_helper, _NAMES)}}}'

@@ -1,6 +1,6 @@
-"""What the model would get, as pictures for people.
+"""Converts rows, as the model gets them, to images for people.
 
-Never in here: a change of where a loader stands.
+Never in here: a change of a loader's position.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Levels = npt.NDArray[np.uint8]
 """Height x width x 3."""
 
 _SHOWN = 256
-"""Longer side of a picture in a notebook, pixels."""
+"""Longer side of an image in a notebook, in pixels."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a batch: its picture as levels, and what is known of it."""
+    """One row of a batch: its image as levels, its sample and its status."""
 
     image: Levels
     id: int
@@ -40,7 +40,7 @@ class Row:
     path: Path | None
     status: RowStatus
     fault: str | None
-    """Why the sample gave no pixels."""
+    """Why the sample failed."""
 
     def caption(self) -> str:
         if self.status == RowStatus.PADDING:
@@ -50,7 +50,7 @@ class Row:
 
 
 class Preview(Sequence[Row]):
-    """Rows of a batch that draw themselves in a notebook, print as a list, and save as a PNG."""
+    """Rows of a batch: drawn in a notebook, printed as a list, saved as a PNG."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = list(rows)
@@ -62,7 +62,7 @@ class Preview(Sequence[Row]):
         return len(self._rows)
 
     def grid(self, columns: int = 8) -> Levels:
-        """All pictures in one, height x width x 3, white where there is none."""
+        """All images in one, height x width x 3. Empty places are white."""
         _values.whole("columns", columns, 1)
         lines = [self._rows[i : i + columns] for i in range(0, len(self), columns)]
         shape = [max((row.image.shape[axis] for row in self._rows), default=0) for axis in (0, 1)]
@@ -109,7 +109,7 @@ class Preview(Sequence[Row]):
 
 
 def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], rows: int) -> Preview:
-    """The first ``rows`` of a batch in memory of the host."""
+    """The first ``rows`` of a batch in host memory."""
     images, labels = batch.numpy()
     why = {fault.row: fault.reason for fault in batch.faults}
 
@@ -123,7 +123,7 @@ def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], ro
         image = np.asarray(images[i])
         image = image.transpose(1, 2, 0) if batch.layout == "nchw" else image
         if status in (RowStatus.PADDING, RowStatus.FAILED):
-            # Zeros, which say nothing; at least a pixel, as own sizes may be 0.
+            # Black. At least one pixel, because a row with its own size may have no pixel.
             height, width = (max(1, side) for side in image.shape[:2])
             levels = np.zeros((height, width, 3), np.uint8)
         else:
@@ -135,7 +135,7 @@ def of_batch(batch: Batch, recipe: Mapping[str, Any], classes: Sequence[str], ro
 
 
 def _mixed(label: Any, classes: Sequence[str]) -> Any:
-    """A vector over the classes as its two largest parts."""
+    """A vector over the classes as text: its two largest entries."""
     if len(label) != len(classes):
         return [round(float(value), 3) for value in label]
     largest = sorted(range(len(label)), key=lambda i: -label[i])[:2]
@@ -143,7 +143,7 @@ def _mixed(label: Any, classes: Sequence[str]) -> Any:
 
 
 def _levels(image: Any, recipe: Mapping[str, Any]) -> Levels:
-    """Height x width x channels as levels of RGB: ``normalize`` is taken back."""
+    """Height x width x channels as RGB levels, with ``normalize`` reverted."""
     ops = {name: op for op in recipe["ops"] for name, op in op.items()}
     # A fourth channel is zero: PaddleClas' channel_num.
     values: npt.NDArray[np.floating[Any]] = np.asarray(image[..., :3], np.float32)
@@ -153,7 +153,7 @@ def _levels(image: Any, recipe: Mapping[str, Any]) -> Levels:
         mean, std = (np.asarray(ops["normalize"][name], np.float32) for name in ("mean", "std"))
         values = values * std + mean
     if "convert_color" in ops:
-        # No colours for a screen: each channel from its least to its largest value.
+        # The values are not colours: each channel is scaled from its minimum to its maximum.
         least = values.min((0, 1))
         values = (values - least) / np.maximum(values.max((0, 1)) - least, 1e-6)
     elif ops.get("decode", {}).get("color") == "bgr":

@@ -1,4 +1,4 @@
-"""Processes of a run, as the system sees them."""
+"""Memory of processes, as the system reports it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def private_bytes(pid: int) -> int:
-    """What a process has beside memory that it shares; 0 of one that ended."""
+    """Memory of a process that it does not share. 0 if the process has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             _, resident, shared, *_ = file.read().split()

@@ -1,4 +1,4 @@
-"""Bars of tqdm's, where it is installed."""
+"""Progress bars by tqdm, if it is installed."""
 
 from __future__ import annotations
 

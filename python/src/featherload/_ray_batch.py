@@ -13,7 +13,7 @@ from ._scene_arrays import SceneArrays
 class RayBatch(SceneArrays, Mapping[str, Any]):
     """The rays of one step: ``batch.origins``, or ``batch["origins"]``.
 
-    Arrays of N rays, of the framework that ``Rays`` was told:
+    Arrays of N rays, in the ``framework`` of ``Rays``:
 
     ============================  =========  =======
     ``indices``                   int64      (N, 3)
@@ -26,8 +26,8 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
     ``valid``                     bool       (N,)
     ============================  =========  =======
 
-    Nothing is copied: arrays are the memory that the workers wrote. They stay as they are for
-    as long as the batch, an array or any view of one lives.
+    Nothing is copied: arrays are the memory that the workers wrote. They do not change while the
+    batch, an array or a view of one exists.
     """
 
     _booleans = frozenset({"valid"})
@@ -47,10 +47,10 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
         return iter(self._names)
 
     def __len__(self) -> int:
-        """The number of arrays. ``batch.rays`` is that of the rays."""
+        """The number of arrays. ``batch.rays`` is the number of rays."""
         return len(self._names)
 
-    # A mapping compares its values, which arrays cannot be.
+    # Mappings compare their values, but arrays have no single result.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -59,7 +59,7 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
 
     @property
     def rays(self) -> int:
-        """Their number."""
+        """The number of rays."""
         return len(self._raw)
 
     @property
@@ -71,23 +71,25 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
 
     @property
     def origins(self) -> Any:
-        """Where each ray begins, in the scene's units: float32, (N, 3)."""
+        """Origin of each ray, in the scene's units: float32, (N, 3)."""
         return self["origins"]
 
     @property
     def directions(self) -> Any:
-        """Where it goes, of length 1: float32, (N, 3)."""
+        """Direction of each ray, with length 1: float32, (N, 3)."""
         return self["directions"]
 
     @property
     def colors(self) -> Any:
-        """Its pixel's red, green and blue, 0 to 1: float32, (N, 3); with ``alpha`` (N, 4)."""
+        """Red, green and blue of each ray's pixel, 0 to 1: float32, (N, 3), or with
+        ``alpha`` (N, 4).
+        """
         return self["colors"]
 
     @property
     def directions_norms(self) -> Any:
-        """Length of the direction before it was made 1: a depth along the camera's axis times
-        this is a distance along the ray. float32, (N,).
+        """Length of the direction before it was scaled to 1: float32, (N,). A depth along the
+        camera's axis times this length is a distance along the ray.
         """
         return self["directions_norms"]
 
@@ -98,8 +100,8 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
 
     @property
     def depths(self) -> Any:
-        """Depth of its pixel along the camera's axis, in the scene's units, 0 where it is not
-        known: float32, (N, 1). None in a scene without depths.
+        """Depth of each ray's pixel along the camera's axis, in the scene's units, or 0 if it is
+        unknown: float32, (N, 1). None in a scene without depths.
         """
         return self["depths"] if "depths" in self._names else None
 
@@ -110,13 +112,13 @@ class RayBatch(SceneArrays, Mapping[str, Any]):
 
     @property
     def valid(self) -> Any:
-        """Whether the lens says where the ray of this pixel goes: bool, (N,). Where it does
-        not, origin and direction are zero: leave such rays out of the loss.
+        """Whether the lens defines the ray of this pixel: bool, (N,). Otherwise origin and
+        direction are zero: leave such rays out of the loss.
         """
         return self["valid"]
 
     def __reduce__(self) -> Any:
-        # To another process go the arrays alone.
+        # Only the arrays are sent to another process.
         return (dict, (dict(self),))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""``featherload.Rays``: rays of a scene, as a trainer holds them."""
+"""``featherload.Rays``, a stream of rays of a scene."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Path = str | os.PathLike[str]
 
 
 class Rays(SceneRun[RayStream, RayBatch]):
-    """Batches of rays of a scene, step by step and without end.
+    """Delivers batches of rays of a scene, step by step and without end.
 
     ::
 
@@ -28,81 +28,83 @@ class Rays(SceneRun[RayStream, RayBatch]):
             batch = next(rays)
             loss = ((model(batch.origins, batch.directions) - batch.colors) ** 2).mean()
 
-    Each image is decoded once, as 8 bits, into one store that all workers and all ranks of the
-    machine read. The rays of a step are a function of scene, options, seed, rank and step: they
-    are the same for any number of workers, and a run goes on by its step alone.
+    Each image is decoded once, with 8 bits, into one store that all workers and ranks of the
+    machine read. The rays of a step depend only on scene, options, seed, rank and step. So they
+    are the same for any number of workers, and the step is enough to resume a run.
 
     ``scene``
-        A path as ``featherload.Scene`` takes it, or a ``Scene``.
+        A path of a scene, as for ``featherload.Scene``, or a ``Scene``.
     ``rays``, ``most_rays``
-        Rays of a step, and the most that ``next(n)`` may ask for. Default 4096, and as many as
-        ``rays``.
+        Rays per step, and the most rays that ``next(n)`` may request. Defaults: 4096, and the
+        value of ``rays``.
     ``split``
-        Which frames rays are drawn from: ``"train"``, ``"eval"``, ``"test"``.
+        Frames from which rays are drawn: ``"train"``, ``"eval"``, ``"test"``.
     ``sampler``
-        ``"uniform"``: all pixels of all images alike. ``"by_image"``: all images alike.
-        ``featherload.samplers.Patches(size)`` and ``Pairs(radius)``.
+        ``"uniform"``: all pixels of all images with equal probability. ``"by_image"``: all images
+        with equal probability. Or ``featherload.samplers.Patches(size)`` or ``Pairs(radius)``.
     ``masks``
-        Whether pixels that a mask leaves out are never drawn. Default True.
+        Whether masked pixels are never drawn. Default True.
     ``depths``
-        Whether batches have ``depths``. True: those that the scene's file names, and others that
-        have the name of their image, in ``depths`` or ``depth``. False: none. Default: those that
+        Whether batches have ``depths``. True: depths that the scene's file names, and files with
+        the names of the images in ``depths`` or ``depth``. False: none. Default: only those that
         the file names. PNG, TIFF, OpenEXR and ``.npy``, of any size.
     ``alpha``
-        Whether colours keep their alpha as a fourth number (1 where a file has none), instead of
-        being composited on ``background``. Default False.
+        Whether colours keep alpha as a fourth number (1 if a file has none), instead of
+        compositing on ``background``. Default False.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
     ``seed``, ``rank``, ``world_size``
-        Of the draws. Each rank draws rays of its own; default: that of torch.distributed, or
-        torchrun's ``RANK``, or 0.
+        Seed of the draws, and the rank of this process. Each rank draws different rays. Default:
+        seed 0, and the rank of torch.distributed, or torchrun's ``RANK``, or 0.
     ``start``
         The first step. Default 0.
     ``joining``
-        Images that join at each step. Step s draws from the first ``joining * (s + 1)`` images
-        of a random order, so that training begins when a few are decoded. 0 draws from all at
-        once. Default 4.
+        Images that are added at each step. Step s draws from the first ``joining * (s + 1)``
+        images of a random order, so training begins after a few images are decoded. 0 draws from
+        all images at once. Default 4.
     ``downscale``
-        Images are read at a fraction of their width and height. Default 1.
+        Read images at 1/n of their width and height. Default 1.
     ``background``
-        The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
+        Colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
     ``device``
-        Where rays are made and lie: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a torch
-        device. On a device workers only decode images, each goes up once, and a kernel makes the
-        rays: pixels and colours are the CPU's, directions and origins within 1e-6.
+        Where rays are computed and delivered: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a
+        torch device. For a device, workers only decode images. Each image is copied there once,
+        and a kernel makes the rays. Pixels and colours equal the CPU's; directions and origins
+        differ by at most 1e-6.
     ``gpu_memory_limit``
-        Most memory of the device that the run may take, its context apart: bytes, or ``"2G"``.
-        Images that do not fit are read from the host's memory. Default: no limit.
+        Most device memory that the run may use, without the device's context: bytes, or ``"2G"``.
+        Images that do not fit are read from host memory. Default: no limit.
     ``depth``
-        Batches that there is memory for. Default: the workers and 2, and 4 on a device. Raise it
-        if the trainer keeps several: a warning says so, on a device ``BatchesHeldError``.
+        Number of batches that have memory. Default: the workers and 2, or 4 on a device. Raise it
+        if the trainer keeps several batches: a warning reports that, or on a device
+        ``BatchesHeldError``.
     ``memory_limit``
-        Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
-        kept in a file. Default: what the machine has available.
+        Most memory of all processes: bytes, or ``"2G"``. If images do not fit, they are kept in a
+        file. Default: the available memory of the machine.
     ``store_folder``
-        Where that file goes. Default: ``TMPDIR``, or ``/tmp``; ``/var/tmp`` where that lies in
+        Folder for that file. Default: ``TMPDIR`` or ``/tmp``, but ``/var/tmp`` if that folder is in
         memory.
     ``share_store``
         Whether decoded images are shared with the other ranks of this machine. Default True.
     ``framework``
-        What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
+        Type of the arrays: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the batch.
     ``sandbox``
-        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
-        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
+        Blocks system calls and files that workers do not need: as far as the system supports it
+        (``"auto"``, default), always (``"require"``), never (``"off"``).
     ``row_limit``, ``hold_timeout``
-        Most seconds that a step may take in a worker (default 600); and, on a device, that
-        ``next`` waits for a batch to be dropped when all are held (default 2). On the CPU further
-        batches come as copies.
+        Most seconds of a step in a worker (default 600). On a device, most seconds that ``next``
+        waits for a batch to be dropped if all are held (default 2). On the CPU further batches are
+        copied instead.
     ``max_pixels``, ``max_scratch``
-        Most pixels of an image, and most bytes that decoding one may take.
+        Most pixels of an image, and most bytes for decoding one.
     ``format``, ``image_order``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
     ``downscale_folder``, ``split_by``, ``find_masks``, ``find_depths``, ``depth_unit``,
     ``strict``, ``max_json_bytes``
-        How a path is read, as ``featherload.Scene`` has them.
+        How a path is read, as for ``featherload.Scene``.
 
-    Raises ``featherload.ConfigError`` for options that cannot work, ``DatasetError`` for a scene
-    that cannot be read, ``WorkerError`` for what is missing.
+    Raises ``featherload.ConfigError`` for invalid options, ``DatasetError`` for a scene that cannot
+    be read, and ``WorkerError`` if the workers cannot start.
     """
 
     _things = "rays"
@@ -155,29 +157,30 @@ class Rays(SceneRun[RayStream, RayBatch]):
         keywords = {name: value for name, value in locals().items() if name != "self"}
         self._start(RayStream, **keywords)
         self.rays = whole("rays", rays, 1)
-        """Rays of a step."""
+        """Rays per step."""
 
     @classmethod
     def plan(cls, scene: _Path | Scene, rays: int = 4096, **options: Any) -> ScenePlan:
-        """What ``Rays`` with the same keywords would take: memory of all processes and of the
-        device, and whether decoded images lie in memory or in a file. Reads headers, decodes
-        nothing, starts nothing.
+        """The memory that ``Rays`` with the same keywords would take, of all processes and on the
+        device. Also whether decoded images are kept in memory or in a file. Reads only headers;
+        decodes and starts nothing.
 
-        Raises what ``Rays`` would raise before it decodes.
+        Raises the errors that ``Rays`` would raise before it decodes.
         """
         said = inspect.signature(Rays).bind(scene, rays, **options)
         return cls._planned(said, RayStream.plan)
 
     def __next__(self) -> RayBatch:
-        """The next step."""
+        """The rays of the next step."""
         return self._next(None, self.rays)
 
     def next(self, rays: int | None = None) -> RayBatch:
-        """The next step with so many rays: the first ones of its sequence, which does not depend
-        on how many are asked for.
+        """The next step, with this number of rays. They are the first rays of the step's sequence,
+        which does not depend on that number.
 
-        Raises ``ConfigError`` for more than ``most_rays``; ``SampleError`` for an image that
-        cannot be read: mend it, and the next call tries the step again; ``BatchesHeldError``.
+        Raises ``ConfigError`` for more than ``most_rays``. Raises ``SampleError`` for an image
+        that cannot be read: repair the file, and the next call tries the step again. On a device,
+        raises ``BatchesHeldError`` if the caller holds all batches that have memory.
         """
         return self._next(None, self.rays if rays is None else whole("rays", rays, 1))
 
@@ -185,14 +188,14 @@ class Rays(SceneRun[RayStream, RayBatch]):
         return RayBatch(raw, self.framework)
 
     def stats(self) -> dict[str, Any]:
-        """What happened so far: steps and rays given, their rate, images decoded, times by stage
+        """Statistics until now: returned steps and rays, their rate, decoded images, times by stage
         (seconds), memory, deaths of workers, process ids. ``missing``, ``missing_images``,
-        ``missing_masks``, ``missing_depths`` and ``missing_points`` are what the scene's files
-        name and is not there.
+        ``missing_masks``, ``missing_depths`` and ``missing_points`` are files that the scene names
+        but that do not exist.
 
-        ``rays_per_s`` counts from the first batch on. ``store_bytes`` are all images,
-        ``ring_bytes`` the batches' memory; ``memory_bytes`` that and what the processes have of
-        their own.
+        ``rays_per_s`` counts after the first batch. ``store_bytes`` is the memory of all images,
+        ``ring_bytes`` that of the batches. ``memory_bytes`` is ``ring_bytes`` and the private
+        memory of coordinator and workers.
         """
         report = self._stats()
         drawn = {"steps": self._steps, "rays": self._parts, "rays_per_s": self._rate()}

@@ -1,4 +1,4 @@
-"""What the tools find, as objects that print as tables and draw themselves in notebooks."""
+"""Reports of the tools. They print as tables, and notebooks draw them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _mib(count: float) -> str:
 
 @dataclass(frozen=True)
 class Report(Mapping[str, Any]):
-    """What a tool found. ``report["name"]`` is what its ``--json`` prints; ``print`` and a
-    notebook show the main things as a table.
+    """The report of a tool. ``report["name"]`` has the values that its ``--json`` prints. ``print``
+    and notebooks show the main values as a table.
     """
 
     data: Mapping[str, Any]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Heads and rows."""
+        """Column heads, and rows."""
         flat = [[k, str(v)] for k, v in self.data.items() if not isinstance(v, (dict, list))]
         return ["", ""], flat
 
@@ -60,16 +60,16 @@ class Report(Mapping[str, Any]):
 
 
 class Plan(Report):
-    """What a run would take."""
+    """The memory plan of a run."""
 
     @property
     def total_bytes(self) -> int:
-        """PSS of all processes at most."""
+        """Upper limit of the PSS of all processes together, in bytes."""
         return int(self["memory"]["total_bytes"])
 
     @property
     def device_bytes(self) -> int:
-        """Memory of the device, its context apart."""
+        """Memory on the device, without its context, in bytes."""
         return int(self["memory"]["device_bytes"])
 
     @property
@@ -100,21 +100,21 @@ class Plan(Report):
 
 
 class ScenePlan(Report):
-    """What a run over the images of a scene would take."""
+    """The memory plan of a run over the images of a scene."""
 
     @property
     def total_bytes(self) -> int:
-        """PSS of all processes at most."""
+        """Upper limit of the PSS of all processes together, in bytes."""
         return int(self["memory"]["total_bytes"])
 
     @property
     def device_bytes(self) -> int:
-        """Memory of the device, its context apart."""
+        """Memory on the device, without its context, in bytes."""
         return int(self["memory"]["device_bytes"])
 
     @property
     def in_file(self) -> bool:
-        """Whether decoded images would lie in a file, because they do not fit in memory."""
+        """Whether decoded images would be kept in a file, because they do not fit in memory."""
         return bool(self["store"]["in_file"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -139,7 +139,7 @@ class ScenePlan(Report):
 
 
 class IndexReport(Report):
-    """What a data set holds."""
+    """The contents of a data set."""
 
     @property
     def samples(self) -> int:
@@ -147,7 +147,7 @@ class IndexReport(Report):
 
     @property
     def classes(self) -> int:
-        """Their number."""
+        """The number of classes."""
         return int(self["classes"])
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -174,7 +174,7 @@ class IndexReport(Report):
 
 
 class SceneReport(Report):
-    """What a scene holds."""
+    """The contents of a scene."""
 
     @property
     def frames(self) -> int:
@@ -218,11 +218,11 @@ class SceneReport(Report):
 
 
 class Doctor(Report):
-    """What this machine has."""
+    """The findings about this machine."""
 
     @property
     def ok(self) -> bool:
-        """Everything that a run needs is there."""
+        """Whether the machine has everything that a run needs."""
         return not self["broken_promises"]
 
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -251,5 +251,5 @@ class CacheReport(Report):
 
     @property
     def ok(self) -> bool:
-        """It is complete, and nothing of it is damaged."""
+        """Whether the cache is complete and undamaged."""
         return bool(self.data.get("complete", True)) and not self.data.get("findings")

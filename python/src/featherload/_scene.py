@@ -1,6 +1,6 @@
 """``featherload.Scene``: images with a camera and a pose each.
 
-Never in here: a decoded picture, a ray.
+Never in here: decoded images, rays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Camera:
-    """What an image was taken with. Lengths are pixels; the middle of the first pixel lies at
+    """Intrinsics and lens of an image. Lengths are in pixels; the middle of the first pixel is at
     (0.5, 0.5).
     """
 
@@ -44,8 +44,8 @@ class Camera:
     distortion), ``"rational"``, ``"fisheye"``, ``"fisheye624"``, ``"thin_prism_fisheye"``,
     ``"fov"``, ``"equirectangular"``, ``"orthographic"``."""
     coefficients: Mapping[str, tuple[float, ...]]
-    """Of the lens: ``{"k": (k1, k2, ...), "p": (p1, p2)}``, ``{"omega": (omega,)}``; empty for
-    lenses without."""
+    """Coefficients of the lens: ``{"k": (k1, k2, ...), "p": (p1, p2)}``, ``{"omega": (omega,)}``.
+    Empty for lenses without coefficients."""
 
     @property
     def matrix(self) -> Numbers:
@@ -55,14 +55,14 @@ class Camera:
 
 @dataclass(frozen=True)
 class RollingShutter:
-    """Rows of the image follow each other in time. At (u, v), both 0 to 1 over the image, the
-    pose is the one at ``timing[0] + timing[1] u + timing[2] v + timing[3] random`` between
-    the frame's pose (0) and ``end`` (1).
+    """A shutter that exposes rows or columns one after the other. At (u, v), both 0 to 1 over the
+    image, the pose lies between the frame's pose (0) and ``end`` (1), at
+    ``timing[0] + timing[1] u + timing[2] v + timing[3] random``.
     """
 
     timing: tuple[float, float, float, float]
     end: Numbers = field(compare=False, repr=False)
-    """3 x 4, float64."""
+    """The pose at the end: 3 x 4, float64."""
 
 
 @dataclass(frozen=True)
@@ -70,49 +70,49 @@ class Frame:
     """One image of a scene."""
 
     name: str
-    """As the scene's file has it."""
+    """The name in the scene's file."""
     image: Path
     mask: Path | None
     depth: Path | None
     camera: int
-    """Its place in ``scene.cameras``."""
+    """The index of its camera in ``scene.cameras``."""
     split: Split
     time: float | None
-    """0 to 1, in scenes that move."""
+    """Time of the image, 0 to 1. None in scenes without times."""
     pose: Numbers = field(compare=False, repr=False)
     """From the camera to the scene: 3 x 4, float64. Axes of the camera are OpenCV's: x right, y
     down, z forward."""
     mask_is_full_size: bool = False
-    """The mask is of the original image, where a smaller one is read."""
+    """Whether the mask has the original size, but a smaller image is read."""
     depth_is_full_size: bool = False
-    """The depth is of the original image, where a smaller one is read."""
+    """Whether the depth has the original size, but a smaller image is read."""
     mask_is_inverted: bool = False
-    """Pixels of the mask that are not zero are left out, as in instant-ngp's
-    ``dynamic_mask_*``. In other masks they count."""
+    """Whether nonzero pixels of the mask are left out, as in instant-ngp's ``dynamic_mask_*``. In
+    other masks, nonzero pixels count."""
     fisheye_crop_radius: float | None = None
-    """Only pixels this near to the middle count; in pixels of the image."""
+    """Only pixels within this distance of the middle count; in pixels of the image."""
     rolling_shutter: RollingShutter | None = None
 
     @property
     def pose_opengl(self) -> Numbers:
-        """The pose for OpenGL's axes, x right, y up, z backward, as nerfstudio and
-        ``transforms.json`` have it: 3 x 4, float64.
+        """The pose with OpenGL's axes (x right, y up, z backward), as in nerfstudio and
+        ``transforms.json``: 3 x 4, float64.
         """
         pose: Numbers = self.pose * np.array([1.0, -1.0, -1.0, 1.0])
         return pose
 
 
 class Points(NamedTuple):
-    """A point cloud, in the world of the scene."""
+    """A point cloud, in coordinates of the scene."""
 
     xyz: npt.NDArray[np.float32]
     """N x 3."""
     rgb: npt.NDArray[np.uint8] | None
-    """N x 3; None where the file has no colours."""
+    """N x 3. None if the file has no colours."""
 
 
 class Scene:
-    """Images with a camera and a pose each, as NeRF and splatting want them.
+    """Images with a camera and a pose each, for NeRF and splatting.
 
     ::
 
@@ -120,7 +120,7 @@ class Scene:
         print(scene)
         rays = featherload.Rays(scene, rays=4096)
 
-    Only headers of pictures are read.
+    Reads only the headers of images.
 
     ``path``
         A folder with ``transforms.json`` (nerfstudio, instant-ngp, ScanNet++), with
@@ -128,43 +128,43 @@ class Scene:
         ``poses_bounds.npy`` (LLFF); or one such file, or a model's folder such as ``sparse/1``.
     ``format``
         ``"nerfstudio"``, ``"instant-ngp"``, ``"blender"``, ``"scannet-pp"``, ``"colmap"``,
-        ``"llff"``. Default: what the files show. Where a folder has several, the one with the
-        most images that are there.
+        ``"llff"``. Default: detected from the files. If a folder has several formats, the one with
+        the most existing images.
     ``image_order``
         The order of the images, which decides how they are split: ``"name"``, or
-        ``"nerfstudio"``, as its parser of the format has it (COLMAP's images by their numbers).
-        Default: ``"nerfstudio"``; for COLMAP ``"name"``, as gsplat.
+        ``"nerfstudio"``, the order of nerfstudio's parser for the format (COLMAP's images by their
+        numbers). Default: ``"nerfstudio"``; for COLMAP ``"name"``, as in gsplat.
     ``orientation``, ``center``
-        How the world is turned and where its origin lies, as nerfstudio's parsers do:
+        Rotation and origin of the world, as in nerfstudio's parsers:
         ``"up"``, ``"vertical"``, ``"pca"``, ``"none"``; ``"poses"``, ``"focus"``, ``"none"``.
         Default: ``"up"`` and ``"poses"``; ``"none"`` for Blender, instant-ngp
         and LLFF.
     ``auto_scale``, ``scale_factor``
-        Whether camera centres are scaled into -1 to 1 (default: not for Blender and
-        instant-ngp), and a factor on top of that (default 1). LLFF's nearest depth becomes 4/3.
+        Whether camera centres are scaled into -1 to 1 (default: True, but False for Blender and
+        instant-ngp), and an additional factor (default 1). LLFF's nearest depth becomes 4/3.
     ``downscale_folder``
-        The folder of images to read: 1 = the originals, n = ``images_n``. Default: halves while
-        the larger side is over 1,600 pixels and there is a folder.
+        The folder of images to read: 1 is the originals, n is ``images_n``. Default: the size is
+        halved while the larger side exceeds 1,600 pixels and such a folder exists.
     ``split_by``
-        Which frames train: a fraction (0.9), every n-th evaluates (a whole number),
-        ``"filename"``, ``"listed"``, ``"all"``. Default: as the files list it, else every 8th of
-        COLMAP and LLFF and a tenth of the others evaluate.
+        Frames for training: a fraction (0.9), all but every n-th (a whole number),
+        ``"filename"``, ``"listed"``, ``"all"``. Default: as the files list them. Otherwise every
+        8th frame of COLMAP and LLFF, and a tenth of other scenes, is for evaluation.
     ``find_masks``
-        Whether masks are looked for by name where the files name none. Default True.
+        Whether masks are found by name if the files name none. Default True.
     ``find_depths``
-        Whether depths that are found by name are read, where the files name none. Default False.
+        Whether depths that are found by name are used if the files name none. Default False.
     ``depth_unit``
-        What 1 in a depth's file means, in units of the file's world: of integers and of floats,
-        as nerfstudio's ``depth_unit_scale_factor``. Default: as the file says, else 0.001.
+        Value of 1 in a depth file (integers and floats), in units of the file's world, like
+        nerfstudio's ``depth_unit_scale_factor``. Default: as the file states, otherwise 0.001.
     ``strict``
-        Refuse a scene of which an image is missing or cannot be read. Default: such frames are
-        left out, and named in ``report`` (``missing_images``); a warning counts them.
+        Reject a scene with an image that is missing or cannot be read. Default: such frames are
+        left out. A warning counts them, and ``report`` names them (``missing_images``).
     ``max_json_bytes``, ``max_pixels``
-        The largest ``transforms.json`` (default ``"256M"``) and image (default 178,956,970
-        pixels) that are read.
+        The largest ``transforms.json`` (default ``"256M"``) and the largest image (default
+        178,956,970 pixels) that are read.
 
-    Raises ``featherload.DatasetError``, which names file and key, for what is no scene, and
-    ``ConfigError`` for options that cannot work.
+    Raises ``featherload.DatasetError``, which names file and key, for an invalid scene, and
+    ``ConfigError`` for invalid options.
     """
 
     def __init__(
@@ -197,12 +197,12 @@ class Scene:
 
     @property
     def root(self) -> Path:
-        """The folder that paths in the files start from."""
+        """The folder to which paths in the files are relative."""
         return Path(self._raw.root)
 
     @cached_property
     def cameras(self) -> list[Camera]:
-        """Each once, of the size that the images have."""
+        """The different cameras, for the size of the images that are read."""
         return [camera_of(said) for said in json.loads(self._raw.cameras())]
 
     @cached_property
@@ -239,12 +239,12 @@ class Scene:
         return frames
 
     def __len__(self) -> int:
-        """Frames."""
+        """Number of frames."""
         return len(self.frames)
 
     def frames_of(self, split: Split) -> list[int]:
-        """The places in ``frames`` of those of a split. A scene without frames for tests gives
-        those for evaluation, as nerfstudio does.
+        """Indices in ``frames`` of the frames of a split. If a scene has no test frames, returns
+        the frames for evaluation, as nerfstudio does.
         """
         found = self._raw.frames_of(split)
         if found is None:
@@ -254,8 +254,8 @@ class Scene:
         return found
 
     def points(self) -> Points | None:
-        """The point cloud that the files name, in the world of the scene; None without one. It
-        is read anew with each call.
+        """The point cloud that the files name, in coordinates of the scene. None without one. Each
+        call reads it again.
         """
         found = self._raw.points()
         if found is None:
@@ -265,21 +265,21 @@ class Scene:
 
     @property
     def transform(self) -> Numbers:
-        """From the world of the capture to the scene's, before ``scale``: 3 x 4, float64.
-        ``transform`` of nerfstudio's ``dataparser_transforms.json``.
+        """From the world of the capture to the scene, before ``scale``: 3 x 4, float64. Equals
+        ``transform`` in nerfstudio's ``dataparser_transforms.json``.
         """
         return np.array(self._raw.dataparser_transforms()[0], np.float64)
 
     @property
     def scale(self) -> float:
-        """What is multiplied behind ``transform``: ``scale`` of nerfstudio's
+        """The factor that is applied after ``transform``. Equals ``scale`` in nerfstudio's
         ``dataparser_transforms.json``.
         """
         return self._raw.dataparser_transforms()[1]
 
     @cached_property
     def report(self) -> SceneReport:
-        """The scene in numbers, as ``featherload index SCENE --json`` prints it."""
+        """The figures of the scene, as ``featherload index SCENE --json`` prints them."""
         return SceneReport(json.loads(self._raw.report()))
 
     def svg(self, *, points: bool = True) -> str:
@@ -305,7 +305,7 @@ def _four(timing: list[float]) -> tuple[float, float, float, float]:
 
 
 def camera_of(said: dict[str, Any]) -> Camera:
-    """A camera as the library tells it."""
+    """A camera from the library's JSON."""
     lens = said.pop("lens")
     name, values = (lens, {}) if isinstance(lens, str) else next(iter(lens.items()))
     coefficients = {

@@ -1,4 +1,4 @@
-"""What a step of ``Rays`` and of ``Views`` share: arrays, and how each framework takes them."""
+"""The common part of a step of ``Rays`` and of ``Views``: arrays, converted to each framework."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FRAMEWORKS: tuple[Framework, ...] = ("numpy", "torch", "jax")
 
 
 class SceneArrays:
-    """Arrays of one step, in the workers' memory or a device's."""
+    """Arrays of one step, in the workers' memory or on a device."""
 
     _booleans: ClassVar[frozenset[str]]
     """Arrays that are bool."""
     _by_numpy: ClassVar[frozenset[str]]
-    """Arrays that JAX takes as copies: it may have no int64, and has no other view of bytes."""
+    """Arrays that are copied for JAX: it may have no int64, and cannot view bytes as bool."""
     _names: Sequence[str]
-    """The arrays that there may be."""
+    """All arrays that a step may have."""
 
     def __init__(self, raw: RawRays | RawView, framework: Framework) -> None:
         self._raw: Any = raw
@@ -32,26 +32,27 @@ class SceneArrays:
 
     @property
     def step(self) -> int:
-        """The step that it is of, from 0."""
+        """The number of the step, from 0."""
         step: int = self._raw.step
         return step
 
     @property
     def device(self) -> str:
-        """Where the arrays lie: ``"cpu"``, or ``"cuda:0"`` and so on."""
+        """Where the arrays are: ``"cpu"``, or ``"cuda:0"`` and so on."""
         device: str = self._raw.device
         return device
 
     def record_stream(self, stream: Any) -> None:
-        """Tells that ``stream`` reads the arrays, beside the stream that was current when they
-        were taken. Their memory is not written again before what is in that stream when the
-        last of them goes is over. ``stream``: a ``torch.cuda.Stream``, or a handle; it must live
-        until then. Without a device it does nothing.
+        """Registers a further ``stream`` that reads the arrays, in addition to the stream that was
+        current when they were taken. When the last reference to them is dropped, their memory is
+        reused only after the work that ``stream`` has at that time. ``stream``: a
+        ``torch.cuda.Stream``, or a handle; it must exist until then. Without a device it does
+        nothing.
         """
         self._raw.record_stream(handle(stream))
 
     def _array(self, name: str) -> Any:
-        """The framework's array, or None where there is none."""
+        """The framework's array. None if the step has no such array."""
         if name not in self._arrays:
             tensor: Tensor | None = self._raw_for(name).array(name)
             self._arrays[name] = None if tensor is None else self._taken(name, tensor)
@@ -78,7 +79,7 @@ class SceneArrays:
         return jnp.asarray(copied)
 
     def _raw_for(self, name: str) -> Any:
-        """NumPy's arrays, and what JAX takes through them, lie in memory of the host."""
+        """The step that has the array, in host memory for NumPy and for copies to JAX."""
         by_numpy = self._framework == "numpy" or (
             self._framework == "jax" and name in self._by_numpy
         )
@@ -89,21 +90,21 @@ class SceneArrays:
         return self._on_host
 
     def numpy(self) -> Self:
-        """The same with NumPy's arrays, which share the memory; copies of those on a device."""
+        """The same with NumPy arrays, which share the memory. Arrays on a device are copied."""
         return self._as("numpy")
 
     def torch(self) -> Self:
-        """The same with torch's tensors, which share the memory."""
+        """The same with torch tensors, which share the memory."""
         return self._as("torch")
 
     def jax(self) -> Self:
-        """The same with JAX's arrays, which share the memory where JAX lets them. Without JAX's
-        ``jax_enable_x64`` whole numbers are int32.
+        """The same with JAX arrays, which share the memory if JAX allows it. Without JAX's
+        ``jax_enable_x64``, whole numbers are int32.
         """
         return self._as("jax")
 
     def to(self, device: Any, *, non_blocking: bool = False) -> dict[str, Any]:
-        """The arrays that there are, by name, as torch's tensors on a device."""
+        """All arrays of the step, by name, as torch tensors on a device."""
         taken = self.torch()
         tensors = {name: taken._array(name) for name in self._names}
         return {

@@ -1,4 +1,4 @@
-"""What ``Rays`` and ``Views`` share: a run over the images of a scene, step by step."""
+"""The common part of ``Rays`` and ``Views``: a run over the images of a scene, step by step."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
     """A run over the images of a scene, without end."""
 
     _things: ClassVar[str]
-    """What a step gives, many of them; the kind of the run."""
+    """The kind of the run, which is the plural of its products."""
     _held_things: ClassVar[str] = "batches"
 
     framework: Framework
     split: Split
-    """The frames' split."""
+    """The split of the frames."""
 
     @classmethod
     def _described(
         cls, keywords: dict[str, Any]
     ) -> tuple[str, tuple[int, int], Scene | None, RawScene | None]:
-        """All keywords but ``framework`` as the extension reads them, the place among the ranks,
-        and the scene where it was read already.
+        """All keywords except ``framework`` as JSON for the extension, rank and world size, and
+        the scene if it was read already.
         """
         scene = keywords.pop("scene")
         read = scene if isinstance(scene, Scene) else None
@@ -63,7 +63,7 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
         return ScenePlan(json.loads(plan(text, raw)))
 
     def _start(self, stream: Callable[[str, RawScene | None], _Stream], **keywords: Any) -> None:
-        """Starts the run of all these keywords."""
+        """Starts the run with these keywords."""
         self._stream: _Stream | None = None
         framework = keywords.pop("framework")
         if framework not in FRAMEWORKS:
@@ -75,7 +75,7 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
         text, found, self._given_scene, raw = self._described(keywords)
         self._stream = stream(text, raw)
         self._pid = os.getpid()
-        # That of this process where nobody gave one.
+        # Rank and world size of this process, unless the caller gave them.
         self._found_rank = found if keywords["rank"] is None else None
         # Threads may share the run.
         self._turn = Turn(self._things)
@@ -88,16 +88,16 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
         return self
 
     def _step_of(self, raw: Any) -> _Step:
-        """What the extension gave for a step, as the caller has it."""
+        """Converts a step of the extension to the public class."""
         raise NotImplementedError
 
     def _next(self, at: int | None, *request: int) -> _Step:
-        """The next step, or step ``at``. ``request``: the number of rays, where it gives rays."""
+        """The next step, or step ``at``. ``request``: for rays, their number."""
         stream, turn = self._open(), self._turn
         turn.check("next")
         take: Callable[..., Any] = stream.next
         raw: Any = None
-        # Leaving the lock is a call, and Ctrl-C may come behind each call.
+        # Releasing the lock is a call, and Ctrl-C may arrive after any call.
         try:
             turn.here.call = "next"
             with turn.lock:
@@ -112,7 +112,7 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
                 stream.taken()
             return step
         except BaseException:
-            # Ctrl-C, a warning that is an error, no memory: the step comes again.
+            # Ctrl-C, a warning that is an error, no memory: the next call returns this step.
             if raw is not None:
                 with turn.lock:
                     stream.not_taken(raw)
@@ -128,41 +128,42 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
             self._began, self._first_parts = self._until, parts
 
     def _rate(self) -> float:
-        """Rays or views per second, from the first step on."""
+        """Rays or views per second, after the first step."""
         took = self._until - self._began
         return (self._parts - self._first_parts) / took if took else 0.0
 
     @property
     def step(self) -> int:
-        """The step that comes next."""
+        """The number of the next step."""
         return self._open().step()
 
     def go_to(self, step: int) -> None:
-        """The next step is ``step``."""
+        """Sets the next step."""
         number = whole("step", step, 0, LAST)
-        # Before the lock, which another thread may hold for ever in a forked copy.
+        # Before the lock: in a forked copy another thread may hold it for ever.
         stream = self._open()
         self._turn.move("go_to", lambda: stream.go_to(number))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the run stands: the step that comes next, and what it depends on but the rank.
-        Numbers and texts.
+        """The position of the run: the next step, and everything except the rank on which its
+        result depends. It has only numbers and texts.
         """
         state: dict[str, Any] = json.loads(self._open().state())
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where ``state`` stands, with any number of workers, on any rank.
+        """Continues at the position of ``state``, with any number of workers, on any rank.
 
-        Raises ``ConfigError`` for what is no state, and for one of another scene, seed, split or
-        size: the text names what differs.
+        Raises ``ConfigError`` if ``state`` is not a state, or belongs to another scene, seed, split
+        or size. The text names the difference.
         """
         try:
             # Numbers of NumPy and torch are numbers.
             text = json.dumps(dict(state), default=operator.index)
         except (TypeError, ValueError):
             raise ConfigError(
-                f"the state is not one that state_dict gave: {shown(state)}", option="state"
+                f"the state is not one that state_dict gave: {shown(state)}: give its result",
+                option="state",
             ) from None
         stream = self._open()
         self._turn.move("load_state_dict", lambda: stream.resume(text))
@@ -191,7 +192,7 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
         return {"memory_bytes": memory, **report}
 
     def close(self) -> None:
-        """Ends the workers now. What was given stays readable."""
+        """Ends the workers now. Arrays that were returned stay readable."""
         if self._stream is not None and os.getpid() == self._pid:
             self._stream.close()
 
@@ -203,13 +204,13 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self._things.capitalize()} have processes of their own and cannot go to another "
-            "process: make them there"
+            f"{self._things.capitalize()} have processes and cannot go to another process: make "
+            "them there"
         )
 
     def _open(self) -> _Stream:
         if self._stream is None:
-            raise ConfigError(f"the {self._things} were never started")
+            raise ConfigError(f"the {self._things} did not start: make them again")
         if os.getpid() != self._pid:
             raise WorkerError(
                 f"{self._things} cannot be used in a forked copy of the process that made them: "
@@ -218,27 +219,30 @@ class SceneRun(Iterator[_Step], Generic[_Stream, _Step]):
         return self._stream
 
     def _check_rank(self) -> None:
-        """Processes of one rank would all be given the same."""
+        """Raises an error if the rank in torch.distributed is another one: ranks could get the same
+        steps.
+        """
         group, found = _options.process_group(), self._found_rank
         if group is None or found is None:
             return
         if group != found:
             raise ConfigError(
-                f"this process is rank {group[0]} of {group[1]} by torch.distributed, and the "
-                f"{self._things} were made for rank {found[0]} of {found[1]}: make them behind "
+                f"this process is rank {group[0]} of {group[1]} in torch.distributed, but the "
+                f"{self._things} were made for rank {found[0]} of {found[1]}: make them after "
                 "init_process_group, or give rank",
                 option="rank",
             )
 
     def _check_copied(self, raw: RawRays | RawView, calls: int) -> None:
-        """``calls``: between the caller's line and this."""
+        """Warns once if the step is a copy. ``calls``: calls below the caller's line."""
         if not raw.copied or self._warned or self._stream is None:
             return
         self._warned = True
         held, depth = self._stream.held()
         warnings.warn(
-            f"{held} {self._held_things} are held and depth is {depth}: further ones come as "
-            f"copies, which takes time and memory. Drop {self._held_things} earlier, or give "
+            f"{held} {self._held_things} are held and depth is {depth}: further "
+            f"{self._held_things} are copied, which takes time and memory. Drop them earlier, or "
+            "give "
             f"depth={2 * (depth or 1)}",
             RuntimeWarning,
             stacklevel=calls + 1,

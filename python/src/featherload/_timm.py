@@ -1,5 +1,5 @@
-"""timm's ``create_transform`` as a recipe. Its result does not keep the policy's text, so the
-recipe is made from the same keywords."""
+"""timm's ``create_transform`` as a recipe. The recipe is made from its keywords, because its
+result does not keep the text of the policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._transforms import Op, Recipe, as_opened, cannot, pillow_grey
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CROP_PCT = 0.875
 
-# timm's other keywords, and the values at which they change nothing.
+# Other keywords of timm, and the values for which they have no effect.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "train_crop_mode": (None, "rrc"),
     "re_count": (1,),
@@ -23,21 +23,20 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "naflex": (False,),
     "patchify": (False,),
 }
-# What to do instead of a value that no recipe has. None of these may just be left out: batches
-# would have other pixels.
+# Advice for values that recipes do not support. Leaving one of them out would change pixels.
 _INSTEAD = {
     "train_crop_mode": "recipes crop as rrc does: train with train_crop_mode='rrc', or write a "
     "recipe with resize and random_crop",
-    "re_count": "random_erasing erases one box: train with re_count=1; several erasings would each "
-    "be drawn by themselves, with larger areas",
+    "re_count": "random_erasing erases one box: train with re_count=1; several erasings would be "
+    "drawn independently, with larger areas",
     "re_num_splits": "a recipe erases in every row: use timm's loader for split batches",
-    "crop_border_pixels": "a recipe cuts no border: cut the pictures before they are listed",
-    "use_prefetcher": "the rows of Loader are normalised without it: give use_prefetcher=False",
+    "crop_border_pixels": "a recipe cuts no border: cut the borders of the image files",
+    "use_prefetcher": "Loader normalises rows without it: give use_prefetcher=False",
     "separate": "a recipe is one list of operations: give separate=False",
     "naflex": "rows have one size: use timm's NaFlex loader",
-    "patchify": "rows are pictures: use timm's NaFlex loader",
+    "patchify": "rows are images: use timm's NaFlex loader",
 }
-# Those that are read only where use_prefetcher, naflex or patchify is true.
+# Keywords that timm reads only with use_prefetcher, naflex or patchify.
 _UNREAD = {
     "tf_preprocessing",
     "patch_size",
@@ -73,12 +72,12 @@ def create_transform(
 ) -> Recipe:
     """The recipe of ``timm.data.create_transform`` with these keywords.
 
-    Batches are normalised float32, N x C x H x W, as timm's without its prefetcher; with
-    ``normalize=False`` they are uint8. Raises ``ConfigError`` for what no recipe does.
+    Batches are normalised float32, N x C x H x W, as in timm without its prefetcher. With
+    ``normalize=False`` they are uint8. Raises ``ConfigError`` for unsupported keywords and values.
     """
     for name, value in others.items():
         if name not in _UNREAD and value not in _NEUTRAL.get(name, ()):
-            why = _INSTEAD.get(name, "create_transform of timm has no such keyword known here")
+            why = _INSTEAD.get(name, "this keyword of create_transform is unknown: remove it")
             raise _cannot(f"{name}={value!r}", why)
     augments = is_training and not no_aug
     if isinstance(input_size, int):
@@ -87,7 +86,7 @@ def create_transform(
         height, width = input_size[-2:]
     else:
         raise _cannot(
-            f"input_size={input_size!r}", "it is a side, (height, width) or with channels"
+            f"input_size={input_size!r}", "give one side, (height, width), or channels first"
         )
     if is_training and no_aug and interpolation == "random":
         interpolation = "bilinear"
@@ -139,22 +138,22 @@ def create_transform(
             blur = {"gaussian_blur": {"kernel_size": 23, "sigma": [0.1, 2.0]}}
             ops.append({"random_apply": {"transforms": [blur], "p": gaussian_blur_prob}})
     elif is_training:
-        # One number is the shorter side, two are height and width; crop_pct and crop_mode are
-        # not read.
+        # One number is the shorter side, two numbers are height and width. timm does not read
+        # crop_pct and crop_mode here.
         size: Any = height if isinstance(input_size, int) else [height, width]
         ops.append({"resize": {"size": size, "interpolation": interpolation}})
         ops.append({"center_crop": {"size": [height, width]}})
     else:
         ops += _evaluation(height, width, crop_pct or _CROP_PCT, crop_mode, interpolation)
     if not normalize:
-        # timm erases nothing then, either.
+        # timm erases nothing in this case either.
         return _recipe([*ops, {"cast": {"dtype": "u8"}}])
     ops.append({"normalize": {"mean": list(mean), "std": list(std)}})
     if augments and re_prob > 0:
         if re_mode not in ("const", "pixel"):
             raise _cannot(
                 f"re_mode={re_mode!r}",
-                "random_erasing draws a value for each pixel, or has one: "
+                "random_erasing has one random value per pixel, or one fixed value: "
                 "train with re_mode='pixel' or 'const'",
             )
         erased: Any = "random" if re_mode == "pixel" else 0.0
@@ -170,7 +169,7 @@ def _recipe(ops: list[Op]) -> Recipe:
 def _jitter(factors: float | tuple[float, ...], p: float | None) -> Op:
     of = (float(factors),) * 3 if isinstance(factors, (int, float)) else tuple(factors)
     if len(of) not in (3, 4):
-        raise _cannot(f"color_jitter={factors!r}", "it is one number, or three or four of them")
+        raise _cannot(f"color_jitter={factors!r}", "give one number, three or four")
     names = ("brightness", "contrast", "saturation", "hue")
     jitter: Op = {"style": "pillow", **dict(zip(names, of, strict=False))}
     if p is not None:
@@ -190,12 +189,12 @@ def _evaluation(
     if crop_mode not in (None, "center"):
         raise _cannot(
             f"crop_mode={crop_mode!r}",
-            "a recipe has no resize of the longer side in front of a border: write one with "
-            "resize: {longer: ...} and pad_to, or evaluate with center or squash",
+            "it is not supported: write a recipe with resize: {longer: ...} and pad_to, or "
+            "evaluate with center or squash",
         )
     if scaled[0] != scaled[1]:
         raise _cannot(
-            f"input_size {height} x {width} with crop_mode='center'", "crop_mode='squash' can be"
+            f"input_size {height} x {width} with crop_mode='center'", "use crop_mode='squash'"
         )
     return [{"resize": {"size": scaled[0], "interpolation": interpolation}}, crop]
 

@@ -1,5 +1,5 @@
-"""The command line's tools as functions. All but ``plan`` run the executable of the package, in a
-process of its own, and give what its ``--json`` prints."""
+"""The tools of the command line as functions. ``plan`` runs in this process. The others run the
+executable of the package as a separate process, and return the values of its ``--json``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ._values import argument_text, byte_count, whole
 
 _Path = str | os.PathLike[str]
 
-# Sizes: a number is one of bytes, where a command line asks for the unit.
+# Keywords with sizes. A number is in bytes, but the command line needs a unit.
 _SIZES = {"memory_limit", "gpu_memory_limit", "max_scratch", "shard_size", "fetch_limit"}
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
-    """Keywords of ``Loader`` as flags; None and False are left out."""
+    """Keywords of ``Loader`` as flags. None and False are left out."""
     flags = []
     for name, value in options.items():
         if value is None or value is False:
@@ -40,7 +40,7 @@ def _flags(options: dict[str, Any]) -> list[str]:
 
 
 def _text(name: str, value: Any) -> str:
-    """A value as the command line reads it."""
+    """A value as text for the command line."""
     if isinstance(value, (str, bytes, os.PathLike)):
         return argument_text(name, value)
     if name in _SIZES:
@@ -78,10 +78,11 @@ def plan(
     num_workers: int | None = None,
     **options: Any,
 ) -> Plan:
-    """What ``Loader`` with the same keywords would take: memory of all processes and of the
-    device, batches, the order of operations. Reads headers, decodes nothing, starts nothing.
+    """The plan of ``Loader`` with the same keywords: memory of all processes and on the device,
+    batches, the order of operations. Reads only headers; decodes and starts nothing.
 
-    Without ``src`` it is for pictures of 1,920 x 1,080. Raises what ``Loader`` would.
+    Without ``src``, the plan is for images of 1,920 x 1,080. Raises the errors that ``Loader``
+    would raise.
     """
     said = inspect.signature(Loader).bind(src, recipe, batch_size, num_workers, **options)
     said.apply_defaults()
@@ -103,24 +104,27 @@ def rss(
     dtype: Any = None,
     **options: Any,
 ) -> Rss:
-    """Measures the memory of all processes for each number of workers, some seconds each."""
+    """Measures the memory of all processes for each number of workers, for 5 seconds each."""
     counts = [str(whole("num_workers", count, 1)) for count in num_workers]
     options["num_workers"] = ",".join(counts)
     return Rss(_with_recipe(["rss"], recipe, dtype, options, [argument_text("src", src)]))
 
 
 def index(src: _Path, **options: Any) -> IndexReport:
-    """The contents of a data set: samples, classes, formats, sizes, files that cannot be read.
+    """Counts samples, classes, formats, sizes and unreadable files of a data set.
 
-    Keywords: those of ``Loader`` for reading a source. Each tar shard in an object store is
-    downloaded once. ``share=True`` uploads the index beside the shards, for other machines.
+    ``options``: keywords of ``Loader`` for reading a source, such as ``labels`` and ``fetch_dir``.
+    For tar shards in an object store, downloads each shard once. With ``share=True``, also uploads
+    the resulting index to the folder of the shards, where other machines find it.
     """
     return IndexReport(run_json(["index", *_flags(options), argument_text("src", src)]))
 
 
 def doctor(src: _Path | None = None) -> Doctor:
-    """What this machine has, and what follows for a run; with ``src``, its data too."""
-    # 1: something that a run needs is missing, which the report says.
+    """Checks this machine, and reports the consequences for a run. With ``src``, also checks the
+    data set.
+    """
+    # Exit code 1: something that a run needs is missing. The report names it.
     return Doctor(
         run_json(["doctor", *([] if src is None else [argument_text("src", src)])], accept=(0, 1))
     )

@@ -1,4 +1,4 @@
-"""What torch's samplers and generators say of the order."""
+"""Reads the order from torch's samplers and generators."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def of_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
 
 
 def is_random(sampler: Any, samples: int) -> bool:
-    """Whether a sampler of torch's shuffles."""
+    """Whether a sampler of torch shuffles."""
     from torch.utils.data import RandomSampler, SequentialSampler
 
     if type(sampler) not in (RandomSampler, SequentialSampler):
         raise ConfigError(
-            f"the sampler {type(sampler).__name__} is not served here: give a Subset of the data "
+            f"the sampler {type(sampler).__name__} is not supported: give a Subset of the data "
             "set with shuffle=True, or one of featherload.samplers to featherload.Loader",
             option="sampler",
         )
@@ -35,14 +35,14 @@ def is_random(sampler: Any, samples: int) -> bool:
         return False
     if sampler.replacement:
         raise ConfigError(
-            "RandomSampler(replacement=True) is not served here: give featherload.Loader the "
+            "RandomSampler(replacement=True) is not supported: give featherload.Loader the "
             "sampler featherload.samplers.Weighted with a weight of 1 for each sample",
             option="sampler",
         )
     if sampler.num_samples != samples:
         raise ConfigError(
-            f"RandomSampler(num_samples={sampler.num_samples}) is not served here: leave "
-            f"num_samples out, which takes all {samples} samples, or give a Subset",
+            f"RandomSampler(num_samples={sampler.num_samples}) is not supported: leave "
+            f"num_samples out to use all {samples} samples, or give a Subset",
             option="sampler",
         )
     return True
@@ -51,14 +51,14 @@ def is_random(sampler: Any, samples: int) -> bool:
 def _check_length(sampler: Any, of: Any, samples: int) -> None:
     if len(of) != samples:
         raise ConfigError(
-            f"the {type(sampler).__name__} is over {len(of)} samples, and the data set has "
-            f"{samples}: make the sampler of the data set, or give a Subset as the data set",
+            f"the {type(sampler).__name__} is over {len(of)} samples, but the data set has "
+            f"{samples}: make the sampler from the data set, or give a Subset as the data set",
             option="sampler",
         )
 
 
 def settings(sampler: Any) -> tuple[Any, ...]:
-    """What a sampler of torch's says, its epoch apart: a loader reads it once."""
+    """The settings of a torch sampler, except its epoch. A loader reads them once."""
     import torch
 
     names = ("num_replicas", "rank", "shuffle", "seed", "drop_last", "replacement", "_num_samples")
@@ -77,7 +77,9 @@ def is_distributed(sampler: Any) -> bool:
 
 
 def _is_timms(sampler: Any) -> bool:
-    """timm's for evaluation: what torch's gives with ``shuffle=False``."""
+    """Whether it is timm's sampler for evaluation. Its order is that of torch's
+    ``DistributedSampler`` with ``shuffle=False``.
+    """
     kind = type(sampler)
     return (kind.__module__, kind.__name__) == (
         "timm.data.distributed_sampler",
@@ -92,12 +94,14 @@ def drops_last(sampler: Any) -> bool:
 def take_distributed(
     sampler: Any, samples: int, batch_size: int, drop_last: bool, options: dict[str, Any]
 ) -> bool:
-    """What a ``DistributedSampler`` or timm's says; whether it shuffles."""
+    """Takes rank, world size and seed of a ``DistributedSampler`` or timm's sampler into
+    ``options``. Returns whether it shuffles.
+    """
     from torch.utils.data import DistributedSampler
 
     if type(sampler) is not DistributedSampler and not _is_timms(sampler):
         raise ConfigError(
-            f"the sampler {type(sampler).__name__} is not served here: give torch's "
+            f"the sampler {type(sampler).__name__} is not supported: give torch's "
             "DistributedSampler itself",
             option="sampler",
         )
@@ -107,15 +111,15 @@ def take_distributed(
     if drops and shuffles and samples % ranks:
         raise ConfigError(
             f"DistributedSampler(drop_last=True, shuffle=True) drops {samples % ranks} of "
-            f"{samples} samples over {ranks} ranks, others in each epoch, which is not served "
-            "here: without its drop_last samples are repeated instead; or give a Subset of "
+            f"{samples} samples over {ranks} ranks, others in each epoch, which is not supported: "
+            "leave its drop_last out to repeat samples instead, or give a Subset of "
             f"{samples - samples % ranks} samples",
             option="sampler",
         )
     if drops:
-        # The last ones, in each epoch.
+        # Always the last samples.
         samples -= samples % ranks
-    # Torch fills the ranks up before it drops; featherload drops what would be filled up.
+    # torch fills up the ranks, then drops. featherload drops a batch that needs filling.
     if drop_last and -(-samples // ranks) // batch_size != samples // ranks // batch_size:
         raise ConfigError(
             f"drop_last with {samples} samples over {ranks} ranks would drop a batch that torch "
@@ -126,12 +130,12 @@ def take_distributed(
     for name, of_sampler in (("rank", sampler.rank), ("world_size", ranks)):
         if options.get(name) not in (None, of_sampler):
             raise ConfigError(
-                f"{name}={options[name]} is another than the DistributedSampler's {of_sampler}: "
-                "leave it out",
+                f"{name}={options[name]} differs from the DistributedSampler's {of_sampler}: "
+                f"leave {name} out",
                 option=name,
             )
         options[name] = of_sampler
-    # The same on all ranks, which torch's own seed and a generator need not be.
+    # This seed is the same on all ranks, unlike torch's own seed or a generator's.
     if options.get("seed") is None and hasattr(sampler, "seed"):
         options["seed"] = sampler.seed % (1 << 64)
     return shuffles
@@ -151,4 +155,4 @@ def take_seed(generator: Any, options: dict[str, Any]) -> None:
         options["seed"] = generator.initial_seed() % (1 << 64)
     elif options.get("world_size") in (None, 1):
         options["seed"] = torch.initial_seed() % (1 << 64)
-    # Else ranks that featherload divides: its default, the same on all of them.
+    # Otherwise featherload divides the ranks. Its default seed is the same on all ranks.

@@ -1,7 +1,7 @@
 """torchvision's transforms (v1 and v2) as recipes.
 
-By exact types and public attributes; nothing is called. What cannot be translated is an error
-that names it: a recipe that does something else would train another model.
+Reads exact types and public attributes; calls nothing. A transform that cannot be translated is an
+error that names it, because another recipe would train another model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Recipe = dict[str, Any]
 
 _FILTERS = ("nearest", "bilinear", "bicubic", "lanczos")
 
-# Operations on the levels 0 to 255 alone. On floats torchvision has other arithmetic for them.
+# Operations on levels, 0 to 255, only. On floats, torchvision computes them in another way.
 _ONLY_LEVELS = {
     "RandAugment",
     "RandomAdjustSharpness",
@@ -29,20 +29,20 @@ _ONLY_LEVELS = {
     "RandomSolarize",
     "TrivialAugmentWide",
 }
-# What takes colours for 0 to 1.
+# Transforms that need colours in 0 to 1.
 _NOT_NORMALISED = {"ColorJitter", "Grayscale", "RandomGrayscale"}
-# What does nothing to some properties of one channel, where recipes have three.
+# Transforms that partly have no effect on one channel. The operations of recipes need three.
 _ONLY_COLOUR = {"ColorJitter", "RandAugment", "TrivialAugmentWide"}
 
 
 class Walk:
-    """What is known of the values while a list of transforms is walked."""
+    """Walks a list of transforms, and tracks the kind of their values."""
 
     def __init__(self) -> None:
         self.is_tensor = False
-        """Behind ToImage or ToTensor: torchvision's kernels instead of Pillow's."""
+        """After ToImage or ToTensor: torchvision's kernels run instead of Pillow's."""
         self.values: Literal["levels", "unit", "normalised"] = "levels"
-        """0 to 255, 0 to 1, or behind Normalize."""
+        """0 to 255, 0 to 1, or after Normalize."""
         self.channels = 3
 
     def ops(self, transform: Any) -> list[Op]:
@@ -51,7 +51,7 @@ class Walk:
         if kind.__module__.split(".")[0] == "timm":
             raise cannot(
                 f"{kind.__module__}.{name}",
-                "it is timm's, and does not keep all of its settings: give timm's keywords to "
+                "timm's transforms do not keep all settings: give timm's keywords to "
                 "featherload.recipes.create_transform",
             )
         if kind.__module__.split(".")[:2] != ["torchvision", "transforms"]:
@@ -71,13 +71,13 @@ class Walk:
         return [op for transform in transforms for op in self.ops(transform)]
 
     def inner(self, outer: Any, transform: Any) -> list[Op]:
-        """Of a transform that only some pictures get: what values are must stay."""
+        """The operations of a transform for only some images. It must keep the kind of values."""
         before = (self.is_tensor, self.values, self.channels)
         ops = self.ops(transform)
         if before != (self.is_tensor, self.values, self.channels):
             raise cannot(
                 f"{type(outer).__name__}([{type(transform).__name__}])",
-                "what values are would depend on chance",
+                "the kind of values would depend on chance",
             )
         return ops
 
@@ -91,16 +91,16 @@ def cannot(what: str, why: str, whose: str = "the transform") -> ConfigError:
 
 
 def as_opened() -> Op:
-    """Pictures as ``torchvision.datasets.ImageFolder`` opens them: not turned by EXIF,
-    transparency dropped, JPEGs decoded at their full size.
+    """Decoding as in ``torchvision.datasets.ImageFolder``: EXIF orientation ignored, transparency
+    dropped, JPEGs at full size.
     """
     return {"decode": {"orientation": "stored", "alpha": "drop", "mode": "full"}}
 
 
 def translate(transforms: Any) -> Recipe:
-    """The recipe of a Compose, a list of transforms, or a weights' ``transforms()``.
+    """The recipe of a Compose, a list of transforms, or ``weights.transforms()``.
 
-    Pictures are opened as ``torchvision.datasets.ImageFolder`` does.
+    Images are decoded as in ``torchvision.datasets.ImageFolder``.
     """
     walk = Walk()
     given = list(transforms) if isinstance(transforms, (list, tuple)) else [transforms]
@@ -112,7 +112,7 @@ def translate(transforms: Any) -> Recipe:
     return {"featherload": 1, "name": "torchvision", "ops": ops}
 
 
-# Attributes, as recipes write them.
+# Attributes of transforms, in the form of recipes.
 
 
 def _list(value: Any) -> Any:
@@ -137,8 +137,8 @@ def _filter(t: Any) -> str:
 
 
 def _resampling(walk: Walk, t: Any) -> str:
-    """The filter of a new size. torch's nearest takes other pixels than Pillow's, which recipes
-    have; nearest-exact takes the same.
+    """The filter of a resize. Recipes have Pillow's nearest. torch's nearest-exact takes the same
+    pixels, but torch's nearest takes others.
     """
     mode = getattr(t, "interpolation", "bilinear")
     name = str(getattr(mode, "value", mode))
@@ -146,8 +146,8 @@ def _resampling(walk: Walk, t: Any) -> str:
         return "nearest"
     if name == "nearest" and walk.is_tensor:
         raise cannot(
-            f"{type(t).__name__}(interpolation=nearest) behind {_TO_TENSOR}",
-            "recipes have Pillow's nearest: put it before, or write nearest-exact",
+            f"{type(t).__name__}(interpolation=nearest) after {_TO_TENSOR}",
+            "recipes have Pillow's nearest: put it before that, or use nearest-exact",
         )
     return _filter(t)
 
@@ -168,7 +168,7 @@ def _fill(walk: Walk, t: Any) -> Any:
 
 
 def _level(walk: Walk, t: Any, name: str, value: float) -> float:
-    """A value as recipes have it: levels, and behind Normalize the value itself."""
+    """A value in the form of recipes: in levels, or unchanged after Normalize."""
     if walk.values == "normalised":
         return float(value)
     if walk.values == "unit":
@@ -176,7 +176,7 @@ def _level(walk: Walk, t: Any, name: str, value: float) -> float:
     if value != int(value) or not 0 <= value <= 255:
         raise cannot(
             f"{type(t).__name__}({name}={value!r})",
-            "it stands on levels, which are whole numbers from 0 to 255",
+            "it is used on levels, which are whole numbers from 0 to 255",
         )
     return float(value)
 
@@ -214,7 +214,7 @@ def _random_crop(walk: Walk, t: Any) -> list[Op]:
     if t.padding is not None:
         padding = _list(t.padding)
         if ".v2." in type(t).__module__ and isinstance(padding, list) and len(padding) == 4:
-            # v2 keeps them as left, right, top, bottom, and is given left, top, right, bottom.
+            # The argument is left, top, right, bottom. v2 stores left, right, top, bottom.
             padding = [padding[0], padding[2], padding[1], padding[3]]
         op["padding"] = padding
     op["padding_mode"] = _padding_mode(t)
@@ -242,11 +242,11 @@ def _rotation(walk: Walk, t: Any) -> list[Op]:
     op: Op = {"interpolation": _filter(t), "fill": _fill(walk, t)}
     if walk.is_tensor:
         if t.center is not None:
-            raise cannot("RandomRotation(center=...)", "a recipe turns about the middle")
+            raise cannot("RandomRotation(center=...)", "a recipe rotates about the middle")
         return [{"random_rotation": {**op, "degrees": [low, high], "expand": bool(t.expand)}}]
     if t.expand:
         raise cannot("RandomRotation(expand=True) of a Pillow image", f"put {_TO_TENSOR} before it")
-    # Pillow turns as random_affine does, which counts with the clock; its rim is not torch's.
+    # Pillow rotates like random_affine, which counts clockwise. Its edges differ from torch's.
     op["degrees"] = [-high, -low]
     if t.center is not None:
         op["center"] = _list(t.center)
@@ -276,7 +276,7 @@ def _to_dtype(walk: Walk, t: Any) -> list[Op]:
     if name != "float32" or not scale:
         raise cannot(
             f"{type(t).__name__}({name}, scale={scale})",
-            "a recipe has float32 with scale=True; give Loader another dtype",
+            "a recipe has only float32 with scale=True; give the dtype to Loader",
         )
     return _to_float(walk)
 
@@ -291,7 +291,7 @@ def _to_float(walk: Walk) -> list[Op]:
 
 def _to_tensor(walk: Walk, t: Any) -> list[Op]:
     if walk.is_tensor:
-        raise cannot("ToTensor", "behind ToImage or PILToTensor it does nothing: leave it out")
+        raise cannot("ToTensor", "it has no effect after ToImage or PILToTensor: leave it out")
     return _to_float(walk)
 
 
@@ -302,7 +302,7 @@ def _to_image(walk: Walk, t: Any) -> list[Op]:
 
 def _rgb(walk: Walk, t: Any) -> list[Op]:
     if walk.channels != 3:
-        raise cannot("RGB", "a recipe does not make three channels of one: use Grayscale(3)")
+        raise cannot("RGB", "a recipe cannot convert one channel to three: use Grayscale(3)")
     return []
 
 
@@ -310,7 +310,7 @@ def _grayscale(walk: Walk, t: Any) -> list[Op]:
     channels = int(t.num_output_channels)
     if walk.channels == 1:
         if channels != 1:
-            raise cannot("Grayscale(3) behind Grayscale(1)", "leave the first out")
+            raise cannot("Grayscale(3) after Grayscale(1)", "leave Grayscale(1) out")
         return []
     walk.channels = channels
     if channels == 3 and not walk.is_tensor:
@@ -327,7 +327,7 @@ def _random_grayscale(walk: Walk, t: Any) -> list[Op]:
 
 
 def pillow_grey(p: float) -> Op:
-    """Pillow rounds its grey, which torchvision cuts to a whole number as grayscale does."""
+    """Grey as in Pillow, which rounds it. torchvision and ``grayscale`` truncate it."""
     return {"color_jitter": {"style": "pillow", "saturation": [0.0, 0.0], "p": p}}
 
 
@@ -337,9 +337,11 @@ def _nothing(walk: Walk, t: Any) -> list[Op]:
 
 def _normalize(walk: Walk, t: Any) -> list[Op]:
     if walk.values == "levels":
-        raise cannot("Normalize", "it stands on levels: put ToDtype(float32, scale=True) before it")
+        raise cannot(
+            "Normalize", "it is used on levels: put ToDtype(float32, scale=True) before it"
+        )
     if walk.values == "normalised":
-        raise cannot("Normalize", "a recipe has one: make it one mean and one std")
+        raise cannot("Normalize", "a recipe has only one: combine them to one mean and one std")
     walk.values = "normalised"
     return [{"normalize": {"mean": _list(t.mean), "std": _list(t.std)}}]
 
@@ -351,7 +353,7 @@ def _erasing(walk: Walk, t: Any) -> list[Op]:
         if walk.values != "normalised":
             raise cannot(
                 "RandomErasing(value='random')",
-                "it is noise about 0, which is a colour only behind Normalize",
+                "it is noise around 0, which is a colour only after Normalize: put it there",
             )
         op["value"] = "random"
     else:
@@ -363,7 +365,9 @@ def _erasing(walk: Walk, t: Any) -> list[Op]:
 def _preset(walk: Walk, t: Any) -> list[Op]:
     """``weights.transforms()`` of a classifier."""
     if walk.values == "normalised":
-        raise cannot("ImageClassification", "it has a Normalize, and there is one before it")
+        raise cannot(
+            "ImageClassification", "it has a Normalize, but there is one before it: leave one out"
+        )
     size = _list(t.resize_size)
     size = size[0] if isinstance(size, list) and len(size) == 1 else size
     resize: Op = {"size": size, "interpolation": _resampling(walk, t)}
@@ -380,7 +384,7 @@ def _preset(walk: Walk, t: Any) -> list[Op]:
 def _rand_augment(walk: Walk, t: Any) -> list[Op]:
     if t.num_magnitude_bins != 31:
         raise cannot(
-            f"RandAugment(num_magnitude_bins={t.num_magnitude_bins})", "recipes have 31 strengths"
+            f"RandAugment(num_magnitude_bins={t.num_magnitude_bins})", "recipes have 31: use that"
         )
     op = {
         "num_ops": t.num_ops,
@@ -395,7 +399,7 @@ def _trivial_augment(walk: Walk, t: Any) -> list[Op]:
     if t.num_magnitude_bins != 31:
         raise cannot(
             f"TrivialAugmentWide(num_magnitude_bins={t.num_magnitude_bins})",
-            "recipes have 31 strengths",
+            "recipes have 31: use that",
         )
     return [{"trivial_augment": {"interpolation": _filter(t), "fill": _fill(walk, t)}}]
 
@@ -425,7 +429,9 @@ def _one(walk: Walk, outer: Any, transform: Any) -> Op:
 
 
 def _same(name: str, **attributes: Callable[[Any], Any]) -> Callable[[Walk, Any], list[Op]]:
-    """An operation whose numbers are attributes of the same names; and the fill, if any."""
+    """Translates to an operation whose parameters are attributes of the transform. If it has a
+    fill, adds that too.
+    """
 
     def translate(walk: Walk, t: Any) -> list[Op]:
         op = {key: read(t) for key, read in attributes.items()}
@@ -441,8 +447,8 @@ def _get(name: str) -> Callable[[Any], Any]:
 
 
 _REFUSED = {
-    "AutoAugment": "the operation auto_augment is PaddleClas' policy, which draws and fills "
-    "otherwise; RandAugment and TrivialAugmentWide can be translated",
+    "AutoAugment": "the operation auto_augment is PaddleClas' policy, whose draws and fill differ; "
+    "RandAugment and TrivialAugmentWide can be translated",
 }
 
 _TRANSFORMS: dict[str, Callable[[Walk, Any], list[Op]]] = {

@@ -1,4 +1,4 @@
-"""Whose turn it is to change a run: threads wait for each other, and nested calls are refused."""
+"""Serialises changes of a run: threads wait for each other, and nested calls are errors."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ._errors import Error
 
 
 class _Here(threading.local):
-    """What one thread does."""
+    """The state of one thread."""
 
     call = ""
-    """The call that it is in the midst of."""
+    """The call that the thread is executing."""
 
 
 class Turn:
-    """The turn of a loader, of rays or of views.
+    """The lock of a loader, of rays or of views.
 
-    Threads take turns by ``lock``. Code that Python runs in the midst of a call is in the same
-    thread: a handler of signals or of logging, a finalizer, a trace function. It would be given
-    the batch that the interrupted call is about to hand over. So each call that moves the run asks
-    ``check`` first, and sets ``here.call`` while it runs.
+    Threads take turns with ``lock``. But Python may run other code of the same thread inside a
+    call: a handler of signals or of logging, a finalizer, a trace function. That code would get
+    the batch that the interrupted call is about to return. So each call that moves the run first
+    calls ``check``, and sets ``here.call`` while it runs.
 
-    ``here.call = ...`` stands in a ``try`` whose ``finally`` takes it back. A context manager
-    cannot do it: Ctrl-C may come before its ``__enter__`` returned.
+    ``here.call = ...`` is in a ``try`` whose ``finally`` resets it. A context manager cannot do
+    this: Ctrl-C may arrive before its ``__enter__`` has returned.
     """
 
     __slots__ = ("_thing", "here", "lock")
@@ -35,7 +35,7 @@ class Turn:
         self.lock = threading.RLock()
 
     def check(self, call: str) -> None:
-        """Raises when this thread is in the midst of a call already."""
+        """Raises an error if this thread is already inside a call."""
         inside = self.here.call
         if inside:
             raise Error(
@@ -45,7 +45,7 @@ class Turn:
             )
 
     def alone(self, call: str, change: Callable[[], None]) -> None:
-        """Makes a change for ``call``, inside which this thread makes no other one."""
+        """Makes a change for ``call``. This thread can make no other change meanwhile."""
         self.check(call)
         try:
             self.here.call = call
@@ -54,7 +54,7 @@ class Turn:
             self.here.call = ""
 
     def move(self, call: str, change: Callable[[], None]) -> None:
-        """As ``alone``, once no other thread is in its turn."""
+        """Like ``alone``, after waiting for other threads."""
 
         def in_turn() -> None:
             with self.lock:

@@ -1,6 +1,6 @@
-"""Values of keywords: what they must be, and how a wrong one is named.
+"""Checks and converts values of keywords, and describes wrong values in errors.
 
-Never in here: which keywords there are.
+Never in here: the list of keywords.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ LAST = 1 << 62
 """The last epoch, and the last step."""
 
 _MOST = (1 << 64) - 1
-# Characters of a value that an error shows.
+# Most characters of a value in an error.
 _SHOWN = 100
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it."""
+    """A value as text for an error."""
     if isinstance(value, int) and abs(value) > 1 << 128:
-        # Python refuses to write very long ones.
+        # Python cannot print very long integers.
         return f"of {value.bit_length()} bits"
     try:
         text = repr(value)
     except ValueError:
-        # Such a number is inside.
+        # The value contains such an integer.
         text = f"of type {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def whole(option: str, value: Any, least: int, most: int = _MOST) -> int:
-    """A whole number: Python's, or one of NumPy's."""
+    """A whole number of Python or NumPy, within a range."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -64,7 +64,7 @@ def whole_or_none(option: str, value: Any, least: int) -> int | None:
 
 
 def yes_or_no(option: str, value: Any) -> bool:
-    """True or False: Python's, or NumPy's. A text such as "no" would count as True."""
+    """True or False of Python or NumPy. A text is an error: "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):
         raise ConfigError(
             f"{option} {shown(value)} is neither True nor False: give one of them", option=option
@@ -73,7 +73,7 @@ def yes_or_no(option: str, value: Any) -> bool:
 
 
 def byte_count(option: str, size: Any) -> int | None:
-    """Bytes: a number, or a text as the command line takes it, such as ``"2G"``."""
+    """Bytes, from a number or a text in the form of the command line, such as ``"2G"``."""
     if size is None:
         return None
     if not isinstance(size, str):
@@ -86,11 +86,13 @@ def byte_count(option: str, size: Any) -> int | None:
 
 
 def numbers(option: str, values: Iterable[Any]) -> list[float]:
-    """Numbers, each of them finite or refused by its reader."""
+    """A list of numbers. The library checks that they are finite."""
     try:
         return [float(value) for value in values]
     except (OverflowError, TypeError, ValueError) as error:
-        raise ConfigError(f"{option}: not all are numbers: {error}", option=option) from None
+        raise ConfigError(
+            f"{option}: not all are numbers: {error}: give numbers", option=option
+        ) from None
 
 
 def handle(stream: Any) -> int:
@@ -106,31 +108,31 @@ def path_text(option: str, path: Any) -> str:
             value.encode()
         except UnicodeEncodeError:
             raise ConfigError(
-                f"{option} {shown(value)} is not UTF-8: rename it, or give a link to it",
+                f"{option} {shown(value)} is not UTF-8: rename it, or use a link to it",
                 option=option,
             ) from None
     return value
 
 
 def argument_text(option: str, path: Any) -> str:
-    """The same for a command line, which takes any bytes but NUL."""
+    """Like ``path_text``, for a command line, which accepts any bytes except NUL."""
     value = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(value, bytes):
         raise ConfigError(
-            f"{option} {shown(value)} is bytes: give os.fsdecode of it", option=option
+            f"{option} {shown(value)} is bytes: convert it with os.fsdecode", option=option
         )
     if not isinstance(value, str):
-        raise ConfigError(f"{option} {shown(value)} is no path: give a text", option=option)
+        raise ConfigError(f"{option} {shown(value)} is not a path: give a text", option=option)
     if "\0" in value:
         raise ConfigError(
-            f"{option} {shown(value)} has a NUL byte, which no name of a file has: leave it out",
+            f"{option} {shown(value)} has a NUL byte, which file names cannot have: remove it",
             option=option,
         )
     return value
 
 
 def _item(value: Any) -> Any:
-    """A number of NumPy's or torch's as Python's."""
+    """Converts a number of NumPy or torch to Python's."""
     try:
         return value.item()
     except AttributeError:
@@ -145,15 +147,15 @@ def _plain(option: str, value: Any) -> str:
         return json.dumps(value, allow_nan=False, default=_item)
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"{option} {shown(value)} is no value that it can have: give a finite number, a text, "
-            "or what the documentation says",
+            f"{option} {shown(value)} is not a valid value: give a finite number, a text, or a "
+            "value of the documentation",
             option=option,
         ) from None
 
 
 def as_json(options: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:
-    """Options as a JSON object; None is left out. ``names``: keywords of options whose name is
-    another.
+    """Options as a JSON object, without those that are None. ``names``: keywords that differ from
+    the names of the options, for errors.
     """
     named = names or {}
     parts = [

@@ -13,8 +13,8 @@ from ._scene_arrays import SceneArrays
 class View(SceneArrays):
     """The image of one step, with its mask, depth, camera and frame.
 
-    Nothing is copied: arrays are the memory that a worker wrote, or a device. They stay as they
-    are for as long as the view, an array or any view of one lives.
+    Nothing is copied: arrays are the memory that a worker or a device wrote. They do not change
+    while the view, an array or a view of one exists.
     """
 
     _booleans = frozenset({"mask"})
@@ -24,13 +24,13 @@ class View(SceneArrays):
     def __init__(self, raw: RawView, framework: Framework, camera: Camera, frame: Frame) -> None:
         super().__init__(raw, framework)
         self.camera = camera
-        """The camera of the image as it is here, of its size."""
+        """The camera of this image, for its size."""
         self.frame = frame
         """The frame: its pose, name, time and files."""
 
     @property
     def index(self) -> int:
-        """The image's number in the split: its place in ``Views.images``."""
+        """The image's number in the split: its index in ``Views.images``."""
         index: int = self._raw.index
         return index
 
@@ -46,8 +46,8 @@ class View(SceneArrays):
 
     @property
     def depth(self) -> Any:
-        """Depth of each pixel along the camera's axis, in the scene's units, 0 where it is not
-        known: float32, (H, W). None without depths.
+        """Depth of each pixel along the camera's axis, in the scene's units, or 0 if it is unknown:
+        float32, (H, W). None without depths.
         """
         return self._array("depth")
 
@@ -55,7 +55,7 @@ class View(SceneArrays):
         return type(self)(self._raw, framework, self.camera, self.frame)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a View cannot go to another process: send its arrays")
+        raise TypeError("a View cannot go to another process: send its arrays instead")
 
     def __repr__(self) -> str:
         height, width = self.camera.height, self.camera.width

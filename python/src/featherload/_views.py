@@ -1,4 +1,4 @@
-"""``featherload.Views``: whole images of a scene, as a trainer holds them."""
+"""``featherload.Views``, a stream of whole images of a scene."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Path = str | os.PathLike[str]
 
 
 class Views(SceneRun[ViewStream, View]):
-    """Whole images of a scene, one a step and without end: what splatting trains on.
+    """Delivers whole images of a scene, one per step and without end, for splatting.
 
     ::
 
@@ -30,84 +30,85 @@ class Views(SceneRun[ViewStream, View]):
             view = next(views)
             loss = (render(view.camera, view.frame.pose) - view.image / 255).abs().mean()
 
-    Step s is image ``s % len(views)`` of epoch ``s // len(views)``. Each image is decoded once, as
-    8 bits, into one store that all workers and all ranks of the machine read, and that ``Rays`` of
-    the same scene share. The view of a step is a function of scene, options, seed, rank and step:
-    it is the same for any number of workers, and a run goes on by its step alone.
+    Step s is image ``s % len(views)`` of epoch ``s // len(views)``. Each image is decoded once,
+    with 8 bits, into one store. All workers and ranks of the machine read it, and ``Rays`` of the
+    same scene share it. The view of a step depends only on scene, options, seed, rank and step. So
+    it is the same for any number of workers, and the step is enough to resume a run.
 
     ``scene``
-        A path as ``featherload.Scene`` takes it, or a ``Scene``.
+        A path of a scene, as for ``featherload.Scene``, or a ``Scene``.
     ``split``
-        Which frames are shown: ``"train"``, ``"eval"``, ``"test"``.
+        Frames to show: ``"train"``, ``"eval"``, ``"test"``.
     ``undistort``
-        Whether images are straightened: shown as a pinhole camera sees them (``view.camera``),
-        and their masks and depths with them. Where a straight image has no source, image and
-        depth are 0 and the mask is False. Default False.
+        Whether images are straightened, with their masks and depths: converted to the image of a
+        pinhole camera (``view.camera``). Pixels of the straight image without a source have image
+        and depth 0, and mask False. Default False.
     ``dtype``
-        Of images: ``"uint8"`` (default), or ``"float32"`` from 0 to 1.
+        Data type of images: ``"uint8"`` (default), or ``"float32"`` from 0 to 1.
     ``shuffle``
-        Whether each epoch is a new random order of the images (default), or always the scene's.
+        Whether each epoch has a new random order (default), or the order of the scene.
     ``seed``
-        Of the orders. Default 0.
+        Seed of the orders. Default 0.
     ``rank``, ``world_size``
-        Ranks take turns: position p of an epoch is that of rank ``p % world_size``. Default:
-        those of torch.distributed, or torchrun's ``RANK`` and ``WORLD_SIZE``, or alone.
+        Ranks take turns: position p of an epoch belongs to rank ``p % world_size``. Default: those
+        of torch.distributed, or torchrun's ``RANK`` and ``WORLD_SIZE``, or a single rank.
     ``start``
         The first step. Default 0.
     ``masks``
         Whether views have the masks of their images. Default True.
     ``depths``
-        Whether views have the depths of their images. True: those that the scene's file names,
-        and others that have the name of their image, in ``depths`` or ``depth``. False: none.
-        Default: those that the file names. PNG, TIFF, OpenEXR and ``.npy``, of any size.
+        Whether views have the depths of their images. True: depths that the scene's file names, and
+        files with the names of the images in ``depths`` or ``depth``. False: none. Default: only
+        those that the file names. PNG, TIFF, OpenEXR and ``.npy``, of any size.
     ``alpha``
-        Whether images keep their alpha as a fourth channel (255 where a file has none), instead
-        of being composited on ``background``. Default False.
+        Whether images keep alpha as a fourth channel (255 if a file has none), instead of
+        compositing on ``background``. Default False.
     ``num_workers``
         Worker processes. Default: the CPUs that this process may use. At least 1.
     ``downscale``
-        Images are read at a fraction of their width and height. Default 1.
+        Read images at 1/n of their width and height. Default 1.
     ``background``
-        The colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
+        Colour behind transparent pixels: ``"white"`` (default), ``"black"`` or ``"rrggbb"``.
     ``device``
-        Where views are made and lie: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a torch
-        device. On a device workers only decode images, each goes up once, and a kernel shows and
-        straightens them: the CPU's numbers, but for one in a million of straightened images.
+        Where views are computed and delivered: ``"cpu"`` (default), ``"cuda"``, ``"cuda:1"``, or a
+        torch device. For a device, workers only decode images. Each image is copied there once,
+        and a kernel makes the views. Numbers equal the CPU's, except for one in a million of
+        straightened images.
     ``gpu_memory_limit``
-        Most memory of the device that the run may take, its context apart: bytes, or ``"2G"``.
-        Images that do not fit are read from the host's memory. Default: no limit.
+        Most device memory that the run may use, without the device's context: bytes, or ``"2G"``.
+        Images that do not fit are read from host memory. Default: no limit.
     ``depth``
-        Views that there is memory for. Default: the workers and 2, at most 8, and 4 on a device.
-        Raise it if the trainer keeps several: a warning says so, on a device
+        Number of views that have memory. Default: the workers and 2, at most 8, or 4 on a device.
+        Raise it if the trainer keeps several views: a warning reports that, or on a device
         ``BatchesHeldError``.
     ``memory_limit``
-        Most memory that all processes may take: bytes, or ``"2G"``. Images that do not fit are
-        kept in a file. Default: what the machine has available.
+        Most memory of all processes: bytes, or ``"2G"``. If images do not fit, they are kept in a
+        file. Default: the available memory of the machine.
     ``store_folder``
-        Where that file goes. Default: ``TMPDIR``, or ``/tmp``; ``/var/tmp`` where that lies in
+        Folder for that file. Default: ``TMPDIR`` or ``/tmp``, but ``/var/tmp`` if that folder is in
         memory.
     ``share_store``
         Whether decoded images are shared with the other processes of this machine that read the
         same files. Default True.
     ``framework``
-        What arrays are: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
+        Type of the arrays: ``"numpy"`` (default), ``"torch"``, ``"jax"``. They share the memory of
         the view.
     ``sandbox``
-        What workers are kept from, beside their work: ``"auto"`` (default), all system calls and
-        files but those that they need, as far as the system has it; ``"require"``; ``"off"``.
+        Blocks system calls and files that workers do not need: as far as the system supports it
+        (``"auto"``, default), always (``"require"``), never (``"off"``).
     ``row_limit``, ``hold_timeout``
-        Most seconds that a view may take in a worker (default 600); and, on a device, that
-        ``next`` waits for a view to be dropped when all are held (default 2). On the CPU further
-        views come as copies.
+        Most seconds of a view in a worker (default 600). On a device, most seconds that ``next``
+        waits for a view to be dropped if all are held (default 2). On the CPU further views are
+        copied instead.
     ``max_pixels``, ``max_scratch``
-        Most pixels of an image, and most bytes that decoding one may take.
+        Most pixels of an image, and most bytes for decoding one.
     ``format``, ``image_order``, ``orientation``, ``center``, ``auto_scale``, ``scale_factor``,
     ``downscale_folder``, ``split_by``, ``find_masks``, ``find_depths``, ``depth_unit``,
     ``strict``, ``max_json_bytes``
-        How a path is read, as ``featherload.Scene`` has them.
+        How a path is read, as for ``featherload.Scene``.
 
-    Raises ``featherload.ConfigError`` for options that cannot work, ``DatasetError`` for a scene
-    that cannot be read, ``WorkerError`` for what is missing.
+    Raises ``featherload.ConfigError`` for invalid options, ``DatasetError`` for a scene that cannot
+    be read, and ``WorkerError`` if the workers cannot start.
     """
 
     _things = "views"
@@ -163,11 +164,11 @@ class Views(SceneRun[ViewStream, View]):
 
     @classmethod
     def plan(cls, scene: _Path | Scene, **options: Any) -> ScenePlan:
-        """What ``Views`` with the same keywords would take: memory of all processes and of the
-        device, and whether decoded images lie in memory or in a file. Reads headers, decodes
-        nothing, starts nothing.
+        """The memory that ``Views`` with the same keywords would take, of all processes and on the
+        device. Also whether decoded images are kept in memory or in a file. Reads only headers;
+        decodes and starts nothing.
 
-        Raises what ``Views`` would raise before it decodes.
+        Raises the errors that ``Views`` would raise before it decodes.
         """
         said = inspect.signature(Views).bind(scene, **options)
         return cls._planned(said, ViewStream.plan)
@@ -179,8 +180,9 @@ class Views(SceneRun[ViewStream, View]):
     def __next__(self) -> View:
         """The next view.
 
-        Raises ``SampleError`` for an image that cannot be read: mend it, and the next call tries
-        it again; ``BatchesHeldError`` when the trainer keeps all that there is memory for.
+        Raises ``SampleError`` for an image that cannot be read: repair the file, and the next call
+        tries it again. On a device, raises ``BatchesHeldError`` if the caller holds all views that
+        have memory.
         """
         return self._next(None)
 
@@ -189,23 +191,23 @@ class Views(SceneRun[ViewStream, View]):
 
     @cached_property
     def cameras(self) -> list[Camera]:
-        """The camera of each image as views show it, in the order of their numbers."""
+        """The camera of each view, in the order of the images' numbers."""
         return [camera_of(said) for said in json.loads(self._open().cameras())]
 
     @cached_property
     def poses(self) -> Numbers:
-        """The pose of each image: N x 3 x 4, float64, OpenCV's axes."""
+        """The pose of each image: N x 3 x 4, float64, with OpenCV's axes."""
         return np.stack([frame.pose for frame in self.frames])
 
     def stats(self) -> dict[str, Any]:
-        """What happened so far: views given, their rate, images decoded, times by stage
+        """Statistics until now: returned views, their rate, decoded images, times by stage
         (seconds), memory, deaths of workers, process ids. ``missing``, ``missing_images``,
-        ``missing_masks``, ``missing_depths`` and ``missing_points`` are what the scene's files
-        name and is not there.
+        ``missing_masks``, ``missing_depths`` and ``missing_points`` are files that the scene names
+        but that do not exist.
 
-        ``views_per_s`` counts from the first view on. ``store_bytes`` are all images,
-        ``ring_bytes`` the memory of the views; ``memory_bytes`` that and what the processes have
-        of their own.
+        ``views_per_s`` counts after the first view. ``store_bytes`` is the memory of all images,
+        ``ring_bytes`` that of the views. ``memory_bytes`` is ``ring_bytes`` and the private memory
+        of coordinator and workers.
         """
         report = self._stats()
         return {"views": self._steps, "views_per_s": self._rate(), **report}

@@ -42,32 +42,31 @@ def build(
     progress: bool = True,
     **options: Any,
 ) -> CacheReport:
-    """Writes a data set as shards: WebDataset tars with DALI's index, and checksums. A build
-    that was stopped goes on where it stood.
+    """Writes a data set as shards: WebDataset tars with DALI's index, and checksums. After an
+    interruption, the same call continues the build.
 
     ``encode``: ``"copy"`` (default), ``"raw"`` or ``"jpeg:QUALITY"``. ``resize``:
     ``"shorter:PIXELS"``. ``shuffle``: a seed; the samples are shuffled once. ``shard_size``: the
     most bytes of a shard (default ``"256M"``, in at least eight shards). ``on_error``: ``"stop"``
-    (default), or ``"skip"``, which leaves out samples that give no picture. Further keywords:
-    those of ``Loader`` that say how a source is read, and its ``sandbox``, ``row_limit``,
-    ``max_pixels`` and ``max_scratch``.
+    (default), or ``"skip"``, which leaves out failed samples. ``force``: replace a cache with
+    other options or another source. Further keywords: those of ``Loader`` for reading a source,
+    and ``sandbox``, ``row_limit``, ``max_pixels`` and ``max_scratch``.
 
-    ``shard_samples`` makes each shard of so many samples, so that it follows from source,
-    options and its number alone. Then ``shard=(k, n)`` makes share k of n of the shards, k from
-    0, in any process on any machine, and ``finish`` writes index and manifest once all are
-    there. ``featherload.ray.build_cache`` does both on a Ray cluster.
+    ``shard_samples`` is the number of samples of each shard. A shard then depends only on source,
+    options and its number. So any process on any machine can make share k of n of the shards, with
+    ``shard=(k, n)`` and k from 0. When all shards exist, ``finish`` writes index and manifest.
+    ``featherload.ray.build_cache`` does both on a Ray cluster.
 
-    ``src`` may be an address of a cache or of tar shards. What is read of it comes to the folder
-    ``fetch_dir``, within ``fetch_limit``. Where that is too little for all of it, the cache is made
-    part by part, which needs ``shard_samples``.
+    ``src`` may be an address of a cache or of tar shards. Its shards are downloaded to the folder
+    ``fetch_dir``, within ``fetch_limit``. If the limit is too low for all of them, the cache is
+    made part by part, which needs ``shard_samples``.
 
     ``dst`` may be an address (``"s3://bucket/prefix"``, ``gs://``, ``az://``, ``file://``). Each
-    shard goes there as soon as it is complete; index and manifest go last. Shards are built in a
-    folder of ``stage_dir`` (default ``~/.cache/featherload/building``), which holds a few of them
-    at a time.
+    shard is uploaded as soon as it is complete; index and manifest are uploaded last. Shards are
+    built in a folder of ``stage_dir`` (default ``~/.cache/featherload/building``), which holds a
+    few of them at a time.
 
-    With ``progress`` a bar of tqdm's shows how far it is, where tqdm is installed. Ctrl-C ends
-    the build; the same call goes on.
+    With ``progress``, a tqdm bar shows the progress, if tqdm is installed. Ctrl-C ends the build.
     """
     said = {
         "encode": encode,
@@ -83,7 +82,7 @@ def build(
         "stage_dir": stage_dir,
         **options,
     }
-    # False is no seed: `_flags` knows another `shuffle`.
+    # Not through `_flags`: its `shuffle` is the one of `Loader`, and False is not a seed.
     seed = whole_or_none("shuffle", shuffle, 0)
     flags = _flags(said) + ([] if seed is None else [f"--shuffle={seed}"])
     args = ["cache", "build", *flags, argument_text("src", src), argument_text("dst", dst)]
@@ -92,19 +91,19 @@ def build(
 
 
 def info(dst: _Path) -> CacheReport:
-    """What a cache holds, by what it was built, and how fast it is read."""
+    """The contents of a cache, how it was built, and its reading speed."""
     return _report(["cache", "info", argument_text("dst", dst)])
 
 
 def verify(dst: _Path) -> CacheReport:
-    """Compares every byte with its checksum. ``.ok`` is False where something is damaged, and
-    ``["findings"]`` names it.
+    """Compares every byte with its checksum. If the cache is damaged or unfinished, ``.ok`` is
+    False. ``["findings"]`` lists the damage.
     """
     return _report(["cache", "verify", argument_text("dst", dst)])
 
 
 def _share(shard: Any) -> str:
-    """``(k, n)`` as the command line reads it."""
+    """``(k, n)`` as text for the command line."""
     if not isinstance(shard, Sequence) or len(shard) != 2:
         raise ConfigError(
             f"shard {shown(shard)} is not a share: give one such as (0, 4)", option="shard"
@@ -115,7 +114,7 @@ def _share(shard: Any) -> str:
 def _report(
     args: list[str], on_progress: Callable[[dict[str, Any]], None] | None = None
 ) -> CacheReport:
-    # 1: damage, or a build that is not complete, which the report says.
+    # Exit code 1: damage or an unfinished build. The report states which.
     found = run_json(args, accept=(0, 1), on_progress=on_progress)
     of_it = found.get("report") or found.get("info") or {}
     return CacheReport({"folder": found.get("folder"), **of_it})

@@ -1,4 +1,4 @@
-"""``Parser`` and ``Dataset`` in the place of those of gsplat's examples (``datasets/colmap.py``).
+"""``Parser`` and ``Dataset``, which replace those of gsplat's examples (``datasets/colmap.py``).
 
 ::
 
@@ -8,10 +8,10 @@
     trainset = Dataset(parser, split="train")
     data = trainset[0]          # K, camtoworld, image, image_id, camera_idx
 
-Images are decoded by featherload's workers into memory that all processes share. Needs torch; not
+featherload's workers decode images into memory that all processes share. Needs torch, but not
 gsplat itself.
 
-Never in here: how a scene is read, how images are straightened.
+Never in here: reading a scene, straightening images.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ _Floats = npt.NDArray[np.float64]
 
 
 class Parser:
-    """A COLMAP model with its images, as gsplat's ``Parser`` has it.
+    """A COLMAP model with its images, with the fields of gsplat's ``Parser``.
 
     ``data_dir``
         The folder with ``images`` and ``sparse/0``.
     ``factor``
-        Images are read from ``images_factor``, or made that much smaller where there is no such
-        folder.
+        Images are read from the folder ``images_N``, where N is ``factor``. If it does not exist,
+        images are scaled to 1/N.
     ``normalize``
-        Whether the world is turned, moved and scaled by cameras and points.
+        Whether the world is rotated, moved and scaled to fit cameras and points.
     ``test_every``
-        Every so manyth image, by name, is for evaluation.
+        Every n-th image, by name, is for evaluation.
     ``undistort``
-        Whether images are straightened. False gives images as they are, ``Ks_dict`` of the
-        distorted camera and its coefficients in ``params_dict``, as 3DGUT wants them.
+        Whether images are straightened. False returns the original images, ``Ks_dict`` of the
+        distorted camera, and its coefficients in ``params_dict``, as 3DGUT needs them.
     ``num_workers``
-        Worker processes of each process that reads images. Default 1: torch's loaders have
-        processes of their own, and ask for images in any order.
+        Worker processes of each process that reads images. Default 1, because torch's loaders have
+        their own processes, and request images in any order.
     ``memory_limit``, ``store_folder``
-        As ``featherload.Views`` has them.
+        As in ``featherload.Views``.
 
-    Fields are gsplat's. Two things differ. The principal point of straightened images keeps
-    COLMAP's pixel centres, which count from 0.5; gsplat hands the same numbers to OpenCV, which
-    counts from 0. Masks are found beside the images and come with them; ``mask_dict`` has None.
+    Two things differ from gsplat. The principal point of straightened images keeps COLMAP's
+    convention that pixel centres are at 0.5; gsplat passes the same numbers to OpenCV, for which
+    they are at 0. Masks are found beside the images and returned with them; ``mask_dict`` has None.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class Parser:
     ) -> None:
         if load_exposure:
             raise ConfigError(
-                "load_exposure: exposure is not read out of EXIF here: leave it out, or use "
-                "gsplat's own Parser",
+                "load_exposure is not supported, because exposure is not read from EXIF: leave it "
+                "out, or use gsplat's own Parser",
                 option="load_exposure",
             )
         for name, value in (("factor", factor), ("test_every", test_every)):
@@ -95,7 +95,7 @@ class Parser:
             try:
                 self.bounds = np.load(bounds)[:, -2:]
             except (ValueError, IndexError, OSError) as e:
-                raise DatasetError(f"{bounds}: {e}: mend it, or remove it", path=str(bounds)) from e
+                raise DatasetError(f"{bounds}: {e}: repair or remove it", path=str(bounds)) from e
 
         has_folder = factor > 1 and (root / f"images_{factor}").is_dir()
         is_small = bool(self.extconf["no_factor_suffix"])
@@ -108,13 +108,13 @@ class Parser:
             "rank": 0,
             "world_size": 1,
             "num_workers": num_workers,
-            # What is made ahead is of no use where the next image may be any.
+            # Views made ahead are of no use, because the next image may be any.
             "depth": 2,
             "memory_limit": memory_limit,
             "store_folder": store_folder,
             "framework": "torch",
         }
-        # What has no coefficients is straight.
+        # Images of cameras without coefficients are straight.
         if undistort and any(camera.lens != "pinhole" for camera in self.scene.cameras):
             self._options["undistort"] = True
         self._views: tuple[int, Views] | None = None
@@ -147,15 +147,15 @@ class Parser:
         self.imsize_dict: dict[int, tuple[int, int]] = {}
         self.mask_dict: dict[int, None] = {}
         cameras = self.views().cameras
-        # Processes of torch's loaders have workers of their own; this one's begin with its first
-        # image.
+        # Processes of torch's loaders start their own workers. Workers of this process start again
+        # with its first image.
         self.close()
         for image, frame, camera in zip(images, frames, cameras, strict=True):
             known = self.imsize_dict.setdefault(image.camera_id, (camera.width, camera.height))
             if known != (camera.width, camera.height):
                 raise DatasetError(
-                    f"{frame.image}: its camera {image.camera_id} has images of other sizes, too, "
-                    "and gsplat has one size for each camera",
+                    f"{frame.image}: its camera {image.camera_id} has images of other sizes, but "
+                    "gsplat needs one size for each camera: give each size its own camera",
                     path=str(frame.image),
                 )
             self.Ks_dict[image.camera_id] = camera.matrix
@@ -171,7 +171,7 @@ class Parser:
 
     @property
     def scene(self) -> Scene:
-        """The scene, in COLMAP's world."""
+        """The scene, in coordinates of the COLMAP model."""
         if self._scene is None:
             self._scene = Scene(
                 self.data_dir,
@@ -186,38 +186,38 @@ class Parser:
         return self._scene
 
     def views(self) -> Views:
-        """The images, by their number. Each process that asks has workers of its own, as torch's
-        loaders want; decoded images are shared.
+        """The images, by their number. Each process that calls this starts its own workers, as
+        torch's loaders need. Decoded images are shared.
         """
         if self._views is None or self._views[0] != os.getpid():
             self._views = (os.getpid(), Views(self.scene, **self._options))
         return self._views[1]
 
     def close(self) -> None:
-        """Ends the workers of this process now. They end with it, too."""
+        """Ends the workers of this process now. Otherwise they end with the process."""
         if self._views is not None and self._views[0] == os.getpid():
             self._views[1].close()
         self._views = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # To another process go numbers and paths.
+        # Only numbers and paths are sent to another process.
         return {**self.__dict__, "_scene": None, "_views": None}
 
 
 class Dataset:
-    """Images of a ``Parser`` by number, as gsplat's ``Dataset`` gives them.
+    """Images of a ``Parser`` by number, in the form of gsplat's ``Dataset``.
 
     ``split``
         ``"train"``, or ``"val"`` for every ``test_every``-th image.
     ``patch_size``
-        A random square of this size in the place of the image.
+        Side of a random square, in pixels, which is returned instead of the image.
     ``load_depths``
-        ``points`` and ``depths`` of the model's points that the image sees.
+        Whether items have ``points`` and ``depths`` of the model's points that the image sees.
 
     An item is a dict: ``K`` float32 (3, 3); ``camtoworld`` float32 (4, 4), OpenCV's axes;
     ``image`` float32 (H, W, 3), 0 to 255; ``image_id``, its number in the dataset;
-    ``camera_idx``; ``mask`` bool (H, W), where there is one; with ``load_depths`` ``points``
-    float32 (M, 2), pixels, and ``depths`` float32 (M,).
+    ``camera_idx``; ``mask`` bool (H, W), if there is one. With ``load_depths`` also ``points``
+    float32 (M, 2), in pixels, and ``depths`` float32 (M,).
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class Dataset:
             "camera_idx": parser.camera_indices[index],
         }
         if mask is not None:
-            # The view's memory is written again.
+            # Copied, because the view's memory is reused.
             data["mask"] = mask.clone()
         if self.load_depths:
             seen = parser.point_indices.get(parser.image_names[index], np.empty(0, np.int32))
@@ -277,15 +277,15 @@ def _extended(path: Path) -> dict[str, Any]:
     try:
         read = json.loads(path.read_text())
     except ValueError as e:
-        raise DatasetError(f"{path}: {e}", path=str(path)) from None
+        raise DatasetError(f"{path}: {e}: repair or remove it", path=str(path)) from None
     if not isinstance(read, dict):
-        raise DatasetError(f"{path}: no object of keys", path=str(path))
+        raise DatasetError(f"{path}: not a JSON object: repair or remove it", path=str(path))
     return read
 
 
 def _params(camera: Camera) -> npt.NDArray[np.float32]:
-    """Coefficients: k1, k2, p1, p2 of OpenCV's lens, all of the others in the order k, p, s; none
-    without distortion.
+    """Coefficients of the lens: k1, k2, p1, p2 of OpenCV's lens. Of other lenses all coefficients,
+    in the order k, p, s. Empty without distortion.
     """
     k, p = camera.coefficients.get("k", ()), camera.coefficients.get("p", ())
     if camera.lens == "brown" and not any(k[2:]):
@@ -299,8 +299,8 @@ def _params(camera: Camera) -> npt.NDArray[np.float32]:
 def _projected(
     points: npt.NDArray[np.floating[Any]], camtoworld: _Floats, K: _Floats, size: tuple[int, int]
 ) -> tuple[_Floats, _Floats]:
-    """Where points lie in an image of this height and width, and how far along its axis; those
-    in it.
+    """Pixel coordinates of points in an image of this height and width, and their depths along its
+    axis. Points outside the image are left out.
     """
     camera = np.linalg.inv(camtoworld)
     inside = points @ camera[:3, :3].T + camera[:3, 3]
@@ -318,11 +318,13 @@ def _projected(
 def _normalized(
     poses: _Floats, points: npt.NDArray[np.float32]
 ) -> tuple[_Floats, npt.NDArray[Any], _Floats]:
-    """Cameras upright and around the origin, then axes along the points; the points' bulk below.
-    Poses, points, and the 4 x 4 matrix that was applied.
+    """Makes cameras upright and centred at the origin, then aligns axes with the points, most of
+    which are then below. Returns poses, points, and the 4 x 4 matrix that was applied.
     """
     if len(points) < 2:
-        raise DatasetError("normalize needs points, and the model has none: give normalize=False")
+        raise DatasetError(
+            "normalize needs points, but the model has fewer than 2: give normalize=False"
+        )
     transform = _upright(poses)
     poses, points = _moved(transform, poses, points)
     for step in (_along_points, _right_way_up):
@@ -342,8 +344,9 @@ def _moved(
 
 
 def _upright(poses: _Floats) -> _Floats:
-    """The mean of the cameras' up becomes -y, the median of the points nearest to the origin on
-    their axes becomes the origin, the median distance of the cameras 1.
+    """The mean up direction of the cameras becomes -y. Each camera's axis has a point nearest to
+    the origin; the median of these points becomes the origin. The median distance of the cameras
+    becomes 1.
     """
     up = -poses[:, :3, 1].mean(axis=0)
     up /= np.linalg.norm(up)
@@ -368,7 +371,7 @@ def _upright(poses: _Floats) -> _Floats:
 
 
 def _along_points(points: npt.NDArray[Any]) -> _Floats:
-    """Axes along the points, the longest first, about their median."""
+    """Aligns axes with the principal axes of the points, the longest first, about their median."""
     middle = np.median(points, axis=0)
     _, axes = np.linalg.eigh(np.cov(points - middle, rowvar=False))
     axes = axes[:, ::-1].copy()
@@ -381,6 +384,6 @@ def _along_points(points: npt.NDArray[Any]) -> _Floats:
 
 
 def _right_way_up(points: npt.NDArray[Any]) -> _Floats:
-    """Half a turn about x where more points are above than below: the ground is below."""
+    """Half a turn about x if more points are above than below, because the ground is below."""
     upside_down = np.median(points[:, 2]) > np.mean(points[:, 2])
     return np.diag([1.0, -1.0, -1.0, 1.0]) if upside_down else np.eye(4)

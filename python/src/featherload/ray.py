@@ -1,4 +1,4 @@
-"""Caches that a Ray cluster builds: a task for each shard, on whatever node has room.
+"""Builds caches on a Ray cluster, with one task for each shard.
 
 ::
 
@@ -8,13 +8,14 @@
         "/shared/train", "/shared/cache", shard_samples=2000, encode="jpeg:90", resize="shorter:256"
     )
 
-Source and cache must be at the same path on every node. Or either is an address
-(``s3://bucket/prefix``): each node gets the shards of the source that it needs, and sends those of
-the cache, with the credentials of its own environment. No pixel goes through Ray's object store.
+A folder, as source or as cache, must have the same path on every node. Each of the two may also be
+an address in an object store (``s3://bucket/prefix``). Then each node downloads the shards of the
+source that it needs, and uploads the shards of the cache that it made. It uses the credentials of
+its own environment. No pixels pass through Ray's object store.
 
-If the source is tar shards at an address, share their index first
-(``featherload.index(src, share=True)``). Otherwise every node makes its own index from all shards.
-``fetch_limit`` is for all tasks of a node together.
+If the source is tar shards at an address, upload their index first, with
+``featherload.index(src, share=True)``. Otherwise every node downloads all shards to make the index.
+``fetch_limit`` applies to all tasks of a node together.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ __all__ = ["build_cache"]
 
 _Path = str | os.PathLike[str]
 
-# Keywords of a build that are files and folders: tasks run in other folders than the caller.
+# Keywords with paths. They are made absolute, because tasks run in other folders.
 _PATHS = {"list", "classes", "root", "boxes", "stage_dir", "fetch_dir"}
-# How long a shard that nobody waits for any more may take, seconds.
+# Most seconds for a shard of a cancelled or lost task.
 _STRAGGLERS = 120
-# What comes again however often it is tried.
+# Errors that a retry cannot remove.
 _LASTING = (ConfigError, DatasetError, SampleError)
 
 
@@ -54,19 +55,21 @@ def build_cache(
     remote: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> CacheReport:
-    """Builds a cache on the Ray cluster that is connected, or on one that Ray starts here.
+    """Builds a cache on the connected Ray cluster, or on one that Ray starts here.
 
-    Each shard of ``shard_samples`` samples is a task with ``num_cpus`` CPUs and as many workers.
-    A task whose node or process dies, or that fails for a reason that may pass, is tried again
-    ``retries`` times. Shards that are there stay, so the same call goes on where one was ended.
-    The bytes are those of ``featherload.cache.build`` with the same ``shard_samples``.
+    Each shard of ``shard_samples`` samples is one task, with ``num_cpus`` CPUs and the same number
+    of workers. If the node or process of a task dies, or the task fails for a temporary reason, it
+    is repeated up to ``retries`` times. Complete shards are kept, so the same call continues an
+    interrupted build. The bytes equal those of ``featherload.cache.build`` with the same
+    ``shard_samples``.
 
     ``remote``: further options of ``ray.remote``, such as ``resources``. Further keywords:
     those of ``featherload.cache.build`` (``encode``, ``resize``, ``shuffle``, ``on_error``), and
-    those that say how a source is read.
+    those of ``Loader`` for reading a source.
 
-    Raises what ``featherload.cache.build`` does: ``SampleError`` for the first bad sample under
-    ``on_error="stop"``; ``WorkerError`` for a shard whose task died too often.
+    Raises the errors of ``featherload.cache.build``, such as ``SampleError`` for the first failed
+    sample with ``on_error="stop"``. Raises ``WorkerError`` for a shard whose task fails after all
+    retries.
     """
     try:
         ray: Any = importlib.import_module("ray")
@@ -77,13 +80,13 @@ def build_cache(
     refused = {"shard", "finish", "force", "shard_size", "num_workers"} & options.keys()
     if refused:
         raise ConfigError(
-            f"{sorted(refused)[0]} is not for a build by tasks: leave it out, or use "
+            f"{sorted(refused)[0]} has no effect in a build by tasks: leave it out, or use "
             "featherload.cache.build",
             option=sorted(refused)[0],
         )
     whole("shard_samples", shard_samples, 1)
     whole("num_cpus", num_cpus, 1)
-    # -1 is for ever, as in Ray.
+    # -1 is no limit, as in Ray.
     whole("retries", retries, -1)
     said = {
         name: os.path.abspath(value) if name in _PATHS and value is not None else value
@@ -109,7 +112,7 @@ def build_cache(
         }
     )(_make_shard)
     cpus = int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else os.cpu_count()
-    # More than run at a time, and few enough that asking for all of them is cheap.
+    # More tasks than run at a time, but few enough for a cheap `ray.wait`.
     most = max(8, 4 * (cpus or 1) // num_cpus)
     _run(ray, task, (source, folder, num_cpus, said), shards, most, progress)
     return _finish(source, folder, said)
@@ -127,7 +130,7 @@ def _run(
     most: int,
     progress: bool,
 ) -> None:
-    """Runs a task for each shard, ``most`` at a time, until one fails for good."""
+    """Runs a task for each shard, at most ``most`` at a time, until one fails after its retries."""
     bar = _progress.tqdm(total=shards, desc="shards", unit=" shards") if progress else None
     running: dict[Any, int] = {}
     begun = 0
@@ -142,12 +145,12 @@ def _run(
                 try:
                     made = ray.get(ref)
                 except Exception as e:
-                    # Ray's own, or a failure that may pass and came too often.
+                    # An error of Ray, or a temporary failure that came too often.
                     cause = getattr(e, "cause", None)
                     what = cause if isinstance(cause, Error) else e
                     raise WorkerError(
-                        f"shard {number} of {shards} was tried as often as retries allow: {what}. "
-                        "Build again: it continues after the complete shards. Or allow more retries"
+                        f"shard {number} of {shards} failed after all retries: {what}. Build again "
+                        "(it keeps complete shards), or allow more retries"
                     ) from e
                 if "error" in made:
                     name, text, about = made["error"]
@@ -162,7 +165,7 @@ def _run(
 
 
 def _finish(source: str, folder: str, options: dict[str, Any]) -> CacheReport:
-    """Manifest and index. What a lost node had begun may write to its end meanwhile."""
+    """Writes manifest and index. Waits for shards that a lost node may still be writing."""
     until = time.monotonic() + _STRAGGLERS
     while True:
         try:
@@ -178,10 +181,12 @@ def _finish(source: str, folder: str, options: dict[str, Any]) -> CacheReport:
 def _make_shard(
     source: str, folder: str, workers: int, options: dict[str, Any], shard: tuple[int, int]
 ) -> dict[str, Any]:
-    """One shard, in a task. Gives numbers and texts alone."""
+    """Makes one shard, in a task. Returns only numbers and texts."""
     if not _is_address(folder) and not Path(folder).is_dir():
-        # A folder of the node's own would hold shards that nobody finds.
-        raise WorkerError(f"{folder} is no folder on this node: name one that all nodes see")
+        # A local folder of the node would hold shards that no other node finds.
+        raise WorkerError(
+            f"{folder} is not a folder on this node: name a folder that all nodes share"
+        )
     try:
         made = cache.build(
             source, folder, shard=shard, num_workers=workers, progress=False, **options

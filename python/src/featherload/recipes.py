@@ -1,7 +1,7 @@
-"""Other people's settings as recipes, for ``Loader(recipe=...)``.
+"""Converts settings of other packages to recipes, for ``Loader(recipe=...)``.
 
-A torchvision ``Compose`` and a ``weights.transforms()`` need no function: ``Loader`` takes
-them as they are.
+A torchvision ``Compose`` and ``weights.transforms()`` need no conversion: ``Loader`` accepts them
+directly.
 """
 
 from __future__ import annotations

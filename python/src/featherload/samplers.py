@@ -1,7 +1,7 @@
 """Orders of an epoch, for ``Loader(sampler=...)``, and draws of rays, for ``Rays(sampler=...)``.
 
-``"shuffle"`` (another random order in each epoch) and ``"sequential"`` (the order of the
-index) need no more than their names. ``Patches`` and ``Pairs`` are for rays.
+``"shuffle"`` (a new random order in each epoch) and ``"sequential"`` (the order of the index) are
+given as names. ``Patches`` and ``Pairs`` are for rays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Sampler:
-    """One of the classes of this module."""
+    """The base class of orders of an epoch."""
 
     def _options(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -34,11 +34,13 @@ class Sampler:
 
 @dataclass(frozen=True)
 class ShardShuffle(Sampler):
-    """Groups of neighbouring samples in a random order, shuffled within windows. Reads stay
-    close together.
+    """An order for tar shards, with reads close to each other.
 
-    ``shard``: samples of a group. None: the samples of a shard, or their mean number if shards
-    differ; 1,024 if samples are files. ``window``: samples that are shuffled together.
+    The data set is cut into groups of consecutive samples. The groups are put in a random order.
+    Then samples are shuffled within windows of that order.
+
+    ``shard``: number of samples in a group. None: the number of samples in a shard, or its mean if
+    shards differ; 1,024 if samples are files. ``window``: number of samples in a window.
     """
 
     shard: int | None = None
@@ -50,9 +52,9 @@ class ShardShuffle(Sampler):
 
 @dataclass(frozen=True)
 class Identity(Sampler):
-    """``per_id`` samples of each of batch / ``per_id`` classes in a batch (PKSampler).
+    """A batch has ``per_id`` samples of each of its ``batch_size / per_id`` classes (PKSampler).
 
-    ``prob``: classes come in proportion to their samples, or all alike.
+    ``prob``: probability of a class: in proportion to its samples, or equal for all classes.
     """
 
     per_id: int = 4
@@ -64,10 +66,10 @@ class Identity(Sampler):
 
 @dataclass(frozen=True)
 class Weighted(Sampler):
-    """Draws with replacement, as torch's ``WeightedRandomSampler``.
+    """Draws with replacement, like torch's ``WeightedRandomSampler``.
 
-    ``weights``: one for each sample in the order of the index; None: 1 / number of samples of
-    the class. ``num_samples``: draws of an epoch; None: as many as there are samples.
+    ``weights``: one for each sample, in the order of the index. None: 1 / number of samples of the
+    class. ``num_samples``: draws of an epoch. None: the number of samples.
     """
 
     weights: Sequence[float] | None = None
@@ -85,7 +87,7 @@ class Weighted(Sampler):
 
 @dataclass(frozen=True)
 class RepeatedAugmentation(Sampler):
-    """Each sample ``repeats`` times in a row, over the ranks (DeiT's RASampler)."""
+    """Each sample comes ``repeats`` times in succession, over the ranks (DeiT's RASampler)."""
 
     repeats: int = 3
 
@@ -95,7 +97,7 @@ class RepeatedAugmentation(Sampler):
 
 @dataclass(frozen=True)
 class LargestFirst(Sampler):
-    """Large pictures first, in ``classes`` classes of size: memory grows once, at the start."""
+    """Large images first, in ``classes`` size classes. So memory grows only at the start."""
 
     classes: int = 16
 
@@ -104,8 +106,10 @@ class LargestFirst(Sampler):
 
 
 class RaySampler:
-    """How ``Rays`` spreads rays over images: one of the classes below, or ``"uniform"`` (all
-    pixels alike), ``"by_image"`` (all images alike, then all pixels of the image).
+    """The base class of draws of rays, for ``Rays``.
+
+    Two draws are given as names: ``"uniform"`` (all pixels with equal probability) and
+    ``"by_image"`` (all images with equal probability, then all pixels of the image).
     """
 
     def _ray_sampler(self) -> dict[str, Any]:
@@ -114,8 +118,9 @@ class RaySampler:
 
 @dataclass(frozen=True)
 class Patches(RaySampler):
-    """Patches of ``size`` x ``size`` pixels that are ``dilation`` apart, row by row: each is
-    ``size * size`` rays that follow each other. No pixel of a patch is masked out.
+    """Patches of ``size`` x ``size`` pixels, with a distance of ``dilation`` pixels between
+    neighbours. Each patch is ``size * size`` consecutive rays, row by row. No pixel of a patch is
+    masked.
     """
 
     size: int
@@ -127,8 +132,8 @@ class Patches(RaySampler):
 
 @dataclass(frozen=True)
 class Pairs(RaySampler):
-    """Pairs of pixels of one image, at most ``radius`` rows and columns apart: two rays that
-    follow each other.
+    """Pairs of pixels of one image, at most ``radius`` rows and columns apart. Each pair is two
+    consecutive rays.
     """
 
     radius: int

@@ -42,37 +42,38 @@ class DataLoader(Loader):
         per sample, so it must be a function of the target alone. Targets are whole numbers,
         floats, or lists of numbers of one length. ``batch.ids`` are positions in the data set.
     ``batch_size``, ``shuffle``, ``drop_last``
-        As in torch: 1, False, False.
+        As in torch. Defaults: 1, False, False.
     ``sampler``
         A ``SequentialSampler`` or ``RandomSampler`` over all samples, a ``DistributedSampler``, or
-        timm's ``OrderedDistributedSampler``: its rank, number of replicas, seed and shuffling are
-        taken. Once its ``set_epoch`` was called with another number than 0, each epoch is its own.
+        timm's ``OrderedDistributedSampler``. The loader takes its rank, number of replicas, seed
+        and shuffling. After a call of its ``set_epoch`` with a number above 0, each epoch is the
+        sampler's.
     ``generator``
-        Its ``initial_seed()`` is the seed; else ``torch.initial_seed()`` is, which
-        ``torch.manual_seed`` sets. On several ranks it is the ``DistributedSampler``'s.
+        Its ``initial_seed()`` is the seed. Default: ``torch.initial_seed()``, which
+        ``torch.manual_seed`` sets, or with several ranks the seed of the ``DistributedSampler``.
     ``num_workers``
-        Worker processes. 0 is 1 here.
+        Worker processes. 0 means 1 here.
     ``timeout``
-        Most seconds that one picture may take (``row_limit``); 0: the default.
+        Most seconds for one image (``row_limit``). 0: the default.
     ``collate_fn``
-        ``torch.utils.data.default_collate``, which is what is done.
+        None, or ``torch.utils.data.default_collate``, which has the same result.
     ``worker_init_fn``
-        Is not called, and a warning reports that: workers run no Python.
+        Not called, because workers run no Python. A warning reports that.
     ``pin_memory``, ``pin_memory_device``, ``multiprocessing_context``, ``prefetch_factor``, \
 ``persistent_workers``, ``in_order``
-        How torch does its work, not what comes out: they change nothing. Workers live as long
-        as the loader, ``depth`` says how many batches there is memory for, and batches always
-        come in order. The log (``featherload``, level INFO) names those that were given.
+        These have no effect, because they do not change batches. Workers exist as long as the
+        loader, ``depth`` is the number of batches that have memory, and batches always come in
+        order. The log (``featherload``, level INFO) names the options that were given.
 
-    Where several processes train together it takes a ``DistributedSampler``, or ``rank`` and
-    ``world_size``. Further keywords are those of ``featherload.Loader``; ``recipe`` takes
-    the place of the folder's ``transform``.
+    If several processes train together, give a ``DistributedSampler``, or ``rank`` and
+    ``world_size``. Further keywords are those of ``featherload.Loader``. ``recipe`` replaces the
+    folder's ``transform``.
 
-    ``loader.dataset`` is the data set that was given, ``loader.sampler`` the
-    ``DistributedSampler`` that was given, or the samples of this rank. An epoch is refused whose
-    data set or sampler changed after the loader was made: the loader read them once.
+    ``loader.dataset`` is the given data set. ``loader.sampler`` is the given
+    ``DistributedSampler``, or the samples of this rank. The loader reads data set and sampler once:
+    if one of them changes later, the next epoch raises an error.
 
-    JPEGs are decoded at their full size. ``decode="scaled"`` is faster, and changes levels.
+    JPEGs are decoded at full size. ``decode="scaled"`` is faster, but changes levels.
 
     Labels are int64 for whole numbers, and float32 for floats, where torch has float64.
 
@@ -111,7 +112,7 @@ class DataLoader(Loader):
         for name in ("src", *_options.SOURCE):
             if name in options:
                 raise ConfigError(
-                    f"{name} is not served here, where the data set says what is read: leave it "
+                    f"{name} is not supported here, because the data set names the files: leave it "
                     "out, or give the files to featherload.Loader",
                     option=name,
                 )
@@ -131,8 +132,8 @@ class DataLoader(Loader):
             )
         if collate_fn is not None and collate_fn is not default_collate:
             raise ConfigError(
-                "collate_fn is not served here, but for torch's default_collate: leave it out, and "
-                "do to the batches what it does",
+                "collate_fn is not supported, except torch's default_collate: leave it out, and "
+                "apply its changes to the batches",
                 option="collate_fn",
             )
         _check_numbers(batch_size, num_workers, drop_last, timeout)
@@ -165,10 +166,12 @@ class DataLoader(Loader):
             options["shuffle"] = bool(shuffle)
         divided = any(options.get(name) is not None for name in ("rank", "world_size"))
         if not divided:
-            # As in torch: torchrun's variables alone divide nothing.
+            # As in torch: torchrun's variables alone do not divide the samples.
             options.update(rank=0, world_size=1)
         if not samples:
-            raise ConfigError("the data set has no samples: give one that has", option="dataset")
+            raise ConfigError(
+                "the data set has no samples: give one with samples", option="dataset"
+            )
         try:
             items = Items([path for path, _ in samples], [target for _, target in samples])
         except ConfigError as error:
@@ -179,7 +182,7 @@ class DataLoader(Loader):
             items,
             own if recipe is None else recipe,
             batch_size=batch_size,
-            # 0 in torch: no processes. Here one is the least.
+            # 0 in torch means no processes. Here at least one is needed.
             num_workers=max(1, num_workers),
             drop_last=drop_last,
             framework=options.pop("framework", None) or "torch",
@@ -201,8 +204,8 @@ class DataLoader(Loader):
         said = [name for name, value in without_effect.items() if name != "in_order" and value]
         said += [] if in_order else ["in_order"]
         if said:
-            _log.info("%s: these say how torch works, and change nothing here", ", ".join(said))
-        # What trainers and users ask of torch's.
+            _log.info("%s: no effect on batches of featherload", ", ".join(said))
+        # Attributes of torch's loader that trainers and users read.
         self.__dict__.update(
             without_effect,
             dataset=dataset,
@@ -215,31 +218,34 @@ class DataLoader(Loader):
 
     @property
     def sampler(self) -> Any:
-        """The ``DistributedSampler`` that was given; else the samples of this rank in the epoch
-        that comes next: ``len``, ``set_epoch`` and their numbers.
+        """The given ``DistributedSampler``. Without one, the samples of this rank in the next
+        epoch, with ``len``, ``set_epoch`` and an iterator over their numbers.
         """
         return super().sampler if self._follows is None else self._follows
 
     def _check_unchanged(self) -> None:
-        """torch asks data set and sampler for each sample. They were read once."""
+        """Raises an error if data set, sampler or generator have changed. torch reads them for each
+        sample, but this loader reads them once.
+        """
         self._snapshot.check()
         if _torch_order.settings(self._sampler) != self._settings:
             raise ConfigError(
                 f"the {type(self._sampler).__name__} changed after the loader was made, which "
-                "still has its former order: make a new loader (its set_epoch alone is followed)",
+                "still uses the former order: make a new loader (only set_epoch has an effect)",
                 option="sampler",
             )
         of = self.generator
         if of is not None and of.initial_seed() != self._seed_of_generator:
             raise ConfigError(
-                "the generator was seeded again after the loader was made, which still has the "
+                "the generator was seeded again after the loader was made, which still uses the "
                 "former seed: make a new loader, or use set_epoch for another order",
                 option="generator",
             )
 
     def _asked(self) -> int | None:
-        """The loader's own ``set_epoch``; else what the ``DistributedSampler`` was told, again and
-        again as torch's loader goes by it, but for one that was never told.
+        """The epoch of the loader's own ``set_epoch``. Otherwise the epoch of the
+        ``DistributedSampler``, which may repeat as in torch, if its ``set_epoch`` was ever called
+        with a number above 0.
         """
         asked = super()._asked()
         if self._follows is None:
@@ -249,16 +255,16 @@ class DataLoader(Loader):
         return int(epoch) if asked is None and self._was_told else asked
 
     def _check_place(self) -> None:
-        """accelerate and Lightning divide torch's loaders, and not this one: each process would
-        train on everything.
+        """Raises an error if several processes would train on all samples. accelerate and
+        Lightning divide torch's loaders, but not this one.
         """
         group = _options.process_group()
         if self._divided or group is None or group[1] == 1:
             return
         raise ConfigError(
-            f"{group[1]} processes train together, and nothing divides the data set among them: "
-            "give sampler=DistributedSampler(dataset), or rank=0 and world_size=1 if each is to "
-            "read all of it",
+            f"{group[1]} processes train together, but the data set is not divided among them: "
+            "give sampler=DistributedSampler(dataset), or rank=0 and world_size=1 if each process "
+            "should read all of it",
             option="sampler",
         )
 
@@ -279,14 +285,14 @@ class DataLoader(Loader):
 def _check_numbers(batch_size: Any, num_workers: Any, drop_last: Any, timeout: Any) -> None:
     if type(batch_size) is not int or batch_size < 1:
         raise ConfigError(
-            f"batch_size={shown(batch_size)} is not served here: give a whole number from 1 (for "
-            "single samples batch_size=1)",
+            f"batch_size={shown(batch_size)} is not supported: give a whole number from 1 (for "
+            "single samples, batch_size=1)",
             option="batch_size",
         )
     if type(num_workers) is not int or num_workers < 0:
         raise ConfigError(
-            f"num_workers={shown(num_workers)} is not a number of workers: give 1 or more (0 is 1 "
-            "here)",
+            f"num_workers={shown(num_workers)} is not a number of workers: give 1 or more (0 means "
+            "1 here)",
             option="num_workers",
         )
     if type(drop_last) is not bool:

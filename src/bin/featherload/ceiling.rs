@@ -79,7 +79,9 @@ impl CeilingRates {
             for _ in 0..slices {
                 let line = child.line(None)?.unwrap_or_default();
                 let (i, t) = read_answer(&line).ok_or_else(|| {
-                    Error::worker(format!("a measuring process answered '{line}'"))
+                    Error::worker(format!(
+                        "a measuring process sent '{line}', not two numbers"
+                    ))
                 })?;
                 images += i;
                 ns += t;
@@ -114,7 +116,9 @@ pub fn child(args: impl Iterator<Item = String>) -> ExitCode {
 fn serve_share(args: impl Iterator<Item = String>) -> Result<()> {
     let args: Vec<String> = args.collect();
     let [part, i, n, recipe, plan, saved_index] = args.as_slice() else {
-        return Err(Error::config("a measuring process takes six arguments"));
+        return Err(Error::config(
+            "a measuring process takes six arguments: use `bench --ceiling`",
+        ));
     };
     let bad = |e: &dyn std::fmt::Display| Error::config(format!("measuring process: {e}"));
     let share = CeilingShare {

@@ -18,7 +18,7 @@ pub fn of(error: &Error) -> Value {
         Error::Io { .. } => "system",
         _ => "worker",
     };
-    // The kind; the message, with options in backticks by the library's names; the place.
+    // `text` names options in backticks, by the library's names.
     json!({ "error": {
         "kind": kind,
         "text": error.to_string(),

@@ -25,7 +25,7 @@ pub fn in_place(text: &str) -> String {
     replaced(text, true)
 }
 
-/// Like that, for a text about the user's file: only names in backticks are replaced.
+/// Like [`in_place`], for a text about the user's file: only names in backticks are replaced.
 pub fn in_ticks(text: &str) -> String {
     replaced(text, false)
 }

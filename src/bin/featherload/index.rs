@@ -152,12 +152,12 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
     if in_store && args.save.is_some() {
         return Err(Error::config(
             "--save has no effect on shards in an object store, whose index is kept in --fetch-dir: \
-             remove it",
+             remove --save",
         ));
     }
     if args.share && !in_store {
         return Err(Error::config(
-            "--share is for tar shards in an object store: keep the index of others with --save",
+            "--share needs tar shards in an object store: save other indexes with --save",
         ));
     }
     let (index, scan, dali) = open(source, &args)?;
@@ -202,10 +202,10 @@ pub fn run(args: IndexArgs) -> Result<CommandOutcome> {
         return dali.map_or(Ok(CommandOutcome::Done), DaliIndexes::finish);
     }
     if let Some(dali) = &dali {
-        output::line(&format!("written    {} indexes for DALI", dali.written))?;
+        output::line(&format!("written    {} DALI indexes", dali.written))?;
     }
     if args.share {
-        output::line("shared     the index lies beside the shards, for other machines")?;
+        output::line("shared     the index is stored beside the shards, for other machines")?;
     }
     output::line(&format!(
         "{} samples, {} under {}; {} shared",
@@ -383,7 +383,7 @@ fn print_unreadable(survey: &HeaderSurvey) -> Result<()> {
         output::line(&format!("           and {more} more (--json lists them)"))?;
     }
     output::line(
-        "           only headers were read: a run decodes, so `bench` may count more, cut off or broken",
+        "           only headers were read: `bench` decodes, and may find more damaged images",
     )?;
     Ok(())
 }

@@ -1,10 +1,11 @@
-//! SIGINT and SIGTERM. While the loader is built, and its data set scanned, a
-//! signal ends the process at once; later the run ends after the batch at hand,
-//! with what it has measured, and a second signal, or a batch that does not
-//! come, ends the process at once. So does storage that holds up the end.
+//! SIGINT and SIGTERM.
 //!
-//! The library installs no handler; this is the command line's own. Workers and
-//! coordinator end with this process whatever way it ends.
+//! While the loader is built and its data set scanned, a signal ends the process at once. Later it
+//! ends the run after the current batch, and the run reports what it has measured. The process ends
+//! at once on a second signal, if the batch does not arrive, or if storage delays the end.
+//!
+//! The library installs no handler; these are the command line's. Workers and coordinator end with
+//! this process, however it ends.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -26,8 +27,8 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const LONGEST_END: Duration = Duration::from_secs(6);
 
 /// The text that is printed then.
-const HELD_UP: &str = "featherload: the end takes over 6 s, so it is not waited for: storage may \
-                       not answer";
+const HELD_UP: &str = "featherload: the end of the run takes over 6 s, so the process exits: \
+                       storage may not answer";
 
 /// A signal may arrive this much later than the exit of a child that it ended.
 const SAME_SIGNAL: Duration = Duration::from_millis(20);
@@ -39,12 +40,11 @@ static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 /// The run has seen the signal and is about to end.
 static NOTICED: AtomicBool = AtomicBool::new(false);
 
-/// From here on a signal ends the process with 128 + its number. Called once, before any
-/// command: starts no thread, since a fork needs a process
-/// that has one.
+/// From here on a signal ends the process with 128 + its number. Called once, before any command.
+/// Starts no thread, because a fork needs a process with a single thread.
 pub fn end_the_process() -> Result<()> {
     AT_ONCE.store(true, Ordering::SeqCst);
-    // A signal between the handler's installation and the entry of what it does is lost.
+    // A signal between the installation of the handler and the registration of its actions is lost.
     let held = HeldSignals::hold(&[Signal::SIGINT, Signal::SIGTERM]);
     for signal in SIGNALS {
         // The actions of a signal run in the order of their registration. The end must be decided
@@ -59,7 +59,7 @@ pub fn end_the_process() -> Result<()> {
     Ok(())
 }
 
-/// Signals wait while this lives, in a process of one thread.
+/// Blocks signals while it lives, in a process with one thread.
 pub struct HeldSignals(Option<SigSet>);
 
 impl HeldSignals {
@@ -77,8 +77,8 @@ impl Drop for HeldSignals {
     }
 }
 
-/// From here on a signal ends the run; see `caught`. Call once the loader is
-/// built: starts the thread that waits for a batch no longer than it should.
+/// From here on a signal ends the run; see `caught`. Call it after the loader is built: it starts a
+/// thread, which ends the process if the run does not end in time.
 pub fn end_the_run() -> Result<()> {
     let mut signals =
         Signals::new(SIGNALS).map_err(|e| Error::io("wait for SIGINT and SIGTERM", e))?;
@@ -126,9 +126,9 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// The signal that came, behind a failure that a signal to the whole process group may have
-/// caused: it ends a child in the instant in which it comes here. While the
-/// loader is built the process ends in this call.
+/// The signal that may have caused a failure. A signal to the whole process group ends a child at
+/// the moment when it arrives here. While the loader is built, that signal ends the process in this
+/// call.
 pub fn caught_behind_failure() -> Option<i32> {
     std::thread::sleep(SAME_SIGNAL);
     caught()

@@ -6,7 +6,7 @@ use featherload::options::{LoaderOptions, cli};
 
 use crate::sampler_args::SamplerArgs;
 
-/// The operations on each sample, and the kind of the pool.
+/// Options of a loader, its order, and how its pool is started.
 #[derive(Args)]
 pub struct LoaderArgs {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub struct LoaderArgs {
     #[arg(long, value_enum, default_value_t = RunPlace::Exec, help_heading = cli::LIMITS)]
     pub launch: RunPlace,
 
-    /// Kill a worker N times, to test the recovery.
+    /// Kill a worker at this interval, such as 200 (milliseconds), to test the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     pub kill_workers_every: Option<u64>,
 }

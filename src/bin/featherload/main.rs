@@ -1,7 +1,7 @@
 //! The command line: parse, dispatch, exit code. One file for each sub-command.
 //!
-//! The same executable is the helper of `LaunchMethod::Exec`: started as one it becomes a
-//! coordinator, before any argument is parsed.
+//! The same executable is the helper of `LaunchMethod::Exec`. Started as the helper, it becomes a
+//! coordinator before any argument is parsed.
 //!
 //! - `bench`, `cache`, `demo`, `doctor`, `index`, `operations`, `plan`, `preview`, `rss`: the
 //!   sub-commands;
@@ -11,7 +11,7 @@
 //! - `consumer`: the consumer's part of a run;
 //! - `outcome`: how a command ended;
 //! - `ceiling`: the decoder alone, in its own processes;
-//! - `line_process`: one of these processes, or of those of `rss`;
+//! - `line_process`: a child process of `ceiling` or `rss`;
 //! - `digest`: digests of batches;
 //! - `run_length`: whether a run is long enough for a rate;
 //! - `chart`: the frame and style of all charts;
@@ -25,7 +25,8 @@
 //! - `help`: help pages, completions, man pages;
 //! - `interrupt`: signals;
 //! - `pool_processes`: the processes of a pool;
-//! - `short_text`: small text files, with a size limit.
+//! - `short_text`: small text files, with a size limit;
+//! - `step_text`: drawn steps as text.
 
 mod bench;
 mod cache;
@@ -58,6 +59,7 @@ mod sampler_args;
 mod scene;
 mod setup;
 mod short_text;
+mod step_text;
 mod warnings;
 mod worker_counts;
 
@@ -71,8 +73,8 @@ use featherload::error::printable;
 
 use crate::outcome::CommandOutcome;
 
-/// Batches of images for vision and NeRF training, at the speed of the decoder
-/// and with the memory of one process.
+/// Batches of images for vision and NeRF training, at the speed of the decoder and with the memory
+/// of one process.
 #[derive(Parser)]
 #[command(name = "featherload", version, max_term_width = 100)]
 struct Cli {
@@ -117,8 +119,8 @@ fn main() -> ExitCode {
 #[inline(never)]
 fn run() -> ExitCode {
     clap_command::set(Cli::command);
-    // Before the helper and the hidden sub-commands, whose warnings go to stderr as
-    // well. Starts no thread; without it the run goes on in silence.
+    // Before the helper and the hidden sub-commands, whose warnings also go to stderr. Starts no
+    // thread. If it fails, the run continues without warnings.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)

@@ -41,7 +41,7 @@ fn list(all: &[OperationInfo], json: bool) -> Result<()> {
     for op in all {
         output::line(&format!("{:widest$}  {}", op.name, plain(&op.summary)))?;
     }
-    output::lines("\nfeatherload ops NAME explains one.")
+    output::lines("\nfeatherload ops NAME explains an operation.")
 }
 
 fn explain(op: &OperationInfo) -> Result<()> {

@@ -24,7 +24,7 @@ impl CommandOutcome {
         interrupt::caught().map_or(Self::Done, Self::Interrupted)
     }
 
-    /// Like that, for a run that a signal may have made fail.
+    /// Like `of_run`, for a run that a signal may have made fail.
     pub fn or_interrupted(ended: Result<Self>) -> Result<Self> {
         match ended {
             Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {

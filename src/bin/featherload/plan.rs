@@ -17,6 +17,7 @@ use crate::output::fields::beside;
 use crate::output::{self, mib, mib_at_most};
 use crate::plan_chart;
 use crate::setup::RunSetup;
+use crate::step_text;
 
 /// Show the operations of a recipe, their order, and the memory of the whole run.
 ///
@@ -79,7 +80,7 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
         setup.refuse_without_data()?;
         if args.loader.options.device != Device::Cpu {
             return Err(Error::config(
-                "the memory of a device depends on the data set: give SRC",
+                "the memory of --device depends on the data set: give SRC, or remove --device",
             ));
         }
         if args.sample > 0 {
@@ -90,8 +91,11 @@ pub fn run(args: PlanArgs) -> Result<CommandOutcome> {
         let picture = args.picture.unwrap_or((1080, 1920));
         let recipe = setup.options.recipe()?;
         let shape = RunShape {
-            workers: u32::try_from(workers)
-                .map_err(|_| Error::config(format!("{workers} workers are too many")))?,
+            workers: u32::try_from(workers).map_err(|_| {
+                Error::config(format!(
+                    "--num-workers {workers} is too large: use at most 4096"
+                ))
+            })?,
             batch: setup.options.batch(),
             depth: args.loader.options.depth,
             memory_limit: args.loader.options.memory_limit,
@@ -196,7 +200,7 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
             output::line(&format!("           label: {label}"))?;
         }
         for (op, step) in row.steps.iter().flat_map(|drawn| &drawn.steps) {
-            output::line(&format!("           {op}: {step:?}"))?;
+            output::line(&format!("           {op}: {}", step_text::describe(step)))?;
         }
         if let Some(fault) = &row.fault {
             output::line(&format!(
@@ -212,7 +216,7 @@ fn print(f: &MemoryPlan, device: Device) -> Result<()> {
 fn print_outline(o: &RecipeOutline) -> Result<()> {
     let (height, width) = o.picture;
     output::line(&format!(
-        "recipe {}, reorder {}; bytes for a picture of {width} x {height}",
+        "recipe {}, reorder {}; bytes for an image of {width} x {height}",
         o.recipe, o.reorder
     ))?;
     print_order("as written, each operation by itself", &o.written)?;
@@ -243,7 +247,7 @@ fn print_order(title: &str, order: &RecipeStages) -> Result<()> {
         mib(order.scratch_bytes),
         "width,height",
         "type",
-        "picture MiB",
+        "image MiB",
         "held MiB"
     ))?;
     for stage in &order.stages {
@@ -265,7 +269,7 @@ fn print_moves(word: &str, moves: &[OperationMove]) -> Result<()> {
     }
     for m in moves {
         let effect = if m.exact { "exact" } else { "changes values" };
-        let text = format!("{} behind {} ({effect}): {}", m.op, m.behind, m.why);
+        let text = format!("{} after {} ({effect}): {}", m.op, m.behind, m.why);
         beside(&format!("{word:<10} "), &text)?;
     }
     Ok(())
@@ -296,7 +300,7 @@ fn print_memory(m: &RunMemory, upload: Option<&UploadChoice>) -> Result<()> {
             )
         });
         let device = format!(
-            "of the device, its context apart{limit}; upload {}: {}",
+            "on the device, without its context{limit}; upload {}: {}",
             choice.upload, choice.why
         );
         row(m.device_bytes, &device)?;

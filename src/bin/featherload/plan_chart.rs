@@ -27,19 +27,19 @@ pub fn draw(
     let (height, width) = outline.picture;
     let of = source.unwrap_or("no data set");
     let picture = match source {
-        Some(_) => format!("The picture that takes the most is {width} x {height} pixels."),
-        None => format!("For pictures of {width} x {height} pixels."),
+        Some(_) => format!("The image that takes the most memory has {width} x {height} pixels."),
+        None => format!("For images of {width} x {height} pixels."),
     };
     let title = format!("Memory before the run: {of}, {}", outline.recipe);
     let what = format!(
-        "What one sample takes in a worker, stage by stage from top to bottom. {picture} Buffers \
-         that a stage is done with are kept for the next ones. The broken line is the most that \
-         any draw takes."
+        "Memory of one sample in a worker, stage by stage from top to bottom. {picture} Later \
+         stages reuse the buffers of earlier ones. The dashed line is the most that any draw \
+         takes."
     );
     let mut sheet = ChartSheet::new(&title, &[what]);
     sheet.keys(&[
-        ("one", "the picture behind the stage".into()),
-        ("rest", "other buffers that are held by then".into()),
+        ("one", "the image after the stage".into()),
+        ("rest", "other buffers at that time".into()),
     ]);
     let orders = [&outline.written, &outline.planned];
     let held = orders.iter().flat_map(|order| &order.stages);
@@ -171,18 +171,18 @@ fn run(sheet: &mut ChartSheet, memory: &RunMemory, limit: Option<&MemoryLimit>) 
                 None => against(sheet, memory, limit, &words, free),
             }
         }
-        _ => sheet.note("No limit is known: a data set and a machine have one."),
+        _ => sheet.note("No limit is known. With SRC, the memory of this machine is the limit."),
     }
     if memory.device_bytes > 0 {
         sheet.note(&format!(
-            "Beside it {} of the device, its context apart.",
+            "In addition, {} on the device, without its context.",
             size(memory.device_bytes)
         ));
     }
     if memory.page_cache_bytes > 0 {
         sheet.note(&format!(
-            "Workers map up to {} of shards: page cache, which the system takes back when it is \
-             needed.",
+            "Workers map up to {} of shards. This is page cache: the system reclaims it when it \
+             needs memory.",
             size(memory.page_cache_bytes)
         ));
     }

@@ -53,7 +53,7 @@ impl RunArgs {
             [] => Ok(None),
             [one] => Ok(Some(*one)),
             _ => Err(Error::config(
-                "--ceiling and --replay take one number of --num-workers",
+                "--ceiling and --replay measure one number of workers: give --num-workers one number",
             )),
         }
     }
@@ -84,12 +84,12 @@ fn read_state(file: &PathBuf) -> Result<State> {
             .and_then(|state| state.get("version")?.as_u64());
         let what = match version {
             Some(n) if n != u64::from(State::VERSION) => format!(
-                "is a state of version {n}, and this featherload reads version {}: use the \
+                "is a state of version {n}, but this featherload reads version {}: use the \
                  featherload that wrote it, or start without a state",
                 State::VERSION
             ),
             _ => format!(
-                "is not a state that --save-state wrote: {}",
+                "is not a state that --save-state wrote: {}: name another file",
                 e.to_string().replace('`', "'")
             ),
         };

@@ -7,8 +7,9 @@
 use crate::output;
 
 /// Least seconds after the first batch for a rate: in a shorter time, a pause of the machine
-/// dominates. And the seconds that are recommended.
+/// dominates.
 const SHORTEST: f64 = 0.05;
+/// Seconds and batches that are recommended.
 const LONG_ENOUGH: f64 = 2.0;
 const MANY: u64 = 20;
 

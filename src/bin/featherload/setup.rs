@@ -13,8 +13,8 @@ use crate::loader_args::{LoaderArgs, RunPlace};
 use crate::output;
 
 /// Note for rows without `normalize`.
-const NO_NORMALIZE: &str = "rows are u8 levels, which have no room for what normalize makes: it is \
-                            not done. For normalized rows use --dtype f32, f16 or bf16";
+const NO_NORMALIZE: &str = "rows are u8 levels, which cannot hold normalized values: normalize is \
+                            left out. For normalized rows use --dtype f32, f16 or bf16";
 
 pub struct RunSetup<'a> {
     args: &'a LoaderArgs,
@@ -48,12 +48,12 @@ impl<'a> RunSetup<'a> {
         self.options.loader.seed.or(of_config).unwrap_or(0)
     }
 
-    /// The number of workers, `given` by a flag or not. None leaves it to the library.
+    /// The number of workers: `given`, or the config's. None leaves it to the library.
     pub fn num_workers(&self, given: Option<usize>) -> Option<usize> {
         given.or(self.options.num_workers())
     }
 
-    /// The number of workers of the run, including workers that are being replaced.
+    /// The number of workers of the run: `given`, the config's, or the usable CPUs.
     pub fn worker_count(&self, given: Option<usize>) -> usize {
         self.num_workers(given).unwrap_or_else(default_workers)
     }
@@ -69,7 +69,7 @@ impl<'a> RunSetup<'a> {
         dropped.into_iter().chain(skipped).collect()
     }
 
-    /// Like that, with the other notes about the config.
+    /// Like `lacks`, with the other notes about the config.
     pub fn notes(&self) -> Vec<String> {
         let name = self.args.options.recipe_name();
         let notes = self.options.training().into_iter().flat_map(|t| &t.notes);
@@ -115,7 +115,7 @@ impl<'a> RunSetup<'a> {
             ("--max-scratch", a.options.max_scratch.is_some()),
             ("--gpu-memory-limit", a.options.gpu_memory_limit.is_some()),
             (
-                "--root, --delimiter, --classes and the like",
+                "an option of the source (--root, --delimiter, --classes, ...)",
                 s.has_options(),
             ),
         ];

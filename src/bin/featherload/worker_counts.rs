@@ -20,7 +20,7 @@ pub fn parse_counts(text: &str) -> Result<WorkerCounts, String> {
             ));
         }
         if counts.contains(&count) {
-            return Err(format!("{count} is in it twice: remove one"));
+            return Err(format!("{count} is given twice: remove one"));
         }
         counts.push(count);
     }

@@ -1,6 +1,6 @@
-//! What verifying tells: each place that is hurt, and how much was looked at.
+//! The results of verifying: each damaged place, and how much was checked.
 //!
-//! Plain data, and the one place where threads put it.
+//! Plain data, and `FindingLog`, which collects them from all threads.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,39 +13,39 @@ use crate::data::index::lossy;
 
 use crate::data::shard::member_name;
 
-/// Findings that are kept one by one; all are counted.
+/// Findings that are listed one by one. All are counted.
 const KEPT: usize = 100_000;
 
-/// What is hurt.
+/// The kind of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// The header in front of a member.
+    /// The header before a member.
     Header,
     /// The data of a member.
     Data,
-    /// The zeros behind a member's data, up to the next block of 512 bytes.
+    /// The zeros after a member's data, up to the next block of 512 bytes.
     Padding,
     /// The two blocks of zeros that end a tar.
     EndBlocks,
-    /// A tar is shorter or longer than it was.
+    /// A tar does not have the length that its manifest states.
     Length,
     /// DALI's index beside a shard.
     Index,
-    /// The index file, `index.fli`, of all samples.
+    /// The index of all samples, `index.fli`.
     IndexFile,
     /// The manifest of the cache or of a shard.
     Manifest,
-    /// A file of the cache is not there.
+    /// A file of the cache is missing.
     Missing,
-    /// A shard that is none of the cache's.
+    /// A shard that does not belong to the cache.
     Extra,
     /// A file, or a part of it, cannot be read.
     Unreadable,
 }
 
 impl FindingKind {
-    /// As people read it; JSON has `_` in the place of a blank.
+    /// The name for people. JSON has `_` in place of blanks.
     pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -62,12 +62,12 @@ impl FindingKind {
         }
     }
 
-    /// The finding of the member `name`, of which this part is damaged.
+    /// The message for the member `name` with this kind of damage.
     pub(super) fn of_member(self, name: &str) -> String {
         match self {
             Self::Header => format!("the header of '{name}' is damaged"),
             Self::Data => format!("the data of '{name}' are damaged"),
-            Self::Padding => format!("the padding behind '{name}' is not zero"),
+            Self::Padding => format!("the padding after '{name}' is not zero"),
             Self::Length => format!("'{name}' is cut off or missing"),
             other => format!("'{name}': {}", other.name()),
         }
@@ -80,20 +80,20 @@ impl Serialize for FindingKind {
     }
 }
 
-/// The sample that a finding lies in.
+/// The sample that a finding belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct DamagedSample {
-    /// In the cache; none where no manifest tells it.
+    /// Id in the cache; none if no intact manifest has it.
     pub id: Option<u64>,
-    /// Its members' names up to the first dot.
+    /// The names of its members up to the first dot.
     pub key: String,
 }
 
 impl DamagedSample {
-    /// The sample that the member `name` is of.
+    /// The sample of the member `name`.
     pub(super) fn of_member(id: Option<u64>, name: &[u8]) -> Self {
-        // A name without a key is the whole of what is known.
+        // Uses the whole name of a member without a key.
         let key = member_name::split(name).map_or(name, |(key, _)| key);
         Self {
             id,
@@ -102,67 +102,66 @@ impl DamagedSample {
     }
 }
 
-/// One place that is hurt.
+/// One damaged place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct VerifyFinding {
-    /// Its name in the cache's folder.
+    /// Name of the file in the cache's folder.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Bytes from the file's beginning: of the first byte that differs, or, where
-    /// that cannot be known (data and manifests have one checksum), of the
-    /// beginning of what the checksum is of. None for a file as a whole.
+    /// Offset in the file, bytes, of the first byte that differs. If that cannot be known, the
+    /// offset where the range of the checksum begins: data and manifests have one checksum each.
+    /// None for a whole file.
     pub offset: Option<u64>,
     pub kind: FindingKind,
     pub sample: Option<DamagedSample>,
     pub message: String,
 }
 
-/// How far verifying is.
+/// The progress of verifying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyProgress {
-    /// Bytes that were read.
+    /// Bytes read so far.
     pub bytes: u64,
-    /// Of so many, as files were long at the start.
+    /// Bytes to read, by the lengths of the files at the start.
     pub of: u64,
 }
 
-/// What was found.
+/// The result of verifying.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// False when the cache's build has not ended: its complete shards were checked.
+    /// False if the build of the cache has not ended. Then only its complete shards were checked.
     pub complete: bool,
-    /// Whether there were checksums to compare contents with. False for tars that
-    /// are no cache's: of these, headers and bounds were checked.
+    /// Whether contents were compared with checksums. False for tars that are not of a cache: only
+    /// their headers and bounds were checked.
     pub checksums: bool,
-    /// Shards that were gone through.
+    /// Number of shards that were checked.
     pub shards: u64,
-    /// Samples that were gone through, damaged ones included.
+    /// Number of samples that were checked, damaged ones included.
     pub samples: u64,
     /// Bytes that were read.
     pub bytes: u64,
     pub seconds: f64,
-    /// All findings.
+    /// Number of all findings.
     pub found: u64,
-    /// The first 100,000 of them, by file and offset.
+    /// The findings, sorted by file and offset. At most 100,000 are listed.
     pub findings: Vec<VerifyFinding>,
 }
 
 impl VerifyReport {
-    /// Whether nothing was found. Of a cache whose build has not ended this says
-    /// that its complete shards are good, not that it is whole: see
-    /// [`VerifyReport::complete`].
+    /// Whether there are no findings. If [`VerifyReport::complete`] is false, only the complete
+    /// shards were checked.
     pub fn is_good(&self) -> bool {
         self.found == 0
     }
 }
 
-/// Who wants to know how far it is.
+/// Receives the progress, from any thread.
 pub(super) type VerifyWatch<'a> = &'a (dyn Fn(VerifyProgress) + Sync);
 
-/// What all threads have found so far.
+/// Collects the findings and counts of all threads.
 pub(super) struct FindingLog<'a> {
     watch: VerifyWatch<'a>,
     of: u64,
@@ -184,9 +183,9 @@ impl<'a> FindingLog<'a> {
         }
     }
 
-    /// So many bytes more were read.
+    /// Counts bytes that were read, and reports the progress.
     pub(super) fn read(&self, bytes: u64) {
-        // SYNC: a count that nobody takes anything else from.
+        // SYNC: only a counter. No other data depend on it.
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         (self.watch)(VerifyProgress {
             bytes: before + bytes,
@@ -194,7 +193,7 @@ impl<'a> FindingLog<'a> {
         });
     }
 
-    /// So many samples of a shard, or more of them, are to be gone through.
+    /// Counts a shard, and the samples in it that are checked.
     pub(super) fn shard(&self, samples: u64) {
         self.shards.fetch_add(1, Ordering::Relaxed);
         self.samples.fetch_add(samples, Ordering::Relaxed);
@@ -208,7 +207,7 @@ impl<'a> FindingLog<'a> {
         }
     }
 
-    /// Of a file, not of a sample.
+    /// Adds a finding that belongs to a file, not to a sample.
     pub(super) fn add_file_finding(
         &self,
         name: impl Into<PathBuf>,

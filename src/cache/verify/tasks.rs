@@ -1,4 +1,4 @@
-//! The parts of the work, each done by whoever is free.
+//! The pieces of work of verifying. Any free thread does the next one.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::data::shard::manifest::{CACHE_MANIFEST, CacheManifest, HexHash128};
 use crate::error::Error;
 use crate::sys::memory;
 
-/// A part of the work. Each gives more of it, or none.
+/// A piece of work. It may return more of them.
 enum Task {
     Shard(u64),
     Piece(ShardPiece),
@@ -23,8 +23,8 @@ enum Task {
 }
 
 impl VerifySubject {
-    /// Does the whole work. A thread does what came last first: the pieces of a shard
-    /// are done before it begins another, so few manifests are held at a time.
+    /// Starts the whole work. Each thread takes the task that was spawned last. So the pieces of a
+    /// shard are done before another shard begins, and few manifests are in memory at a time.
     pub(super) fn begin<'s>(&'s self, scope: &Scope<'s>, found: &'s FindingLog<'_>) {
         for task in self.tasks(found).into_iter().rev() {
             scope.spawn(move |scope| self.run_all(scope, task, found));
@@ -37,7 +37,7 @@ impl VerifySubject {
         }
     }
 
-    /// The first tasks; tells what is wrong with the files as they lie there.
+    /// The first tasks. Reports missing and extra files.
     fn tasks(&self, found: &FindingLog<'_>) -> Vec<Task> {
         let mut tasks: Vec<Task> = self.foreign.iter().cloned().map(Task::Foreign).collect();
         if !self.checksums {
@@ -64,7 +64,7 @@ impl VerifySubject {
             (None, None) => found.missing(CACHE_MANIFEST),
         }
         match self.index_is_there {
-            // First: shards are compared with it.
+            // The index is checked first, because shards are compared with it.
             true => self.check_index(found),
             false if self.complete => found.missing(INDEX),
             false => {}
@@ -74,7 +74,7 @@ impl VerifySubject {
                 let due = entries.len() as u64;
                 for (number, files) in self.there.range(due..) {
                     for file in files {
-                        let what = format!("not a shard of this cache, which has {due}");
+                        let what = format!("not a shard of this cache, which has {due} shards");
                         found.add_file_finding(file.name(*number), FindingKind::Extra, None, what);
                     }
                 }
@@ -87,7 +87,7 @@ impl VerifySubject {
         };
         for number in due {
             let there = self.there.get(&number).map_or(&[][..], Vec::as_slice);
-            // The manifest makes a shard complete: a build that goes on has more.
+            // A shard without a manifest is not complete. An unfinished build may have such shards.
             if !self.complete && !there.contains(&ShardFile::Manifest) {
                 continue;
             }
@@ -99,17 +99,17 @@ impl VerifySubject {
         tasks
     }
 
-    /// Shards that are missing in front of others, where no manifest says how many
-    /// there are: any number may stand in a name, so each gap is told once.
+    /// Reports gaps in the numbers of the shards, if no manifest states how many there are. A name
+    /// may have any number, so each gap is reported once.
     fn tell_gaps(&self, found: &FindingLog<'_>) {
         let mut next = Some(0);
         for &number in self.there.keys() {
             let gap = next.filter(|&first| self.complete && first < number);
             if let Some(first) = gap {
                 let what = match number - first {
-                    1 => "is not there, nor is any other file of this shard".to_owned(),
+                    1 => "is missing, and so are the other files of this shard".to_owned(),
                     _ => format!(
-                        "is not there, nor is any shard up to {}",
+                        "is missing, and so are all shards up to {}",
                         shard_name(number - 1)
                     ),
                 };
@@ -131,7 +131,7 @@ impl VerifySubject {
                 let entry = self.entries().and_then(|e| e.get(number as usize));
                 let name = shard_name(number);
                 if entry.is_some_and(|entry| entry.name != name) {
-                    let what = format!("its shard {number} is not called {name}");
+                    let what = format!("its shard {number} is not named {name}");
                     found.add_file_finding(CACHE_MANIFEST, FindingKind::Manifest, Some(0), what);
                 }
                 let stand_alone = |m: &CacheManifest| m.options.has_independent_shards();
@@ -149,9 +149,9 @@ impl VerifySubject {
         Vec::new()
     }
 
-    /// The sealed index, by the manifest's hash of it, or else by its own checksum;
-    /// and whether it can be loaded and agrees with the manifest. A good one is kept for the
-    /// shards.
+    /// Checks the sealed index against the hash in the manifest, or by its own checksum if the
+    /// cache is not complete. Also checks that it can be loaded and agrees with the manifest. Keeps
+    /// a good index for the checks of shards.
     fn check_index(&self, found: &FindingLog<'_>) {
         let path = self.folder.join(INDEX);
         let tell =
@@ -171,7 +171,7 @@ impl VerifySubject {
                 match Index::of_cache(&self.folder, manifest) {
                     Err(Error::Dataset { what, .. }) => tell(what),
                     Err(e) => tell(e.to_string()),
-                    // The first one stays.
+                    // It is set only once.
                     Ok(index) => _ = self.index.set(index),
                 }
             }

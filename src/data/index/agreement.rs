@@ -1,7 +1,7 @@
-//! Whether an index agrees with what it is of: the manifest of a cache, or the lengths of shards.
+//! Whether an index agrees with the manifest of a cache, or with the lengths of its shards.
 //!
-//! Used in the consumer and in the fetcher, when an index is opened that may come from elsewhere.
-//! Reads no shard.
+//! Used in the consumer and in the fetcher, to check an index from an untrusted source. Reads no
+//! shard.
 
 use std::path::Path;
 
@@ -10,20 +10,22 @@ use crate::data::index::binary_form::ShardExtent;
 use crate::data::shard::manifest::{CacheManifest, ShardEntry, shard_name};
 
 impl Index {
-    /// Of each shard, in their order; none where samples are files.
+    /// The extent of each shard, in their order. Empty if samples are files.
     fn extents(&self) -> Vec<ShardExtent> {
         self.layout.extents(self.sealed.bytes())
     }
 
-    /// Whether all samples lie within their shards, which are so long; pages of other files aside.
+    /// Checks that all samples end within their shards, which have these `lengths`. Packed pages
+    /// are not checked.
     ///
     /// # Errors
-    /// The first shard that is too short, in words.
+    /// A message about the first shard that is too short.
     pub(crate) fn check_ends(&self, lengths: impl Iterator<Item = u64>) -> Result<(), String> {
         for (number, (extent, length)) in (0..).zip(self.extents().iter().zip(lengths)) {
             if extent.end > length && self.page(number).is_none() {
                 return Err(format!(
-                    "names a sample that ends at byte {} of shard {number}, which has {length}",
+                    "names a sample that ends at byte {} of shard {number}, which has {length} \
+                     bytes",
                     extent.end
                 ));
             }
@@ -31,22 +33,22 @@ impl Index {
         Ok(())
     }
 
-    /// Whether this is the index of the cache with this manifest: its shards by their names, in
-    /// the cache's folder; their samples, by number and within the shards; labels and classes.
-    /// The root is `/`.
+    /// Checks that this is the index of the cache with this manifest. Compares the names of the
+    /// shards, the number of samples and their place in the shards, the label width and the
+    /// classes. The root is `/`.
     ///
     /// # Errors
-    /// What differs, in words.
+    /// A message about the first difference.
     pub(crate) fn check_cache(&self, manifest: &CacheManifest) -> Result<(), String> {
         if self.shards() != manifest.shards.len() as u64 || self.has_boxes() {
             return Err(format!(
-                "has {} shards, and its manifest {}",
+                "has {} shards, but its manifest lists {}",
                 self.shards(),
                 manifest.shards.len()
             ));
         }
         if manifest.options.shard_samples == Some(0) {
-            return Err("has samples, and its manifest says 0 samples per shard".into());
+            return Err("has samples, but its manifest says 0 samples per shard".into());
         }
         let shards = (0..).zip(&manifest.shards);
         for ((number, entry), extent) in shards.zip(self.extents()) {
@@ -56,14 +58,14 @@ impl Index {
         let samples = samples.fold(0, u64::saturating_add);
         if self.len() != manifest.samples || samples != manifest.samples {
             return Err(format!(
-                "has {} samples, its manifest says {} and {samples} in all shards",
+                "has {} samples, but its manifest says {}, and {samples} in all shards",
                 self.len(),
                 manifest.samples
             ));
         }
         if self.label_width() as u64 != manifest.label_width {
             return Err(format!(
-                "has {} numbers per label, and its manifest says {}",
+                "has {} numbers per label, but its manifest says {}",
                 self.label_width(),
                 manifest.label_width
             ));
@@ -88,21 +90,21 @@ impl Index {
     ) -> Result<(), String> {
         let name = shard_name(number);
         let path = self.shard_path(number);
-        // No other name: one may lead out of the cache.
+        // Another name could lead out of the folder of the cache.
         let is_named = path == Path::new(&format!("/{name}.tar")) && entry.name == name;
         if !is_named || self.page(number).is_some() {
             return Err(format!("does not have {name}.tar as its shard {number}"));
         }
         if extent.samples != entry.samples {
             return Err(format!(
-                "has {} samples in {name}, and its manifest says {}",
+                "has {} samples in {name}, but its manifest says {}",
                 extent.samples, entry.samples
             ));
         }
         match extent.end <= entry.bytes {
             true => Ok(()),
             false => Err(format!(
-                "names a sample that ends at byte {} of {name}, which has {} by its manifest",
+                "names a sample that ends at byte {} of {name}, which has {} bytes by its manifest",
                 extent.end, entry.bytes
             )),
         }

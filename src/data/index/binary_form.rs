@@ -9,10 +9,10 @@
 //!   8  version u32, 0 u32        |
 //!  16  hash of the content, 16 bytes (xxh3-128 of 64..root)
 //!  32  hash of the root, 16 bytes
-//!  48  where the root begins u64, its length with what is behind it u64
+//!  48  offset of the root u64, length of the root and the fingerprints u64
 //!  64  samples u64               | content: the counts, from which
 //!  72  kind u8, bytes per path end u8, bytes per label word u8,
-//!      bytes per size of a part u8, bytes per box u8 (0 or 16),
+//!      bytes per size of a sample u8, bytes per box u8 (0 or 16),
 //!      bytes per packed page u8 (0 or 32), 0 x 2
 //!  80  label width u64           | every section's place follows
 //!  88  path bytes u64, classes u64, class name bytes u64
@@ -36,7 +36,7 @@
 //!
 //! - `head`: the numbers at the start; `damage`: the reasons why bytes are not an index;
 //! - `content`: the encoded results of a scan; `shard_sections`: the sections of shards;
-//!   `box_section`: the section of boxes; `page_section`: packed pages of Parquet files;
+//!   `box_section`: the section of boxes; `page_section`: the section of packed pages;
 //! - `words`: tables of words in bytes; `label_vector`: the label of a sample.
 
 mod box_section;
@@ -73,8 +73,8 @@ pub(crate) use shard_sections::{SampleLocation, ShardExtent};
 use shard_sections::{SectionCounts, ShardSections};
 use words::{FieldReader, SectionCursor, WordArray};
 
-/// Where everything lies. Made by [`IndexLayout::decode`] only, for the bytes that
-/// it checked.
+/// The offsets of all sections. Made only by [`IndexLayout::decode`], for the bytes that it
+/// checked.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexLayout {
     samples: usize,
@@ -94,7 +94,7 @@ enum LabelSection {
     Vector { at: usize, width: usize },
 }
 
-/// The head's fields, after the checks that need nothing else.
+/// The fields of the head, after the checks that need no other bytes.
 struct IndexHead {
     content_hash: u128,
     root_hash: u128,
@@ -122,7 +122,7 @@ fn head(bytes: &[u8]) -> Result<IndexHead, IndexDamage> {
     })
 }
 
-/// How long the whole is, by its first [`HEAD`] bytes.
+/// The length of the whole index, from its first [`HEAD`] bytes.
 pub(crate) fn total_bytes(bytes: &[u8]) -> Result<u64, IndexDamage> {
     let head = head(bytes)?;
     head.root_at
@@ -131,14 +131,14 @@ pub(crate) fn total_bytes(bytes: &[u8]) -> Result<u64, IndexDamage> {
         .ok_or(IndexDamage::NotAnIndex)
 }
 
-/// The longest root: longer is no path that the system opens.
+/// The longest root in bytes. The system opens no longer path.
 const MOST_ROOT: u64 = 64 << 10;
 
-/// What [`check_counts`] looks at.
+/// Bytes that [`check_counts`] reads.
 pub(crate) const COUNTS_PREFIX: usize = COUNTS_END;
 
-/// Whether what the counts ask for is as long as the head says, by the first [`COUNTS_PREFIX`]
-/// bytes of a file: before more of it is read.
+/// Checks that the counts fit the length in the head, from the first [`COUNTS_PREFIX`] bytes of a
+/// file. So a file is checked before the rest of it is read.
 pub(crate) fn check_counts(front: &[u8]) -> Result<(), IndexDamage> {
     let head = head(front)?;
     let root_at = usize::try_from(head.root_at).unwrap_or(usize::MAX);
@@ -156,7 +156,7 @@ fn stamps_bytes(shards: u64) -> Option<usize> {
     usize::try_from(shards).ok()?.checked_mul(STAMP)
 }
 
-/// Where the names of the classes lie.
+/// The offsets of the class names.
 struct ClassNameSection {
     ends_at: usize,
     names: Range<usize>,
@@ -207,8 +207,9 @@ impl IndexLayout {
         Ok((layout, classes))
     }
 
-    /// Where everything of a content with these counts lies, and the root behind it, which
-    /// is left empty here. Looks at the counts alone: at the first [`COUNTS_PREFIX`] bytes of a file.
+    /// Computes the offsets of all sections of a content with these counts, and of the root after
+    /// them. The root is left empty here. Reads only the counts, which are in the first
+    /// [`COUNTS_PREFIX`] bytes of a file.
     fn of_counts(content: &[u8], root_at: usize) -> Result<(Self, ClassNameSection), IndexDamage> {
         let mut fields = FieldReader(content);
         let samples = fields.u64();
@@ -249,8 +250,8 @@ impl IndexLayout {
         if !well_formed {
             return Err(IndexDamage::Counts { of: "label bytes" });
         }
-        // Each section begins where the one before it ends; the last one ends
-        // where the root begins, so none reaches past the bytes.
+        // Each section begins where the one before it ends. The last one must end where the root
+        // begins, so no section reaches past the bytes.
         let mut sections = SectionCursor {
             at: COUNTS_END,
             end: root_at,
@@ -305,8 +306,8 @@ impl IndexLayout {
         Ok((layout, class_names))
     }
 
-    /// The linear pass: path ends rise to the end of the paths, no path is
-    /// empty or holds a NUL, no class label is past the classes.
+    /// Checks all samples in one pass. Path ends rise up to the end of the paths. No path is empty
+    /// or contains a NUL. No class label is past the classes.
     fn check_samples(&self, bytes: &[u8], classes: usize) -> Result<(), IndexDamage> {
         let paths = bytes.get(self.paths.clone()).unwrap_or_default();
         let damaged = |id: usize, what| IndexDamage::Sample {
@@ -346,8 +347,7 @@ impl IndexLayout {
         self.samples as u64
     }
 
-    /// The same content under another root, where its shards are like this: a
-    /// stamp for each.
+    /// The same content under another root, with a fingerprint for each shard.
     pub(crate) fn rebased(
         &self,
         bytes: &[u8],
@@ -360,7 +360,7 @@ impl IndexLayout {
         SealedBytes::new(NAME, &[&head, content, &place])
     }
 
-    /// What a shard was like when somebody looked; none when nobody did.
+    /// The recorded fingerprint of a shard. `None` if it was not recorded.
     pub(crate) fn stamp(&self, bytes: &[u8], number: u64) -> Option<FileStamp> {
         let number = usize::try_from(number).ok()?;
         let at = number.checked_mul(STAMP)?.checked_add(self.root.end)?;
@@ -373,12 +373,12 @@ impl IndexLayout {
         (stamp != FileStamp::default()).then_some(stamp)
     }
 
-    /// 0 where samples are files.
+    /// 0 if samples are files.
     pub(crate) fn shards(&self) -> u64 {
         self.parts.as_ref().map_or(0, ShardSections::shards)
     }
 
-    /// Empty for a number that is not less than that of shards.
+    /// Empty if there is no shard of this number.
     pub(crate) fn shard_path<'a>(&self, bytes: &'a [u8], number: u64) -> &'a [u8] {
         let parts = self.parts.as_ref();
         parts
@@ -386,17 +386,17 @@ impl IndexLayout {
             .unwrap_or_default()
     }
 
-    /// The packed page that a shard is; none where it is a file.
+    /// The packed page that a shard is. `None` if the shard is a file.
     pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
         self.parts.as_ref()?.page(bytes, number)
     }
 
-    /// None where samples are files, and for an id that is none.
+    /// `None` if samples are files, or if there is no sample of this id.
     pub(crate) fn part(&self, bytes: &[u8], id: u64) -> Option<SampleLocation> {
         self.parts.as_ref()?.part(bytes, self.check_id(id)?)
     }
 
-    /// Of each shard; none where samples are files.
+    /// The extent of each shard. Empty if samples are files.
     pub(crate) fn extents(&self, bytes: &[u8]) -> Vec<ShardExtent> {
         let parts = self.parts.as_ref();
         parts.map_or_else(Vec::new, |parts| parts.extents(bytes, self.samples))
@@ -406,7 +406,7 @@ impl IndexLayout {
         self.boxes.is_some()
     }
 
-    /// None where samples have none, and for an id that is none.
+    /// `None` if samples have no boxes, or if there is no sample of this id.
     pub(crate) fn pixel_box(&self, bytes: &[u8], id: u64) -> Option<PixelBox> {
         self.boxes?.get(bytes, self.check_id(id)?)
     }
@@ -459,7 +459,7 @@ impl IndexLayout {
         }
     }
 
-    /// Ids below the number of samples: with them no product overflows.
+    /// Returns only ids below the number of samples, for which no product overflows.
     fn check_id(&self, id: u64) -> Option<usize> {
         usize::try_from(id).ok().filter(|&id| id < self.samples)
     }
@@ -497,7 +497,7 @@ fn decode_classes(
     }
     ClassList::distinct(names).map_err(|(_, twice)| IndexDamage::Class {
         number: twice.second as u64,
-        what: "name, which stands twice,",
+        what: "duplicate name",
     })
 }
 

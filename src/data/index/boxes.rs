@@ -1,7 +1,7 @@
-//! Reads box files: which part of each picture of a list counts as the picture.
+//! Reads box files: for each image of a list, the part that is used.
 //!
-//! In the consumer, by threads that have ended when the call returns. A small text
-//! file for each sample; no picture is opened. A bad one is an error that names it.
+//! Runs in the consumer, with threads that end before the call returns. Reads one small text file
+//! for each sample, and opens no image. A bad file is an error that names it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::sys::regular_file;
 use crate::sys::text_file::{self, TextReadError};
 use crate::sys::threads::each;
 
-/// Longer is no box file.
+/// The maximum size of a box file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Samples that a thread takes at a time.
@@ -27,12 +27,12 @@ const RUN: usize = 64;
 const THREADS_PER_CPU: usize = 2;
 const MAX_THREADS: usize = 32;
 
-const FORM: &str = "write `x0 y0 x1 y1` as the last line, in whole pixels of the upright picture";
+const FORM: &str = "write `x0 y0 x1 y1` as the last line, in whole pixels of the upright image";
 
-/// The boxes of all samples of `content`, which stand in these lines of the list.
+/// Reads the boxes of all samples of `content`. `lines` are their line numbers in the list.
 ///
 /// # Errors
-/// The first sample whose box file is missing or has no box.
+/// The first sample whose box file is missing or has no valid box.
 pub(crate) fn read(
     folder: &Path,
     list: &Path,
@@ -59,14 +59,14 @@ pub(crate) fn read(
     Ok(boxes.into_iter().flatten().collect())
 }
 
-/// The name of the box file of a picture: the path up to its first dot, as PaddleClas
-/// has it, and `.txt`.
+/// The name of the box file of an image: its path up to the first dot, as in PaddleClas, and
+/// `.txt`.
 fn name(picture: &[u8]) -> PathBuf {
     let stem = picture.split(|&b| b == b'.').next().unwrap_or_default();
     PathBuf::from(OsStr::from_bytes(&[stem, b".txt"].concat()))
 }
 
-/// The box in the file at `path`, of the sample in this line of the list.
+/// The box in the file at `path`, for the sample in this line of the list.
 fn one(path: &Path, list: &Path, line: u64) -> Result<PixelBox> {
     let of_list = |what: &str| {
         let file = path.display();
@@ -89,7 +89,7 @@ fn one(path: &Path, list: &Path, line: u64) -> Result<PixelBox> {
     parse(text).map_err(|what| Error::dataset_line(path, number, what))
 }
 
-/// A box of four numbers, or what is wrong with it.
+/// A box of four numbers, or a message about the mistake.
 fn parse(line: &[u8]) -> Result<PixelBox, String> {
     let blank = |b: &u8| b.is_ascii_whitespace();
     let fields = line.split(blank).filter(|field| !field.is_empty());
@@ -111,7 +111,7 @@ fn parse(line: &[u8]) -> Result<PixelBox, String> {
         .collect::<Result<Vec<u32>, String>>()?;
     let &[left, top, right, bottom] = numbers.as_slice() else {
         return Err(format!(
-            "{} numbers, and a box has four: {FORM}",
+            "{} numbers, but a box has four: {FORM}",
             numbers.len()
         ));
     };

@@ -1,7 +1,7 @@
-//! The index of a cache, made while the cache is built: parts of its shards, with
-//! the labels and classes of the source.
+//! The index of a cache, made during the build: samples in its shards, with the labels and classes
+//! of the source.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::data::index::{Index, Label};
 use crate::data::shard::manifest::ShardManifest;
 use crate::error::Result;
 
-/// The samples of a cache so far, in its order.
+/// The samples of a cache that are written so far, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedSamples {
     content: IndexContent,
 }
 
 impl CachedSamples {
-    /// None yet, of a cache of `source`.
+    /// An empty list for a cache of `source`.
     pub(crate) fn new(source: &Index) -> Self {
         let labels = match source.label(0) {
             Label::None => IndexLabels::None,
@@ -33,39 +33,39 @@ impl CachedSamples {
         Self { content }
     }
 
-    /// The pictures of a shard of this name in the cache's folder: samples of `source`.
+    /// Adds the images of a shard of this name in the folder of the cache. They are samples of
+    /// `source`.
     pub(crate) fn push_shard(&mut self, source: &Index, name: &str, shard: &ShardManifest) {
         self.begin_shard(name);
         for sample in &shard.samples {
-            // The label is behind it.
+            // The other member is the label.
             if let Some(m) = sample.members.first() {
                 self.push(source, sample.source, &m.name, m.data_at, m.size);
             }
         }
     }
 
-    /// The samples that follow lie in the shard of this name in the cache's folder.
+    /// Starts the shard of this name in the folder of the cache.
     fn begin_shard(&mut self, name: &str) {
         self.content.begin_shard(name.as_bytes());
     }
 
-    /// The picture of sample `id` of `source`, the member `name` with `bytes` bytes
-    /// at `at` of the shard.
+    /// Adds the image of sample `id` of `source`: the member `name`, with `bytes` bytes at offset
+    /// `at` of the shard.
     fn push(&mut self, source: &Index, id: u64, name: &str, at: u64, bytes: u64) {
         self.content.push_part(name.as_bytes(), at, bytes);
         match (&mut self.content.labels, source.label(id)) {
             (IndexLabels::Class(all), Label::Class(class)) => all.push(class),
             (IndexLabels::Vector { values, .. }, Label::Vector(v)) => values.extend(v.iter()),
-            // All samples of an index have labels of one kind.
+            // All samples of an index have the same kind of label.
             _ => {}
         }
     }
 
-    /// The index, with the root `/`: shards are found under the folder to which it
-    /// is rebased.
+    /// Seals the index, with the root `/`. `rebased` later sets the folder of the shards.
     ///
     /// # Errors
-    /// When the system gives no memory.
+    /// There is not enough memory.
     pub(crate) fn seal(self) -> Result<Index> {
         Index::seal(Path::new("/"), self.content)
     }

@@ -1,13 +1,12 @@
-//! Reads CIFAR's archives as they are distributed for Python: which pictures there are, where
-//! each lies, and its label.
+//! Reads CIFAR archives for Python: the images in them, where each one lies, and its label.
 //!
-//! Runs in the consumer. A batch is a pickle, which is read and never run (`pickle`). A picture
-//! is 3,072 bytes of it, red, green and blue by themselves: a page of its own, which becomes an
-//! array of NumPy where the sample is used. Never in here: pixels.
+//! Runs in the consumer. A batch file is a pickle. It is parsed and never executed (`pickle`). An
+//! image is 3,072 bytes of a batch file: a red, a green and a blue plane. Each image is a packed
+//! page. It is unpacked to a NumPy array where the sample is used. Not in this file: pixels.
 //!
-//! - Samples have the order of the batches, by name, and of the rows in them.
-//! - With `per_class` each class keeps as many samples, which `seed` chooses, class by class;
-//!   and the whole is repeated, as PaddleClas' Cifar10 does.
+//! - Samples are sorted by the name of their batch, then by their row in it.
+//! - `per_class` keeps this number of samples of each class. `seed` chooses them, class by class.
+//!   `repeats` then repeats the whole list, as PaddleClas' Cifar10 does.
 
 mod pickle;
 
@@ -30,18 +29,19 @@ use crate::sys::regular_file::{self, FileStamp};
 /// Which samples of an archive are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CifarOptions {
+    /// The data set.
     pub classes: CifarClasses,
-    /// The samples for testing instead of those for training.
+    /// Read the test samples instead of the training samples.
     pub test: bool,
-    /// Keeps so many samples of each class.
+    /// Keep this number of samples of each class. `None` keeps all.
     pub per_class: Option<u32>,
-    /// How often the samples that are kept stand in the index, with `per_class`.
+    /// How often the kept samples are repeated in the index. Has an effect only with `per_class`.
     pub repeats: u32,
-    /// Chooses the samples that are kept.
+    /// Seed for the choice of the kept samples.
     pub seed: u64,
 }
 
-/// Which of the two data sets.
+/// Which of the two data sets is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CifarClasses {
     /// CIFAR-10.
@@ -58,7 +58,7 @@ impl CifarClasses {
         }
     }
 
-    /// What the name of a batch holds.
+    /// The text that the name of a batch file contains.
     fn part_of_name(self, test: bool) -> &'static str {
         match (self, test) {
             (Self::Ten, false) => "data_batch",
@@ -76,12 +76,12 @@ impl CifarClasses {
     }
 }
 
-/// A batch is no larger: one of 50,000 pictures takes 150 MiB.
+/// Maximum size of a batch file. A file with 50,000 images takes 150 MiB.
 const MOST_BYTES: u64 = 1 << 30;
-/// A picture: 32 x 32 pixels of three colours.
+/// Bytes of an image: 32 x 32 pixels of three colours.
 const PICTURE: u64 = 3072;
 
-/// A sample: which batch, where its bytes lie, and its label.
+/// A sample: its batch file, its bytes there, and its label.
 struct CifarSample {
     batch: usize,
     page: PackedPage,
@@ -99,7 +99,7 @@ pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, Scan
     let mut samples = Vec::new();
     let mut stamps = Vec::new();
     for (number, path) in batches.iter().enumerate() {
-        // Before it is read, so that a change meanwhile is noticed.
+        // The fingerprint is taken before the file is read, so a change during the read is noticed.
         stamps.push(FileStamp::of(path).map_err(|e| Error::io_at("look at", path, e))?);
         read(path, number, options, &mut samples)?;
     }
@@ -130,7 +130,7 @@ pub(crate) fn open(folder: &Path, options: &CifarOptions) -> Result<(Index, Scan
     Ok((index.rebased(&root, &of_pages)?, report))
 }
 
-/// Whether a path is a folder of batches, or the archive of one.
+/// Whether a path is a folder of CIFAR batches, or a CIFAR archive.
 pub(crate) fn is_named(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_there = |name: &str| path.join(name).is_file();
@@ -141,15 +141,15 @@ pub(crate) fn is_named(path: &Path) -> bool {
         || is_there("test") && is_there("meta")
 }
 
-/// The batches of a folder, by name.
+/// The batch files of a folder, sorted by name.
 fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
     let (archive, inside) = options.classes.archive();
     if folder.is_file() {
         return Err(Error::dataset(
             folder,
             format!(
-                "is a file, and CIFAR's batches are read from a folder: unpack {archive} \
-                 (tar -xzf {archive}), and give {inside}"
+                "is a file, but CIFAR batches are read from a folder: unpack {archive} \
+                 (tar -xzf {archive}), and use the folder {inside}"
             ),
         ));
     }
@@ -160,7 +160,7 @@ fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
         let entry = entry.map_err(|e| Error::io_at("list", folder, e))?;
         let name = entry.file_name();
         let text = name.to_string_lossy();
-        // As `._data_batch_1`, which macOS writes beside a file.
+        // macOS writes files such as `._data_batch_1` beside the others.
         if !text.starts_with('.') && text.contains(wanted) {
             names.push(name);
         }
@@ -170,7 +170,7 @@ fn batches(folder: &Path, options: &CifarOptions) -> Result<Vec<PathBuf>> {
         return Err(Error::dataset(
             folder,
             format!(
-                "holds no batch of CIFAR ('{wanted}' in its name): unpack {archive}, and give the \
+                "has no CIFAR batch ('{wanted}' in its name): unpack {archive}, and use the \
                  folder {inside}"
             ),
         ));
@@ -188,19 +188,19 @@ fn read(
     let (file, length) = regular_file::open(path).map_err(|e| Error::io_at("open", path, e))?;
     if length > MOST_BYTES {
         return Err(wrong(format!(
-            "has {length} bytes, and a batch of CIFAR at most {MOST_BYTES}: give the folder that \
-             was unpacked"
+            "has {length} bytes, but a CIFAR batch has at most {MOST_BYTES}: use the unpacked \
+             folder"
         )));
     }
     let bytes = whole(file, length).map_err(|e| Error::io_at("read", path, e))?;
     let pickle = PickleDocument::read(&bytes)
-        .map_err(|what| wrong(format!("{what}. Give CIFAR's archive for Python, unpacked")))?;
+        .map_err(|what| wrong(format!("{what}. Use the unpacked CIFAR archive for Python")))?;
     let (data, labels) = sections(&pickle, &bytes).map_err(wrong)?;
     let pages = pages(data, &bytes, labels.len()).map_err(wrong)?;
     for (row, (label, page)) in labels.into_iter().zip(pages).enumerate() {
         if !(0..options.classes.number()).contains(&label) {
             return Err(wrong(format!(
-                "row {row} has label {label}, and there are {} classes: give the archive that the \
+                "row {row} has label {label}, but there are {} classes: use the archive that the \
                  config names",
                 options.classes.number()
             )));
@@ -222,13 +222,13 @@ fn whole(file: File, length: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of all pictures, and the label of each.
+/// The array of all images, and the label of each.
 fn sections<'a>(
     pickle: &'a PickleDocument,
     bytes: &[u8],
 ) -> std::result::Result<(&'a pickle::PickleArray, Vec<i64>), String> {
     let PickleValue::Dictionary(entries) = pickle.top() else {
-        return Err("holds no dictionary: give CIFAR's archive for Python, unpacked".into());
+        return Err("has no dictionary: use the unpacked CIFAR archive for Python".into());
     };
     let entry = |name: &str| {
         let is_named = |key| match pickle.get(key) {
@@ -239,22 +239,22 @@ fn sections<'a>(
         found.map(|(_, value)| pickle.get(*value))
     };
     let Some(PickleValue::Array(Some(data))) = entry("data") else {
-        return Err("has no array 'data': give CIFAR's archive for Python, unpacked".into());
+        return Err("has no array 'data': use the unpacked CIFAR archive for Python".into());
     };
     let Some(PickleValue::List(labels)) = entry("labels").or_else(|| entry("fine_labels")) else {
         return Err(
-            "has no list 'labels' or 'fine_labels': give CIFAR's archive for Python".into(),
+            "has no list 'labels' or 'fine_labels': use the CIFAR archive for Python".into(),
         );
     };
     let number = |id: &pickle::ValueId| match pickle.get(*id) {
         PickleValue::Number(label) => Ok(*label),
-        _ => Err("has a label that is no whole number".to_owned()),
+        _ => Err("has a label that is not a whole number".to_owned()),
     };
     let labels: std::result::Result<Vec<i64>, String> = labels.iter().map(number).collect();
     Ok((data, labels?))
 }
 
-/// Where each picture lies.
+/// Where each image lies.
 fn pages(
     data: &pickle::PickleArray,
     bytes: &[u8],
@@ -293,7 +293,7 @@ fn pages(
     }
 }
 
-/// The bytes of a picture's characters.
+/// The bytes of the first image in a text of UTF-8 characters.
 fn text_bytes(text: &[u8]) -> usize {
     let begins = |b: &u8| *b & 0xc0 != 0x80;
     let starts = text.iter().enumerate().filter(|(_, b)| begins(b));
@@ -301,7 +301,7 @@ fn text_bytes(text: &[u8]) -> usize {
     next.unwrap_or(text.len())
 }
 
-/// Places of the samples that are kept, in their order.
+/// Positions of the kept samples, class by class.
 fn keep(samples: &[CifarSample], folder: &Path, options: &CifarOptions) -> Result<Vec<usize>> {
     let Some(count) = options.per_class else {
         return Ok((0..samples.len()).collect());
@@ -321,7 +321,7 @@ fn keep(samples: &[CifarSample], folder: &Path, options: &CifarOptions) -> Resul
             return Err(Error::dataset(
                 folder,
                 format!(
-                    "class {class} has {} samples, and {count} of each are wanted: lower \
+                    "class {class} has {} samples, but {count} of each class are requested: lower \
                      sample_per_label",
                     drawn.len()
                 ),

@@ -1,4 +1,4 @@
-//! How many samples each class has.
+//! The number of samples of each class.
 //!
 //! Counted in the consumer, over the labels of the whole index.
 
@@ -10,22 +10,22 @@ use serde::Serialize;
 use crate::data::index::names::shown;
 use crate::data::index::{Index, Label};
 
-/// A class, and how many samples have it. As text `name (samples)`, or
-/// `number 7 (samples)`.
+/// A class and its number of samples. Displays as `name (samples)` or `number 7 (samples)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ClassCount {
+    /// Class number, from 0.
     pub number: i64,
-    /// None where labels are numbers without names; with a replacement for bytes
-    /// that are no UTF-8.
+    /// `None` if labels are numbers without names. Bytes that are not UTF-8 are replaced.
     pub name: Option<String>,
+    /// Number of samples with this class.
     pub samples: u64,
 }
 
 impl Index {
-    /// All classes with their samples, by number: those that have a name, be it
-    /// without any sample, and every other number, from 0, that is a sample's label.
-    /// Empty where samples have no classes. Reads every label.
+    /// All classes and their numbers of samples, sorted by class number. Includes named classes
+    /// without samples, and numbers from 0 that have samples but no name. Empty if samples have no
+    /// classes. Reads every label.
     pub fn class_counts(&self) -> Vec<ClassCount> {
         let names = self.classes();
         let mut counts: BTreeMap<i64, u64> = (0..).take(names.len()).map(|n| (n, 0)).collect();
@@ -44,8 +44,8 @@ impl Index {
 }
 
 impl ClassCount {
-    /// The classes with the fewest and with the most samples, of several the one
-    /// with the lowest number; none of none.
+    /// The classes with the fewest and with the most samples. Ties go to the lowest number. `None`
+    /// if there are no classes.
     pub fn smallest_and_largest(counts: &[Self]) -> Option<(&Self, &Self)> {
         let smallest = counts.iter().min_by_key(|c| (c.samples, c.number));
         let largest = counts

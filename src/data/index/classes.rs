@@ -1,8 +1,7 @@
-//! Class names and their numbers, and the text file that holds them: one name
-//! per line, the first line is class 0.
+//! Class names and their numbers, and the text file that holds them. The file has one name per
+//! line, and the first line is class 0.
 //!
-//! Used in the consumer. Names are bytes, as folder names are. Knows nothing of
-//! samples.
+//! Used in the consumer. Names are bytes, like folder names. Not in this file: samples.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,7 +12,7 @@ use crate::data::index::names::shown;
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::replace_by;
 
-/// Distinct names in a fixed order; a name's number is its position, from 0.
+/// Distinct class names in a fixed order. The number of a class is its position, from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassList {
     names: Vec<OsString>,
@@ -21,7 +20,7 @@ pub struct ClassList {
     by_name: Vec<u32>,
 }
 
-/// Two positions that hold the same name, the smaller first.
+/// Two positions with the same name, the smaller one first.
 #[derive(Debug)]
 pub(crate) struct DuplicateName {
     pub(crate) first: usize,
@@ -29,7 +28,10 @@ pub(crate) struct DuplicateName {
 }
 
 impl ClassList {
-    /// Classes in the order of `names`; the same name twice is an error.
+    /// Classes in the order of `names`.
+    ///
+    /// # Errors
+    /// A name appears twice.
     pub fn new(names: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self> {
         let names: Vec<OsString> = names.into_iter().map(Into::into).collect();
         Self::distinct(names).map_err(|(names, twice)| {
@@ -43,15 +45,15 @@ impl ClassList {
         })
     }
 
-    /// Memory that names and their order take, about.
+    /// Approximate memory of the names and their order, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        /// A text, its block and its place in the order.
+        /// A string, the overhead of its allocation, and its entry in the order.
         const EACH: usize = size_of::<OsString>() + 16 + size_of::<u32>();
         let bytes = self.names.iter().map(|name| name.len() + EACH);
         bytes.sum::<usize>() as u64
     }
 
-    /// Gives the names back when one of them stands twice.
+    /// Like [`ClassList::new`], but returns the names on an error.
     pub(crate) fn distinct(names: Vec<OsString>) -> Result<Self, (Vec<OsString>, DuplicateName)> {
         let bytes = |at: u32| names[at as usize].as_bytes();
         let mut by_name: Vec<u32> = (0..).take(names.len()).collect();
@@ -70,8 +72,10 @@ impl ClassList {
         }
     }
 
-    /// Reads a file of one name per line. Bytes count as they stand, blanks
-    /// too; a blank line or a name that stands twice is an error.
+    /// Reads a file of one name per line. All bytes of a line count, including blanks.
+    ///
+    /// # Errors
+    /// The file cannot be read, has no names, has a blank line, or has a name twice.
     pub fn read(file: &Path) -> Result<Self> {
         let mut names = Vec::new();
         let mut lines = TextLines::open(file)?;
@@ -86,7 +90,7 @@ impl ClassList {
             names.push(OsString::from_vec(line.to_vec()));
         }
         if names.is_empty() {
-            return Err(Error::dataset(file, "no class names: write one a line"));
+            return Err(Error::dataset(file, "no class names: write one per line"));
         }
         Self::distinct(names).map_err(|(names, twice)| {
             let name = names.get(twice.second).map(|n| shown(n.as_bytes()));
@@ -102,7 +106,11 @@ impl ClassList {
         })
     }
 
-    /// Writes the file that [`ClassList::read`] reads: whole, or not at all.
+    /// Writes the file that [`ClassList::read`] reads. The file is written completely or not at
+    /// all.
+    ///
+    /// # Errors
+    /// A name cannot be a line of text, or the file cannot be written.
     pub fn write(&self, file: &Path) -> Result<()> {
         let mut text = Vec::new();
         for name in &self.names {
@@ -122,15 +130,17 @@ impl ClassList {
         replace_by(file, &text)
     }
 
+    /// The number of classes.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
+    /// Whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// A class's number.
+    /// The number of a class.
     pub fn get(&self, name: impl AsRef<OsStr>) -> Option<i64> {
         let name = name.as_ref().as_bytes();
         self.by_name
@@ -139,13 +149,13 @@ impl ClassList {
             .map(|found| i64::from(self.by_name[found]))
     }
 
-    /// A class's name.
+    /// The name of a class.
     pub fn name(&self, number: i64) -> Option<&OsStr> {
         let at = usize::try_from(number).ok()?;
         self.names.get(at).map(OsString::as_os_str)
     }
 
-    /// The names, from class 0 on.
+    /// The names, in the order of the class numbers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &OsStr> {
         self.names.iter().map(OsString::as_os_str)
     }

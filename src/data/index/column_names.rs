@@ -1,12 +1,11 @@
-//! Which columns have paths and labels, by their names, where nobody names them.
+//! Finds the columns of paths, labels and images by their names, if the user names none.
 //!
-//! In the consumer. Of tables and of Parquet files. Knows names only. Case, blanks, `_` and `-`
-//! do not count. Nothing is left out in silence: where several may be meant, the error lists
-//! them.
+//! Runs in the consumer, for tables and for Parquet files. Reads only names. Case, blanks, `_` and
+//! `-` do not matter. If several columns match, the error lists them.
 
 use crate::data::index::names::shown;
 
-/// Names of columns of paths, the best first. Of those in one row none is better.
+/// Names of path columns, the best first. Names in one group have the same rank.
 const PATHS: &[&[&str]] = &[
     &["filename"],
     &["path", "filepath", "imagepath", "imgpath"],
@@ -22,7 +21,7 @@ const PATHS: &[&[&str]] = &[
     ],
     &["imageid", "imgid"],
 ];
-/// The same of labels. After them comes [`sounds_like_label`].
+/// Names of label columns, the best first. [`sounds_like_label`] comes after them.
 const LABELS: &[&[&str]] = &[
     &["label"],
     &["class"],
@@ -31,9 +30,9 @@ const LABELS: &[&[&str]] = &[
     &["labels"],
     &["cls"],
 ];
-/// The first of them, which count before what a file notes of its columns.
+/// The number of groups of `LABELS` that take precedence over the metadata of a file.
 const PLAIN_LABELS: usize = 4;
-/// Names of columns of pictures. None is better.
+/// Names of image columns. All have the same rank.
 const PICTURES: &[&str] = &[
     "image",
     "img",
@@ -48,7 +47,7 @@ const PICTURES: &[&str] = &[
     "imgbytes",
     "imagedata",
 ];
-/// What a name of labels ends in, but for `id` and `name`.
+/// The words that end the name of a label column, before a word of `ENDS`.
 const OF_LABELS: [&str; 9] = [
     "label",
     "labels",
@@ -60,14 +59,14 @@ const OF_LABELS: [&str; 9] = [
     "target",
     "targets",
 ];
-/// What does not change that.
+/// Words at the end of a name that are ignored.
 const ENDS: [&str; 6] = ["id", "idx", "index", "name", "names", "no"];
-/// What a count or a flag begins with, such as `num_classes` and `is_labels`.
+/// First words of names that are counts or flags, such as `num_classes` and `is_labels`.
 const OF_OTHERS: [&str; 6] = ["num", "n", "nb", "count", "is", "has"];
-/// Names in a message.
+/// Maximum number of names in a message.
 const NAMED: usize = 8;
 
-/// The best column of paths.
+/// The best path column. An error if several have the best rank.
 pub(crate) fn path<S: AsRef<str>>(names: &[S]) -> Result<Option<String>, String> {
     let ranks = PATHS.iter().map(|rank| |name: &str| is_of(rank, name));
     best(names, ranks).map_err(|found| {
@@ -75,7 +74,8 @@ pub(crate) fn path<S: AsRef<str>>(names: &[S]) -> Result<Option<String>, String>
     })
 }
 
-/// The best column of labels; none where no name sounds like one.
+/// The best label column. `None` if no name sounds like a label. An error if several have the best
+/// rank.
 pub(crate) fn label<S: AsRef<str>>(names: &[S]) -> Result<Option<String>, String> {
     let known = LABELS.iter().map(|rank| |name: &str| is_of(rank, name));
     let found = match best(names, known) {
@@ -85,17 +85,17 @@ pub(crate) fn label<S: AsRef<str>>(names: &[S]) -> Result<Option<String>, String
     found.map_err(|found| several_labels(&found))
 }
 
-/// Whether a column is one of labels by the first names that are known.
+/// Whether a column has one of the first [`PLAIN_LABELS`] names of labels.
 pub(crate) fn is_plain_label(name: &str) -> bool {
     LABELS[..PLAIN_LABELS].iter().any(|rank| is_of(rank, name))
 }
 
-/// Whether a column of this name has pictures, where its type allows it.
+/// Whether a column of this name holds images, if its type allows it.
 pub(crate) fn is_picture(name: &str) -> bool {
     is_of(PICTURES, name)
 }
 
-/// Columns that may all be the one of labels, in words.
+/// The error for several columns that may hold labels.
 pub(crate) fn several_labels(listed: &str) -> String {
     format!(
         "several columns may be the label: {listed}: name one with `label_column`, or use \
@@ -103,12 +103,12 @@ pub(crate) fn several_labels(listed: &str) -> String {
     )
 }
 
-/// Whether a column of this name is one of labels, where nobody names them.
+/// Whether a column of this name may hold labels, if the user names no label column.
 pub(crate) fn is_of_labels(name: &str) -> bool {
     LABELS.iter().any(|rank| is_of(rank, name)) || sounds_like_label(name)
 }
 
-/// Some names, for a message.
+/// Names for a message. Long lists are cut.
 pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     let mut all: Vec<String> = names
         .iter()
@@ -121,12 +121,12 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     all.join(", ")
 }
 
-/// A column's name, for a message.
+/// The name of a column, for a message.
 pub(crate) fn quoted(name: &str) -> String {
     format!("'{}'", shown(name.as_bytes()))
 }
 
-/// The only name of the first rank that has any; or those of it, listed.
+/// The only name of the best rank that has names. An error lists several names of that rank.
 fn best<S: AsRef<str>>(
     names: &[S],
     ranks: impl Iterator<Item = impl Fn(&str) -> bool>,
@@ -147,7 +147,7 @@ fn is_of(rank: &[&str], name: &str) -> bool {
     rank.contains(&plain.as_str())
 }
 
-/// Whether a name ends as those of labels do: `fine_label`, `LabelName`, `class id`.
+/// Whether a name ends like that of a label column: `fine_label`, `LabelName`, `class id`.
 fn sounds_like_label(name: &str) -> bool {
     let words = words(name);
     let end = words
@@ -159,7 +159,7 @@ fn sounds_like_label(name: &str) -> bool {
     !is_of_others && end.is_some_and(|end| OF_LABELS.contains(&words[end].as_str()))
 }
 
-/// The words of a name, in lower case: a capital after a small letter begins one.
+/// The words of a name in lower case. A capital after a small letter starts a new word.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_small = false;

@@ -1,22 +1,20 @@
-//! Reads a folder tree: which entries are samples, and of which class.
+//! Reads a folder tree: which entries are samples, and their classes.
 //!
-//! Runs in the consumer, before there are other processes; its threads, when
-//! there are many class folders, are joined before it returns. It reads
-//! folders and the types of entries, and opens no file (but where it finds no picture, for
-//! the message: `foreign`). What it finds does
-//! not depend on the order in which the system lists a folder, on the locale or
-//! on the number of threads.
+//! Runs in the consumer, before other processes start. With many class folders it uses threads,
+//! which are joined before it returns. It reads folders and the types of entries, and opens no
+//! file. The exception is a folder without images: then `foreign_data` looks at files for the error
+//! message. The result does not depend on the order in which the system lists a folder, on the
+//! locale, or on the number of threads.
 //!
-//! - Every folder, and every link to one, is entered, whatever its name ends in,
-//!   unless it leads back to a folder above it. How many are reached again through links is
-//!   bounded (`relinked`).
-//! - Any other name with a known image extension is a sample: a file, a link
-//!   (dangling too), a FIFO. Those that cannot be loaded become failed samples,
-//!   which a report names; to leave them out here would be silent.
-//! - A name that begins with a dot is neither, and no folder of an operating
-//!   system (`names`) is entered: copies of thumbnails and of file attributes have
-//!   names of pictures there.
-//! - What featherload itself left there, by [`OWN_PREFIX`], is passed over.
+//! - Every folder and every link to a folder is entered, whatever its extension, unless it leads
+//!   back to a parent folder. `linked_folders` limits how many folders are reached again through
+//!   links.
+//! - Any other name with a known image extension is a sample: a file, a link (dangling too), a
+//!   FIFO. Samples that cannot be loaded become failed samples, which a report names. They are not
+//!   left out silently.
+//! - A name that begins with a dot is neither a sample nor a class. Folders of operating systems
+//!   (`names`) are not entered: copies of thumbnails and of file attributes have image names there.
+//! - Files of featherload itself, whose names begin with [`OWN_PREFIX`], are skipped.
 //! - Everything else is counted by reason.
 
 use std::cmp::Ordering;
@@ -44,30 +42,29 @@ use crate::sys::threads;
 /// How [`Index::folder`](crate::data::index::Index::folder) reads a folder.
 #[derive(Debug, Clone, Default)]
 pub struct FolderOptions {
+    /// Where labels come from.
     pub labels: FolderLabels,
-    /// Which class name has which number, as
-    /// [`ClassList::read`] gives it; without it the class folders are numbered in
-    /// the order of their names' bytes.
+    /// The number of each class name, for example from [`ClassList::read`]. By default, class
+    /// folders are numbered by the bytes of their names.
     pub classes: Option<ClassList>,
 }
 
-/// Where labels come from.
+/// The source of labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FolderLabels {
-    /// The sub-folders of the root are the classes; a folder without
-    /// sub-folders is flat, and all its labels are -1.
+    /// The sub-folders of the root are the classes. In a root without sub-folders all labels are
+    /// -1.
     #[default]
     FromFolders,
-    /// Every image under the root, without a label.
+    /// Every image below the root, without labels.
     None,
 }
 
-/// Folders within folders; deeper is a mistake.
+/// Maximum depth of folders below the root.
 const MAX_DEPTH: usize = 128;
-/// A scan of a network file system waits more than it computes, so this does
-/// not follow the number of cores.
+/// Does not follow the number of cores, because a scan of a network file system mostly waits.
 const MAX_THREADS: usize = 8;
-/// Fewer folders than this are scanned by the caller alone.
+/// With fewer class folders, the caller scans them alone.
 const MIN_PARALLEL: usize = 8;
 
 pub(crate) fn scan(
@@ -182,7 +179,7 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
             foreign = foreign.or_else(|| Some(format!("{} {}", example.display(), is()?)));
         }
     }
-    // Names and ends of names would only stand in front of it.
+    // A list of skipped names would only hide this message.
     if let Some(foreign) = foreign.filter(|_| tar_in(root).is_none()) {
         return Error::dataset(root, format!("{what}: {foreign}"));
     }
@@ -194,7 +191,7 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     }
     what.push_str("; samples are files whose names end in ");
     what.push_str(&IMAGE_EXTENSIONS.join(", "));
-    // Last, where the eye ends.
+    // The hint comes last, where readers notice it.
     if let Some(tar) = tar_in(root) {
         what.push_str(&format!("; it holds tar shards, such as {tar:?}: "));
         what.push_str(&format!("to read them give '{}/*.tar'", root.display()));
@@ -202,7 +199,7 @@ fn nothing_found(root: &Path, report: &ScanReport) -> Error {
     Error::dataset(root, what)
 }
 
-/// The first tar of a folder by its bytes, for a message: one that `*.tar` finds.
+/// The first tar of a folder, sorted by bytes, for a message. `*.tar` matches it.
 fn tar_in(root: &Path) -> Option<OsString> {
     let files = fs::read_dir(root).ok()?.flatten();
     let files = files.filter(|entry| !entry.path().is_dir());
@@ -212,11 +209,11 @@ fn tar_in(root: &Path) -> Option<OsString> {
         .min()
 }
 
-/// Identities of folders, outermost first: what a link must not lead back to.
+/// Device and inode of folders, outermost first. A link must not lead back to one of them.
 type FolderIdentities = Vec<(u64, u64)>;
 
-/// The folders above the root, as links and `..` resolve. The root itself is
-/// added when it is listed.
+/// The folders above the root, with links and `..` resolved. The root itself is added when it is
+/// listed.
 fn above(root: &Path) -> Result<FolderIdentities> {
     let kind = fs::metadata(root).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::dataset(root, "no such folder: check the path"),
@@ -225,7 +222,7 @@ fn above(root: &Path) -> Result<FolderIdentities> {
     if !kind.is_dir() {
         return Err(Error::dataset(
             root,
-            "is not a folder: give a folder of pictures, or read the file as a list",
+            "is not a folder: give a folder of images, or read the file as a list",
         ));
     }
     let resolved = fs::canonicalize(root).map_err(|e| unreadable(root, e))?;
@@ -237,7 +234,7 @@ fn above(root: &Path) -> Result<FolderIdentities> {
         .collect())
 }
 
-/// An error while a folder is read, with the way out where there is one.
+/// The error of a folder that cannot be read, with a fix if there is one.
 fn unreadable(path: &Path, e: io::Error) -> Error {
     match e.kind() {
         ErrorKind::PermissionDenied => Error::dataset(
@@ -247,13 +244,13 @@ fn unreadable(path: &Path, e: io::Error) -> Error {
         ),
         ErrorKind::NotFound => Error::dataset(
             path,
-            "disappeared while it was read: start again when nothing changes the data set",
+            "disappeared while it was read: start again when no process changes the data set",
         ),
         _ => Error::io_at("read folder", path, e),
     }
 }
 
-/// Relative paths in one allocation, in sorted order once [`Images::sort`] ran.
+/// Relative paths in one allocation. They are sorted after [`Images::sort`].
 #[derive(Default)]
 struct Images {
     blob: Vec<u8>,
@@ -286,18 +283,18 @@ impl Images {
     }
 }
 
-/// What one folder holds itself.
+/// The entries of one folder.
 struct FolderListing {
     images: Images,
-    /// Folders to enter, by name, sorted by bytes.
+    /// Folders to enter, sorted by the bytes of their names.
     folders: Vec<Vec<u8>>,
-    /// Those of them that are links.
+    /// The folders that are links.
     links: HashSet<Vec<u8>>,
     report: ScanReport,
     beyond: LinkTargets,
 }
 
-/// Lists the top folder and adds it to `above`.
+/// Lists the root, and adds it to `above`.
 fn list_folder(
     path: &Path,
     relative: &[u8],
@@ -322,9 +319,8 @@ struct ChildFolder {
     is_link: bool,
 }
 
-/// Reads one folder: images, counts and links go to the chunk, the
-/// folders to enter come back, sorted by name. The folder's identity is added to
-/// `above`. `relative` is empty or ends in a slash.
+/// Reads one folder. Adds images, counts and links to the chunk, and the identity of the folder to
+/// `above`. Returns the folders to enter, sorted by name. `relative` is empty or ends in a slash.
 fn read_folder(
     path: &Path,
     relative: &[u8],
@@ -373,15 +369,15 @@ fn read_folder(
     Ok(folders)
 }
 
-/// What an entry of a folder is for a data set.
+/// The kind of an entry of a folder.
 enum EntryKind {
     Sample,
-    /// To be entered.
+    /// A folder to enter.
     Folder,
     LeftOut(SkipReason),
 }
 
-/// By its name: that of no folder.
+/// The kind of an entry that is not a folder, by its name.
 fn of_file(name: &[u8]) -> EntryKind {
     if is_hidden(name) {
         EntryKind::LeftOut(SkipReason::Hidden)
@@ -392,11 +388,11 @@ fn of_file(name: &[u8]) -> EntryKind {
     }
 }
 
-/// A folder, or what a link leads to.
+/// The kind of a folder, or of the target of a link.
 fn folder_or_link(path: &Path, name: &[u8], above: &FolderIdentities) -> Result<EntryKind> {
     let target = match fs::metadata(path) {
         Ok(target) => target,
-        // The run says what is wrong with a picture that it cannot open.
+        // The run reports an image that it cannot open.
         Err(_) if matches!(of_file(name), EntryKind::Sample) => return Ok(EntryKind::Sample),
         Err(_) if is_hidden(name) => return Ok(EntryKind::LeftOut(SkipReason::Hidden)),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -421,7 +417,7 @@ fn folder_or_link(path: &Path, name: &[u8], above: &FolderIdentities) -> Result<
     })
 }
 
-/// All that lies under one folder of the root.
+/// Everything below one folder of the root.
 #[derive(Default)]
 struct FolderChunk {
     images: Images,
@@ -429,7 +425,7 @@ struct FolderChunk {
     beyond: LinkTargets,
 }
 
-/// What the folders of one scan share.
+/// The shared state of one scan.
 struct FolderScan<'a> {
     root: &'a Path,
     relinked: LinkedFolders,
@@ -451,7 +447,7 @@ fn scan_folder(
     Ok(chunk)
 }
 
-/// `depth`: folders below the root; `linked`: whether one of them is a link.
+/// `depth` is the number of folders below the root. `linked`: whether one of them is a link.
 fn descend(
     scan: &FolderScan<'_>,
     relative: &mut Vec<u8>,
@@ -483,8 +479,8 @@ fn descend(
     Ok(())
 }
 
-/// One chunk a folder, in the order of `folders`; their links go to `beyond`. When several folders
-/// fail, the error is that of the first one, as if they had been read in order.
+/// Scans one chunk per folder, in the order of `folders`. Adds their links to `beyond`. If several
+/// folders fail, returns the error of the first one in this order.
 fn scan_folders(
     root: &Path,
     folders: &[Vec<u8>],
@@ -509,11 +505,10 @@ fn scan_folders(
     Ok(chunks)
 }
 
-/// Puts the root's own images and the folders' chunks into one order: by the
-/// bytes of the relative path. A folder's paths all begin with its name and a
-/// slash, so they stay together; but `a-b/` comes before `a/`, although the
-/// name `a` comes before `a-b`. Gives each chunk's folder and number of samples
-/// in that order.
+/// Puts the root's own images and the chunks into the order of the bytes of relative paths. The
+/// paths of a folder begin with its name and a slash, so they stay together. But `a-b/` comes
+/// before `a/`, although the name `a` comes before `a-b`. Returns the position of the folder and
+/// the number of samples of each chunk, in that order.
 fn merge(
     content: &mut IndexContent,
     images: &Images,
@@ -546,12 +541,12 @@ fn merge(
     counts
 }
 
-/// The order of two names with a slash behind each.
+/// Compares two names as if each had a slash after it.
 fn compare_as_folders(a: &[u8], b: &[u8]) -> Ordering {
     a.iter().chain(b"/").cmp(b.iter().chain(b"/"))
 }
 
-/// The order of a name and of a name with a slash behind it.
+/// Compares a name with another name that has a slash after it.
 fn compare_with_folder(image: &[u8], folder: &[u8]) -> Ordering {
     image.iter().cmp(folder.iter().chain(b"/"))
 }

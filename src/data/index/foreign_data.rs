@@ -1,14 +1,14 @@
-//! What a file or a folder is that was given as a data set and is none, by its content: for the
-//! message that refuses it, and names the way to one that is read.
+//! Recognizes files and folders that are not data sets which featherload reads.
 //!
-//! In the consumer. Reads at most 64 KiB of a file, at its beginning, and
-//! opens nothing that is not a regular file. A name decides only where bytes cannot: which of two
-//! names an archive goes by, and what a file without a mark of its own is. Never in here: reading
-//! what was given.
+//! The result is the text of an error: the kind of the file, and how to make a data set from it.
 //!
-//! - `content`: a file by its bytes; `file_kind`: what it is, in words;
-//! - `binary`: files that are no text; `text`: JSON, XML and the like;
-//! - `folder`: folders that other tools wrote; `layout`: folders whose sub-folders are no classes.
+//! Runs in the consumer. Opens regular files only, and reads at most the first 64 KiB of each. The
+//! name of a file decides only where its content cannot: for zip archives, YAML files, pickles, and
+//! formats without a signature.
+//!
+//! - `content`: the kind of a file by its bytes; `file_kind`: a kind and its fix, as text;
+//! - `binary`: binary files; `text`: JSON, XML, YAML and similar files;
+//! - `folder`: folders that other tools wrote; `layout`: folders whose sub-folders are not classes.
 
 mod binary;
 mod content;

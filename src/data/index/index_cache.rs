@@ -1,21 +1,21 @@
-//! The index of shards that are no cache, kept so that later runs need not read
-//! their headers: the sealed form, behind what the shards were like.
+//! Keeps the index of local tar shards in a file, so that later runs do not read their headers.
 //!
-//! Used in the consumer. A kept index is used when every shard, and DALI's index
-//! beside it, is the file that it was: by inode (where the file system keeps
-//! inodes), length and the times (in ns) of its data and of the file itself, which
-//! no copy can be given. It is thrown away otherwise, or when a byte of it is
-//! damaged; the shards are then read again. One of damaged shards is never kept, so
-//! that each run says what is lost. What a scan left out is kept with it, and said
-//! again. The note begins with words for people: `head -c 300` of a file says which
-//! shards it is of. Kept files of other versions, which nobody would read again, are
-//! removed when one is written.
+//! Used in the consumer.
+//!
+//! - A kept index is used if no shard, and no DALI index beside a shard, has changed. It compares
+//!   the inode (if the file system keeps inodes), the length, the time of the last write, and the
+//!   time of the last change of the inode. Times are in ns. A copy cannot fake the last one.
+//! - If a shard has changed, or a byte of the kept file is damaged, the shards are read again.
+//! - The index of damaged shards is not kept, so that each run reports the damage.
+//! - The file also holds which files a scan skipped, so that later runs report them again.
+//! - `head -c 300` of a file shows a description of its shards.
+//! - Files of other versions are removed when a new file is written.
 //!
 //! ```text
 //!  0  magic 8 bytes
 //!  8  bytes of the note u64
 //! 16  xxh3-128 of the note
-//! 32  note: JSON; then the index, in the form of `sealed`
+//! 32  note: JSON; then the index, in the form of `binary_form`
 //! ```
 
 use std::collections::BTreeMap;
@@ -44,53 +44,55 @@ use crate::sys::sealed_bytes::SealedBytes;
 
 const MAGIC: &[u8; 8] = b"\x89FLKEPT\n";
 const HEAD: usize = 32;
-/// Changed with what samples are made of shards.
+/// Version of the rules that turn shards into samples. Change it with the rules.
 const FORM: u32 = 5;
 
-/// Of all that is kept under other names by another program of ours.
+/// The version in the note of each kept file. It also decides the file's name.
 fn this_version() -> String {
     format!("{} {FORM}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Where an index is kept, and what its shards are like now.
+/// The file of a kept index, and the current stamps of its shards.
 pub(crate) struct IndexCache {
     file: PathBuf,
-    /// Whether the user named the folder: then not writing there is an error.
+    /// Whether the user named the folder. If so, a failed write is an error.
     is_named: bool,
     paths: Vec<PathBuf>,
     shards: Vec<ShardStamps>,
 }
 
-/// A shard, and the index of DALI's that may take the place of its headers.
+/// The stamps of a shard and of DALI's index beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ShardStamps {
     shard: MetadataStamp,
-    /// None where there is none.
+    /// `None` if there is no such index.
     idx: Option<MetadataStamp>,
 }
 
-/// A file, and the time that `touch` and `cp -p` cannot set. A sealed index goes
-/// without it: a link more or other rights do not make another shard.
+/// The stamp of a file, and its change time, which `touch` and `cp -p` cannot set.
+///
+/// The stamps in an index itself lack this time, because a new link or new permissions change it
+/// and not the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct MetadataStamp {
     file: FileStamp,
-    /// Of the last change of the file itself, ns since 1970.
+    /// The last change of the inode, in ns since 1970.
     changed: i64,
 }
 
-/// What stands in front of the index.
+/// The note before the index in its file.
 #[derive(Serialize, Deserialize)]
 struct IndexCacheNote {
-    /// See [`this_version`]. First: whoever tidies up looks no further.
+    /// See [`this_version`]. Must be the first field: [`is_of_another_version`] reads no other.
     version: String,
-    /// What is kept here, for people.
+    /// A description of the index, for people.
     of: String,
     shards: Vec<ShardStamps>,
     #[serde(flatten)]
     scan: ScanSummary,
 }
 
-/// What a scan left out, kept with its index, and said again.
+/// What a scan skipped. It is kept with the index, and later runs report it again.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ScanSummary {
     skipped: Vec<SkipSummary>,
@@ -114,7 +116,7 @@ impl ScanSummary {
         }
     }
 
-    /// The report of a scan that found so many samples.
+    /// The report of a scan that found `samples` samples.
     pub(super) fn into_report(self, samples: u64) -> ScanReport {
         let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
         let skipped = |left: SkipSummary| {
@@ -133,7 +135,7 @@ impl ScanSummary {
     }
 }
 
-/// What was left out for one reason.
+/// The files that were skipped for one reason.
 #[derive(Serialize, Deserialize)]
 struct SkipSummary {
     reason: SkipReason,
@@ -143,7 +145,7 @@ struct SkipSummary {
 }
 
 impl ShardStamps {
-    /// In which way the shard at `path`, or DALI's index beside it, is another now.
+    /// How the shard at `path`, or DALI's index beside it, has changed. `None` if it has not.
     fn difference(&self, now: &Self, path: &Path) -> Option<String> {
         self.shard
             .difference(&now.shard, path)
@@ -170,7 +172,11 @@ impl MetadataStamp {
 }
 
 impl IndexCache {
-    /// Where the index of these shards is, or would be; none where none is kept.
+    /// The cache file for these shards, which may not exist. `None` if the options or the
+    /// environment name no folder for it.
+    ///
+    /// # Errors
+    /// A shard that cannot be inspected.
     pub(crate) fn find(paths: &[PathBuf], options: &ShardOptions) -> Result<Option<Self>> {
         let (folder, is_named) = match &options.keep {
             KeepIndex::Nowhere => return Ok(None),
@@ -193,8 +199,7 @@ impl IndexCache {
         }))
     }
 
-    /// Takes note of DALI's indexes that were written after the shards were read. The
-    /// shards must be what they were.
+    /// Updates the stamps of DALI's indexes, after they were written. Keeps the shards' stamps.
     pub(crate) fn refresh_idx_stamps(&mut self) -> Result<()> {
         for (path, before) in self.paths.iter().zip(&mut self.shards) {
             before.idx = stamps(path)?.idx;
@@ -202,7 +207,8 @@ impl IndexCache {
         Ok(())
     }
 
-    /// The index that is kept, when it is of these shards as they are.
+    /// The kept index. `None` if there is none, or if it is damaged, of another version, or older
+    /// than a change of a shard.
     pub(crate) fn open(&self) -> Result<Option<(Index, ScanReport)>> {
         let bytes = match self.read(memory::available_bytes()) {
             Ok(Some(bytes)) => bytes,
@@ -240,10 +246,10 @@ impl IndexCache {
         Ok(Some((index, report)))
     }
 
-    /// What is kept, where something is and half of the memory that is available holds it.
+    /// The bytes of the kept file. `None` if there is no file.
     ///
     /// # Errors
-    /// Why it is not to be used.
+    /// The file cannot be read, or half of the `available` memory cannot hold it.
     pub(crate) fn read(&self, available: Option<u64>) -> Result<Option<Vec<u8>>, String> {
         let unreadable = |e| format!("cannot be read: {e}");
         let (mut file, len) = match regular_file::open(&self.file) {
@@ -256,7 +262,7 @@ impl IndexCache {
         Ok(Some(bytes))
     }
 
-    /// The shards are read again, which costs time and nothing else.
+    /// Warns that the kept index is not used. The shards are read again.
     fn unusable(&self, what: &str) -> Result<Option<(Index, ScanReport)>> {
         tracing::warn!(
             "the kept index {} {what}, so the shards are read again",
@@ -275,7 +281,7 @@ impl IndexCache {
         }
         match self.try_write(index, report) {
             Err(e) if !self.is_named => {
-                // Nobody asked for it.
+                // The user did not name the folder, so this is not an error.
                 tracing::warn!(
                     "the index of the shards cannot be kept: {e}. The next run reads \
                                 their headers again"
@@ -310,7 +316,7 @@ impl IndexCache {
     }
 }
 
-/// What stands in front of a note.
+/// The header of a file: the bytes before the note.
 pub(super) fn head(note: &[u8]) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..8].copy_from_slice(MAGIC);
@@ -319,7 +325,7 @@ pub(super) fn head(note: &[u8]) -> [u8; HEAD] {
     head
 }
 
-/// Which shards these are, in words.
+/// Describes the shards as text.
 fn described(paths: &[PathBuf]) -> String {
     match paths {
         [] => String::new(),
@@ -333,27 +339,27 @@ fn described(paths: &[PathBuf]) -> String {
     }
 }
 
-/// Whether `head`, the beginning of a file, is that of a kept index.
+/// Whether `head`, the first bytes of a file, are those of a kept index.
 pub(crate) fn is_kept(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// What the kept index at `path` is of, in words; none when it is damaged.
+/// The description in the kept index at `path`. `None` if its note is damaged.
 pub(crate) fn describe(path: &Path) -> Option<String> {
     let note = note_of(path)?;
     Some(serde_json::from_slice::<NoteText>(&note).ok()?.of)
 }
 
-/// What a note has for people.
+/// The part of a note that describes its index.
 #[derive(Deserialize)]
 struct NoteText {
     of: String,
 }
 
-/// The longest note that is read for its words: tens of thousands of shards.
+/// Most bytes of a note that [`note_of`] reads: enough for tens of thousands of shards.
 const MOST_WORDS: u64 = 64 << 20;
 
-/// The note of a kept file, when it is whole.
+/// The note of a kept file, without the index. `None` if it cannot be read or is damaged.
 pub(super) fn note_of(path: &Path) -> Option<Vec<u8>> {
     let (mut file, _) = regular_file::open(path).ok()?;
     let mut head = [0; HEAD];
@@ -370,8 +376,8 @@ pub(super) fn note_of(path: &Path) -> Option<Vec<u8>> {
     is_whole.then_some(note)
 }
 
-/// Removes what other versions kept in this folder: files that have the name and
-/// the form of a kept index, and no others. What cannot be removed stays.
+/// Removes kept files of other versions from this folder: only files with the name and the header
+/// of a kept index. Ignores files that cannot be removed.
 fn remove_other_versions(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -392,7 +398,7 @@ fn remove_other_versions(folder: &Path) {
     }
 }
 
-/// Whether the file begins as a kept index does, and its note as none of ours now.
+/// Whether the file is a kept index whose note does not begin with the current version.
 fn is_of_another_version(path: &Path) -> bool {
     let ours = format!("{{\"version\":\"{}\",", this_version());
     let mut front = Vec::new();
@@ -403,7 +409,7 @@ fn is_of_another_version(path: &Path) -> bool {
     is_read && is_kept(&front) && !front[HEAD..].starts_with(ours.as_bytes())
 }
 
-/// Whether a name is one that [`name`] makes.
+/// Whether a file name has the form that [`name`] returns.
 fn has_kept_name(name: &[u8]) -> bool {
     let digits = name
         .strip_prefix(b"shards-")
@@ -416,7 +422,8 @@ fn has_kept_name(name: &[u8]) -> bool {
     })
 }
 
-/// Note and index of a kept file.
+/// The note and the index in the bytes of a kept file. `None` if the note is damaged. Does not
+/// check the index.
 pub(super) fn parts(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let (magic, head) = head.split_first_chunk::<8>()?;
@@ -435,7 +442,7 @@ fn stamps(path: &Path) -> Result<ShardStamps> {
     })?;
     Ok(ShardStamps {
         shard: seen(&shard),
-        // One that cannot be looked at is not read, either.
+        // An index that cannot be inspected is not read either.
         idx: fs::metadata(dali_index::path_of(path))
             .ok()
             .as_ref()
@@ -450,7 +457,7 @@ fn seen(meta: &Metadata) -> MetadataStamp {
     }
 }
 
-/// One file for each list of shards, field of pictures, kind of labels and table of classes.
+/// The file name for a list of shards and the options that change their index.
 fn name(paths: &[PathBuf], options: &ShardOptions) -> String {
     let hash = hash_of(|add| {
         add(&FORM.to_le_bytes());
@@ -463,7 +470,7 @@ fn name(paths: &[PathBuf], options: &ShardOptions) -> String {
     format!("shards-{hash:032x}.fli")
 }
 
-/// The hash of parts, each with its length.
+/// The hash of several byte strings, each with its length.
 fn hash_of(parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     let mut hasher = twox_hash::xxhash3_128::Hasher::new();
     parts(&mut |bytes| {
@@ -473,7 +480,7 @@ fn hash_of(parts: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     hasher.finish_128()
 }
 
-/// What of the options makes another index.
+/// Adds the options that change the index to a hash.
 fn add_options(add: &mut dyn FnMut(&[u8]), options: &ShardOptions) {
     let words = match &options.labels {
         ShardLabels::Auto => ["auto", "", ""],
@@ -484,14 +491,14 @@ fn add_options(add: &mut dyn FnMut(&[u8]), options: &ShardOptions) {
     for word in words {
         add(word.as_bytes());
     }
-    // Never empty where it is given.
+    // An image field that is given is never empty.
     add(options
         .image_field
         .as_deref()
         .unwrap_or_default()
         .as_bytes());
     let classes = options.classes.as_ref();
-    // Their number keeps names apart from the paths that follow; a table has one.
+    // The number of names separates them from the paths that follow. A given list has at least one.
     let names = classes.map_or(0, ClassList::len);
     add(&(names as u64).to_le_bytes());
     for name in classes.into_iter().flat_map(ClassList::iter) {
@@ -499,8 +506,7 @@ fn add_options(add: &mut dyn FnMut(&[u8]), options: &ShardOptions) {
     }
 }
 
-/// A name for the index of one set of shards: another one for other options, and for what reads
-/// shards otherwise.
+/// A file name for the options and the version [`FORM`], without the paths of the shards.
 pub(super) fn name_of_options(options: &ShardOptions) -> String {
     let hash = hash_of(|add| {
         add(&FORM.to_le_bytes());
@@ -509,6 +515,8 @@ pub(super) fn name_of_options(options: &ShardOptions) -> String {
     format!("{hash:032x}")
 }
 
+/// `featherload` in `XDG_CACHE_HOME` or in `HOME/.cache`. `None` if both variables are unset or
+/// relative.
 pub(super) fn user_cache() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)

@@ -1,7 +1,7 @@
-//! Files: an index written as a whole or not at all, and read back.
+//! Index files: written completely or not at all, and read back.
 //!
-//! Used in the consumer. The file is the sealed form, byte for byte; what the
-//! bytes mean is checked where the form is kept.
+//! Used in the consumer. The file is the sealed form, byte for byte. `binary_form` checks its
+//! contents.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -20,8 +20,10 @@ pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<()> {
     replace_by(path, bytes)
 }
 
+/// Rejects a path whose file would be lost.
+///
 /// # Errors
-/// A file at `path` that is not empty and is no saved index: it would be lost.
+/// A file at `path` is not empty and not a saved index.
 pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
     let is_file = path
         .metadata()
@@ -30,15 +32,15 @@ pub(crate) fn refuse_other_file(path: &Path) -> Result<()> {
         true => Ok(()),
         false => Err(Error::dataset(
             path,
-            "is there and is no saved index, so it is not replaced: name another file, or remove \
-             it",
+            "exists and is not a saved index, so it is not replaced: name another file, or remove \
+            it",
         )),
     }
 }
 
 pub(crate) fn is_saved(path: &Path) -> Result<bool> {
     let failed = |e| Error::io_at("read", path, e);
-    // A FIFO may be a list: whoever opens it and goes ends its writer.
+    // A FIFO may be a list. Opening and closing it would end its writer.
     if !path.metadata().map_err(failed)?.is_file() {
         return Ok(false);
     }
@@ -47,15 +49,15 @@ pub(crate) fn is_saved(path: &Path) -> Result<bool> {
     file.take(binary_form::MAGIC.len() as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
-    // Loading refuses the other kind, and says what it is.
+    // `open` rejects an index that `index_cache` keeps, and describes it.
     Ok(head == binary_form::MAGIC || index_cache::is_kept(&head))
 }
 
-/// Why a file gives no index.
+/// Why an index file could not be loaded.
 #[derive(Debug)]
 pub(crate) enum LoadFailure {
     Damaged(IndexDamage),
-    /// It is not there, or the system refuses.
+    /// The file is missing, or the system reported an error.
     Failed(Error),
 }
 
@@ -92,8 +94,7 @@ pub(crate) fn open(path: &Path) -> Result<Index, LoadFailure> {
     };
     let (mut file, found) = regular_file::open(path).map_err(opening)?;
     let reading = |e| Error::io_at("read", path, e);
-    // The head says how much there is to read: another file that was passed by
-    // mistake is refused before its gigabytes are read.
+    // The head states the length. A wrong file is rejected before gigabytes of it are read.
     let mut bytes = Vec::new();
     (&mut file)
         .take(binary_form::HEAD as u64)
@@ -173,7 +174,7 @@ mod tests {
             "{e}"
         );
         assert_eq!(fs::read(&list).unwrap(), b"a/1.jpg 0\n");
-        // An empty one is a name that somebody took.
+        // An empty file, for example a reserved temporary name.
         fs::write(&list, "").unwrap();
         index.save(&list).unwrap();
         assert_eq!(fs::read(&list).unwrap(), fs::read(path).unwrap());
@@ -205,11 +206,12 @@ mod tests {
         assert!(Index::load(&other).unwrap_err().is_usage());
     }
 
-    /// A head and counts that agree with a file that is one hole behind them.
+    /// A head and counts that are valid for a file with one large hole after them.
     fn hole(dir: &Path, samples: u64, change: impl Fn(&mut [u8])) -> std::path::PathBuf {
         let (_, good) = saved(dir);
         let mut front = fs::read(good).unwrap()[..binary_form::COUNTS_PREFIX].to_vec();
-        // Vectors of one sample: 4 of its path's end, the labels, a path of a byte.
+        // A vector label of one sample: 4 bytes for its path end, the labels, and a path of one
+        // byte.
         let width = 1u64 << 40;
         let sizes = samples * 4 + samples * width * 4 + samples;
         let root_at = binary_form::COUNTS_PREFIX as u64 + sizes;
@@ -233,7 +235,7 @@ mod tests {
     fn a_hole_behind_a_right_head_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let refused = |path: &Path| Index::load(path).unwrap_err().to_string();
-        // 4 TiB, which no machine has twice.
+        // No machine has memory for 4 TiB twice.
         let e = refused(&hole(dir.path(), 1, |_| {}));
         for due in [
             "hole.fli: 4.01 TiB",
@@ -242,7 +244,7 @@ mod tests {
         ] {
             assert!(e.contains(due), "{e}");
         }
-        // Counts that say otherwise are found before that.
+        // Contradicting counts are found before that.
         let more = |front: &mut [u8]| front[64] = 9;
         let e = refused(&hole(dir.path(), 1, more));
         assert!(e.contains("damaged: its number of"), "{e}");

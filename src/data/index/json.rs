@@ -1,5 +1,4 @@
-//! Paths and names in JSON, whose text is UTF-8: bytes that are none have a
-//! replacement in it.
+//! Paths and names in JSON text, which is UTF-8. Bytes that are not UTF-8 are replaced.
 //!
 //! Used in the consumer, by reports.
 
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-/// A path or a name, as JSON has it.
+/// Serializes a path or a name.
 pub(crate) struct LossyPath<'a>(pub(crate) &'a OsStr);
 
 impl Serialize for LossyPath<'_> {
@@ -17,12 +16,12 @@ impl Serialize for LossyPath<'_> {
     }
 }
 
-/// For a path that is a field of what is derived.
+/// For `serialize_with` on a path.
 pub(crate) fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
     LossyPath(path.as_os_str()).serialize(s)
 }
 
-/// The same of a path that may be missing.
+/// Like [`lossy`], for an optional path.
 pub(crate) fn lossy_option<S: Serializer>(path: &Option<PathBuf>, s: S) -> Result<S::Ok, S::Error> {
     path.as_ref()
         .map(|path| LossyPath(path.as_os_str()))

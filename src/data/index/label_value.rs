@@ -1,5 +1,4 @@
-//! What a label says that stands in a shard or in a table: a class number, a class name
-//! or a vector.
+//! The value of a label in a shard or in a table: a class number, a class name or a vector.
 //!
 //! Used in the consumer, on bytes that were read.
 
@@ -8,26 +7,26 @@ use serde_json::Value as Json;
 use crate::data::index::lines::BOM;
 use crate::data::index::{lenient_json, numbers, record_keys};
 
-/// Where a label is that is all of its document.
+/// The place of a label that is a whole document, for messages.
 const DOCUMENT: &str = "the document";
 
-/// One sample's label.
+/// The label of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum LabelValue {
     Number(i64),
-    /// The name of a class.
+    /// A class name.
     Name(Vec<u8>),
     Vector(Vec<f32>),
 }
 
-/// A text: a whole number; a fraction, or numbers separated by blanks or commas,
-/// which are a vector; anything else is the name of a class.
+/// Parses a text. A whole number is a class number. A fraction, or numbers separated by blanks or
+/// commas, are a vector. Any other text is a class name.
 ///
 /// # Errors
-/// What is wrong with it, as what follows "the label".
+/// A fragment to put after "the label".
 pub(crate) fn of_text(text: &[u8]) -> Result<LabelValue, String> {
     let text = text.strip_prefix(BOM).unwrap_or(text).trim_ascii();
-    // Separators of nothing are no vector, and no name.
+    // A text of separators only is neither a vector nor a name.
     if text.iter().all(|b| *b == b',' || b.is_ascii_whitespace()) {
         return Err("is empty".into());
     }
@@ -42,22 +41,25 @@ pub(crate) fn of_text(text: &[u8]) -> Result<LabelValue, String> {
         if let Some(vector) = numbers::vector(text)? {
             return Ok(LabelValue::Vector(vector));
         }
-        // What pandas and Python write for a number that is missing.
+        // pandas and Python write this for a missing number.
         if digits.eq_ignore_ascii_case("nan") {
-            return Err(format!("is {text}, which is no number and no name"));
+            return Err(format!("is {text}, which is neither a number nor a name"));
         }
     }
     match text {
         _ if text.contains(&b'\n') => Err("has several lines".into()),
-        // A hole of a sparse file is none, however long.
+        // A hole of a sparse file reads as zero bytes. It is not a name, whatever its length.
         _ if text.contains(&0) => Err("has a zero byte".into()),
         _ => Ok(LabelValue::Name(text.to_vec())),
     }
 }
 
-/// What stands at `pointer` (RFC 6901) of a JSON document: a whole number, a
-/// string, which names a class, a fraction, which is a vector of one number, or an
-/// array of numbers. `None` for nothing or `null`.
+/// Reads the label at `pointer` (RFC 6901) of a JSON document. A whole number is a class number. A
+/// string is a class name. A fraction is a vector of one number, and an array of numbers is a
+/// vector. Returns `None` if there is nothing or `null`.
+///
+/// # Errors
+/// A fragment to put after "the label".
 pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<LabelValue>, String> {
     let place = || match pointer {
         "" => DOCUMENT.to_owned(),
@@ -68,7 +70,7 @@ pub(crate) fn of_json(text: &[u8], pointer: &str) -> Result<Option<LabelValue>, 
     json.map_or(Ok(None), |json| of_json_value(&json?, place))
 }
 
-/// The same of what was found at `place`.
+/// Like [`of_json`], for the value that was found at `place`.
 pub(crate) fn of_json_value(
     json: &Json,
     place: impl Fn() -> String,
@@ -148,7 +150,7 @@ mod tests {
         }
         assert_eq!(of_text(b"a\nb"), Err("has several lines".into()));
         for (text, says) in [
-            ("NaN", "is NaN, which is no number and no name"),
+            ("NaN", "is NaN, which is neither a number nor a name"),
             (
                 "0,5",
                 "has '0,5', which is one number with a decimal comma or two",
@@ -174,8 +176,8 @@ mod tests {
             ("/h", "has 18446744073709551615 at '/h', which is too large"),
             ("/i", "has 1e+300 at '/i', which is too large"),
             ("/l", "has 99999999999999999999 at '/l', which is too large"),
-            ("/y", "has NaN at '/y', which is no number"),
-            ("/w", "has NaN at '/w', which is no number"),
+            ("/y", "has NaN at '/y', which is not a number"),
+            ("/w", "has NaN at '/w', which is not a number"),
             ("/t", "has no number, string or array"),
             ("/e", "has an empty string at '/e'"),
             ("/m", "has an array at '/m' that is not of numbers"),

@@ -1,10 +1,9 @@
-//! One value of a JSON text by its place: of the rest only the structure is read.
+//! Finds one value of a JSON text by its place. Of the rest, only the structure is parsed.
 //!
-//! Used in the consumer, on texts of strangers. As readers of Python do, it passes over what
-//! JSON does not have, where nobody asks for it: NaN and Infinity, numbers that are too large,
-//! texts that are not UTF-8, halves of characters, deep nesting, keys that stand twice, a byte
-//! order mark. A value that is asked for is strict JSON. Nothing recurses; memory is a byte for
-//! each bracket that is open.
+//! Used in the consumer, on untrusted texts. Like Python's readers, it skips invalid JSON in values
+//! that are not requested: NaN and Infinity, numbers that are too large, strings that are not
+//! UTF-8, lone surrogates, deep nesting, duplicate keys, a byte order mark. A requested value must
+//! be strict JSON. There is no recursion. Memory is one byte for each open bracket.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,11 +13,11 @@ use serde_json::Value as Json;
 use crate::data::index::lines::BOM;
 use crate::data::index::names::shown;
 
-/// Why a text has no structure.
+/// Why a text has no valid structure.
 #[derive(Debug, PartialEq)]
 pub(crate) struct JsonFault {
     what: String,
-    /// The byte, from 0.
+    /// Offset of the byte, from 0.
     pub(crate) at: usize,
 }
 
@@ -28,10 +27,10 @@ impl fmt::Display for JsonFault {
     }
 }
 
-/// The text of the value at `pointer` (RFC 6901).
+/// The text of the value at `pointer` (RFC 6901). `None` if there is no such value.
 ///
 /// # Errors
-/// No structure; a key on the way that has two values.
+/// The structure is invalid, or a key of the pointer has two different values.
 pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>, JsonFault> {
     let mut value = whole(text)?;
     if pointer.is_empty() {
@@ -52,11 +51,11 @@ pub(crate) fn find<'a>(text: &'a [u8], pointer: &str) -> Result<Option<&'a [u8]>
     Ok(Some(value))
 }
 
-/// Gives each key of an object and the text of its value to `each`. A key that is no text has a
-/// replacement in it.
+/// Calls `each` with each key of an object and the text of its value. Bytes of a key that are not
+/// UTF-8 are replaced.
 ///
 /// # Errors
-/// No structure, or no object.
+/// The structure is invalid, or the text is not an object.
 pub(crate) fn members<'a>(
     text: &'a [u8],
     mut each: impl FnMut(Cow<'a, str>, &'a [u8]),
@@ -80,8 +79,8 @@ pub(crate) fn members<'a>(
     scan.end()
 }
 
-/// What a value's text says, strictly; of an object its keys alone, with null as their values.
-/// `place` is what messages call it.
+/// Parses the text of a value strictly. Of an object only the keys are kept, with `null` as their
+/// values. Messages use `place` as the name of the value.
 pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, String> {
     if value.starts_with(b"{") {
         let mut keys = serde_json::Map::new();
@@ -108,7 +107,7 @@ pub(crate) fn parse(value: &[u8], place: impl Fn() -> String) -> Result<Json, St
         let mut words = text.split(|c: char| !c.is_ascii_alphabetic());
         match words.find(is_none) {
             Some(word) if !text.starts_with('"') => {
-                format!("has {word} at {}, which is no number", place())
+                format!("has {word} at {}, which is not a number", place())
             }
             _ if what.contains("out of range") => too_large(text, place()),
             _ if what.contains("surrogate") || what.contains("hex escape") => {
@@ -134,7 +133,7 @@ fn too_large(text: &str, place: String) -> String {
     )
 }
 
-/// The one value that a text is.
+/// The text of the only value of a text.
 fn whole(text: &[u8]) -> Result<&[u8], JsonFault> {
     let mut scan = JsonScanner::new(text);
     let value = scan.value()?;
@@ -159,9 +158,9 @@ fn member<'a>(object: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, JsonFaul
     }
 }
 
-/// A key that has two values.
+/// The message for a key that has two values.
 pub(crate) fn duplicate_key_text(name: &str) -> String {
-    format!("'{}' stands in it twice", shown(name.as_bytes()))
+    format!("'{}' appears in it twice", shown(name.as_bytes()))
 }
 
 fn element<'a>(array: &'a [u8], token: &str) -> Result<Option<&'a [u8]>, JsonFault> {
@@ -185,7 +184,7 @@ fn element<'a>(array: &'a [u8], token: &str) -> Result<Option<&'a [u8]>, JsonFau
     Ok(None)
 }
 
-/// A key's text, by what stands between its quotes.
+/// The text of a key, from the bytes between its quotes.
 fn key_text(raw: &[u8]) -> Cow<'_, str> {
     if raw.contains(&b'\\') {
         let quoted = [b"\"", raw, b"\""].concat();
@@ -202,7 +201,7 @@ struct JsonScanner<'a> {
 }
 
 impl<'a> JsonScanner<'a> {
-    /// At the first byte that counts.
+    /// Starts at the first byte after a byte order mark and blanks.
     fn new(text: &'a [u8]) -> Self {
         let at = if text.starts_with(BOM) { BOM.len() } else { 0 };
         let mut scan = Self { text, at };
@@ -226,7 +225,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// One value, whatever it is; then the blanks after it.
+    /// Reads one value of any kind, and the blanks after it.
     fn value(&mut self) -> Result<&'a [u8], JsonFault> {
         self.pass_blanks();
         let start = self.at;
@@ -235,7 +234,7 @@ impl<'a> JsonScanner<'a> {
             self.pass_blanks();
             match self.peek() {
                 Some(bracket @ (b'{' | b'[')) => {
-                    // In ASCII each closing bracket is two after its opening one.
+                    // In ASCII each closing bracket is two after its opening bracket.
                     let close = bracket + 2;
                     self.at += 1;
                     if !self.is_closed(close) {
@@ -249,7 +248,7 @@ impl<'a> JsonScanner<'a> {
                 Some(b'"') => self.pass_string()?,
                 _ => self.pass_word()?,
             }
-            // A value has ended, and all that it ends.
+            // A value has ended. Close every bracket that ends with it.
             loop {
                 let Some(close) = open.last().copied() else {
                     let end = self.at;
@@ -267,7 +266,8 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// After an opening bracket: whether it is empty.
+    /// After an opening bracket: skips the closing bracket if it follows, and returns whether it
+    /// did.
     fn is_closed(&mut self, close: u8) -> bool {
         self.pass_blanks();
         let ends = self.peek() == Some(close);
@@ -275,7 +275,8 @@ impl<'a> JsonScanner<'a> {
         ends
     }
 
-    /// After a value in brackets: true at their end, false after a comma.
+    /// After a value in brackets: skips the next character. Returns true at the closing bracket,
+    /// and false after a comma.
     fn pass_comma_or(&mut self, close: u8) -> Result<bool, JsonFault> {
         self.pass_blanks();
         let inside = if close == b'}' {
@@ -296,7 +297,7 @@ impl<'a> JsonScanner<'a> {
         Ok(ends)
     }
 
-    /// A key without its quotes, and the colon after it.
+    /// Reads a key and the colon after it. Returns the key without its quotes.
     fn key(&mut self) -> Result<&'a [u8], JsonFault> {
         self.pass_blanks();
         match self.peek() {
@@ -333,7 +334,7 @@ impl<'a> JsonScanner<'a> {
         Err(self.fault("it ends inside a text"))
     }
 
-    /// A number, or a word such as `true` and `NaN`.
+    /// Skips a number, or a word such as `true` and `NaN`.
     fn pass_word(&mut self) -> Result<(), JsonFault> {
         let is_part = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.' | b'_');
         let bytes = self.text[self.at..].iter().take_while(is_part).count();
@@ -407,14 +408,17 @@ mod tests {
     fn a_key_with_two_values_is_refused_and_one_that_stands_twice_is_not() {
         assert_eq!(at(br#"{"a":1,"a":1}"#, "/a").as_deref(), Some("1"));
         let e = find(br#"{"a":1,"a":2}"#, "/a").unwrap_err();
-        assert!(e.to_string().starts_with("'a' stands in it twice"), "{e}");
+        assert!(e.to_string().starts_with("'a' appears in it twice"), "{e}");
     }
 
     #[test]
     fn what_is_asked_for_is_strict() {
         for (text, says) in [
-            (&b"NaN"[..], "has NaN at 'x', which is no number"),
-            (b"[1, -Infinity]", "has Infinity at 'x', which is no number"),
+            (&b"NaN"[..], "has NaN at 'x', which is not a number"),
+            (
+                b"[1, -Infinity]",
+                "has Infinity at 'x', which is not a number",
+            ),
             (b"1e999", "has 1e999 at 'x', which is too large"),
             (
                 b"99999999999999999999",
@@ -474,7 +478,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of strict JSON each pointer finds what serde's finds.
+        /// In strict JSON each pointer finds the same value as serde's pointer.
         #[test]
         fn pointers_are_those_of_rfc_6901(
             json in document(), pointer in "(/[a~01\"\\\\]{0,2}){0,3}", pretty: bool

@@ -1,8 +1,7 @@
-//! Lines of a text file: without their ends (`\n` or `\r\n`; `\r` where no line has another end)
-//! and a byte order mark, numbered from 1, of limited length.
+//! Lines of a text file, numbered from 1, of limited length. Their ends and a byte order mark are
+//! removed. Lines end with `\n` or `\r\n`, or with `\r` in a file that has no other line ends.
 //!
-//! Used in the consumer. Knows nothing of what the lines mean, and does not
-//! require UTF-8.
+//! Used in the consumer. The lines need not be UTF-8. Not in this file: the meaning of the lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -12,7 +11,7 @@ use std::path::Path;
 use crate::data::index::text_encoding::{self, TextEncoding};
 use crate::error::{self, Error, Result};
 
-/// Longer is no text file: a picture or an archive was passed by mistake.
+/// Maximum length of a line. A longer line shows that the file is an image or an archive.
 pub(crate) const MAX_LINE: usize = 1 << 20;
 
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -22,8 +21,8 @@ pub(crate) struct TextLines<'a> {
     reader: BufReader<File>,
     line: Vec<u8>,
     number: u64,
-    /// Whether `\r` alone ends a line: in a file that begins without any `\n`. Elsewhere it may
-    /// stand in a path.
+    /// Whether `\r` alone ends a line. True if there is no `\n` in the first buffer of the file.
+    /// Otherwise `\r` may be part of a path.
     ends_at_returns: bool,
 }
 
@@ -38,7 +37,7 @@ impl<'a> TextLines<'a> {
         })
     }
 
-    /// The next line's number and bytes; `None` at the end of the file.
+    /// The number and the bytes of the next line. `None` at the end of the file.
     pub(crate) fn next_line(&mut self) -> Result<Option<(u64, &[u8])>> {
         if !self.read_line()? {
             return Ok(None);
@@ -63,7 +62,8 @@ impl<'a> TextLines<'a> {
         Ok(Some((self.number, line)))
     }
 
-    /// The next line with its end, as far as it may be long; false at the end of the file.
+    /// Reads the next line with its end, up to one byte over the limit. Returns false at the end of
+    /// the file.
     fn read_line(&mut self) -> Result<bool> {
         self.line.clear();
         loop {
@@ -97,6 +97,9 @@ impl<'a> TextLines<'a> {
 }
 
 /// Opens a text file.
+///
+/// # Errors
+/// There is no such file, it is a folder, it cannot be opened, or it is UTF-16 or UTF-32 text.
 pub(crate) fn open(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Error::dataset(path, "no such file"),
@@ -116,7 +119,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
         ));
     }
     let mut head = [0; text_encoding::HEAD];
-    // What cannot be read is an error of the first line.
+    // A read error is reported with the first line.
     let read = file.read_at(&mut head, 0).unwrap_or(0);
     if let Some(encoding) = TextEncoding::of(&head[..read]) {
         return Err(Error::dataset(path, encoding.text(path)));
@@ -146,7 +149,7 @@ mod tests {
         let all = lines(b"\xef\xbb\xbfa\r\n\nb \xff\n\xef\xbb\xbfc").unwrap();
         assert_eq!(all, [&b"a"[..], b"", b"b \xff", b"\xef\xbb\xbfc"]);
         assert_eq!(lines(b"a\r\rb\rc\r").unwrap(), [&b"a"[..], b"", b"b", b"c"]);
-        // Within a line of other ends it is a part of a name.
+        // In a file with other line ends, it is part of a name.
         assert_eq!(lines(b"a\rb 1\nc\r\n").unwrap(), [&b"a\rb 1"[..], b"c"]);
         assert!(lines(b"").unwrap().is_empty());
     }

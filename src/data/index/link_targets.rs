@@ -1,32 +1,32 @@
-//! Where the files of samples lie beyond their root: what links lead to, and paths that
+//! The folders outside the root that hold files of samples: the targets of links, and paths that
 //! begin elsewhere.
 //!
-//! Runs in the consumer. Never in here: which samples there are (`reach`), whether anybody
-//! may read what lies there.
+//! Runs in the consumer. Not in this file: the list of samples (`sandbox_roots` reads it), and
+//! access rights.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders beyond a root, with links resolved.
+/// Folders outside a root, with links resolved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LinkTargets {
     folders: BTreeSet<PathBuf>,
-    /// Folders of targets, as links name them, that are known already.
+    /// Folders of link targets that are already known, as the links name them.
     seen: HashSet<PathBuf>,
 }
 
 impl LinkTargets {
-    /// Notes the folder that a link leads to, or that a path names.
+    /// Adds the folder that a link leads to, or that a path names.
     pub(super) fn folder(&mut self, path: &Path) {
         if let Ok(folder) = fs::canonicalize(path) {
             self.folders.insert(folder);
         }
     }
 
-    /// Notes the folder of the file that the link at `path` leads to. A link to nowhere, or
-    /// to a file that may not be looked at, leads nowhere for a worker too. One to a folder is
-    /// no sample's: folders that samples lie in are noted as such.
+    /// Adds the folder of the file that the link at `path` leads to. Ignores a dangling link and an
+    /// unreadable target, because a worker cannot open them either. Ignores a link to a folder: the
+    /// scan adds folders with [`LinkTargets::folder`].
     pub(super) fn link(&mut self, path: &Path) {
         let Ok(target) = fs::read_link(path) else {
             return;
@@ -54,12 +54,12 @@ impl LinkTargets {
         self.seen.extend(other.seen);
     }
 
-    /// What was noted, with links resolved.
+    /// All added folders, with links resolved.
     pub(super) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
         self.folders.iter()
     }
 
-    /// Notes the links among the entries of a folder.
+    /// Adds the targets of the links in a folder.
     pub(super) fn links_in(&mut self, folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {

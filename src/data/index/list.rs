@@ -1,21 +1,17 @@
 //! Reads a list file: `path label` lines, as PaddleClas and Caffe write them.
 //!
-//! Runs in the consumer. Streams the file; asks the file system about the list
-//! and the root only, never about a sample, but for its box file where samples have
-//! boxes (`boxes`). The order is the file's. Paths are
-//! bytes. Unlike there, a bad line is an error that names it, not a crash or a
-//! wrong label.
+//! Runs in the consumer. Streams the file, and keeps its order. Paths are bytes. It does not open
+//! the samples' files. It reads a box file per sample if samples have boxes (`boxes`).
 //!
-//! - The path is everything before the last delimiter (before the first of the
-//!   trailing numbers for a vector), so blanks in it are fine; a path that ends
-//!   in numbers behind blanks is put in double quotes, where `""` and `\"` are a
-//!   quote and `\\` is a backslash.
-//! - Labels: one whole number, or a vector, `0,1,0` or `0 1 0`; or none. All
-//!   lines alike. `0,5`, which may be a fraction, is refused where nobody asks for a
-//!   vector.
-//! - Every line is a sample, but for blank ones: there are no comments.
+//! - The path is everything before the last delimiter, or before the trailing numbers of a vector.
+//!   So a path may contain blanks. A path that ends in a blank and a number needs double quotes.
+//! - In double quotes, `""` and `\"` are a quote, and `\\` is a backslash.
+//! - A label is one whole number, or a vector as `0,1,0` or `0 1 0`, or absent. All lines must have
+//!   the same kind. `0,5` may be a fraction, so it is rejected unless vectors are requested.
+//! - Every line is a sample, except blank lines. There are no comments.
+//! - An invalid line is an error that names it. PaddleClas and Caffe crash or use a wrong label.
 //!
-//! - `options`: how a list is read; `line_fault`: why a line is refused, and what to change.
+//! - `options`: reading options; `line_fault`: why a line is rejected, and what to change.
 
 mod line_fault;
 mod options;
@@ -54,7 +50,7 @@ pub(crate) fn read(
     let mut labels = ListLabelCollector::default();
     let mut path = Vec::new();
     let mut values = Vec::new();
-    // Where each sample stands: for errors of its box.
+    // The line of each sample, for errors about its box.
     let mut numbers = Vec::new();
     while let Some((number, line)) = lines.next_line()? {
         let line = line.trim_ascii();
@@ -78,7 +74,7 @@ pub(crate) fn read(
     if content.samples() == 0 {
         return Err(Error::dataset(
             file,
-            "no samples in this list: write one `path label` a line",
+            "no samples in this list: write one `path label` per line",
         ));
     }
     content.labels = labels.labels;
@@ -95,12 +91,15 @@ pub(crate) fn read(
     Ok((roots.into_root(), content, report))
 }
 
-/// From 0 and without gaps, in ascending order.
+/// Renumbers whole-number labels from 0 without gaps, in ascending order.
+///
+/// # Errors
+/// Labels of another kind, or none.
 pub(super) fn relabel(labels: &mut IndexLabels, file: &Path) -> Result<()> {
     let IndexLabels::Class(all) = labels else {
         return Err(Error::dataset(
             file,
-            "relabel needs whole-number labels, and here are others or none",
+            "relabel needs whole-number labels, but this file has others or none: remove `relabel`",
         ));
     };
     let mut old = all.clone();
@@ -116,11 +115,11 @@ pub(super) fn relabel(labels: &mut IndexLabels, file: &Path) -> Result<()> {
 enum ListLabel {
     None,
     Scalar(i64),
-    /// The numbers are in the buffer that was passed.
+    /// The numbers are in the buffer that [`parse`] filled.
     Vector,
 }
 
-/// The labels so far, all of the first one's kind.
+/// The labels of the lines so far, which all have the kind of the first.
 #[derive(Default)]
 struct ListLabelCollector {
     first: Option<(u64, ListLabelKind)>,
@@ -128,6 +127,7 @@ struct ListLabelCollector {
 }
 
 impl ListLabelCollector {
+    /// Adds the label of line `number`. `vector` has the numbers of a vector label.
     fn add(&mut self, number: u64, label: ListLabel, vector: &[f32]) -> Result<(), LineFault> {
         let this = match label {
             ListLabel::None => ListLabelKind::None,
@@ -164,8 +164,8 @@ impl ListLabelCollector {
     }
 }
 
-/// Takes a line apart: the path goes to `path`, a vector's numbers to `values`,
-/// which holds nothing of meaning for the other kinds of label.
+/// Parses a line. Writes its path to `path`, and the numbers of a vector label to `values`. For
+/// other kinds of labels the content of `values` has no meaning.
 fn parse(
     line: &[u8],
     options: &ListOptions,
@@ -209,7 +209,7 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Reads a quoted path into `path`; gives what stands behind it.
+/// Appends a quoted path, without its quotes, to `path`. Returns the rest of the line.
 fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], LineFault> {
     let mut at = 1;
     loop {
@@ -232,7 +232,7 @@ fn unquote<'a>(line: &'a [u8], path: &mut Vec<u8>) -> Result<&'a [u8], LineFault
     }
 }
 
-/// The last field of a line and what stands before its delimiter.
+/// The line before its last delimiter, and the field after it. `None` if there is no delimiter.
 fn last_field(line: &[u8], delimiter: ListDelimiter) -> Option<(&[u8], &[u8])> {
     let at = match delimiter {
         ListDelimiter::Blanks => line.iter().rposition(|&b| is_blank(b)),
@@ -241,7 +241,7 @@ fn last_field(line: &[u8], delimiter: ListDelimiter) -> Option<(&[u8], &[u8])> {
     Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
 }
 
-/// The first field of a line and what stands behind its delimiter.
+/// The first field of a line, and the rest after its delimiter.
 fn first_field(line: &[u8], delimiter: ListDelimiter) -> (&[u8], &[u8]) {
     let at = match delimiter {
         ListDelimiter::Blanks => line.iter().position(|&b| is_blank(b)),
@@ -253,7 +253,8 @@ fn first_field(line: &[u8], delimiter: ListDelimiter) -> (&[u8], &[u8]) {
     }
 }
 
-/// The last field and every number before it; gives what is left of the line.
+/// Appends the numbers at the end of a line to `values`, in their order. Returns the line before
+/// them.
 fn trailing_numbers<'a>(
     line: &'a [u8],
     delimiter: ListDelimiter,
@@ -266,7 +267,7 @@ fn trailing_numbers<'a>(
         }
         rest = before;
     }
-    // Forwards again, now that it is known where the label begins.
+    // The start of the label is known now, so read its numbers in their order.
     let mut label = line[rest.len()..].trim_ascii();
     if let ListDelimiter::Byte(byte) = delimiter {
         label = label.strip_prefix(&[byte]).unwrap_or(label);
@@ -318,7 +319,7 @@ fn split<'a>(
     }
 }
 
-/// The label behind a quoted path: what it is cannot be mistaken.
+/// Parses the label after a quoted path, which has no ambiguous start.
 fn parse_label(
     label: &[u8],
     options: &ListOptions,
@@ -327,7 +328,7 @@ fn parse_label(
     match options.labels {
         ListLabels::None | ListLabels::Auto if label.is_empty() => Ok(ListLabel::None),
         _ if label.is_empty() => Err(LineFault::NoLabel),
-        // A column that the caller does not want.
+        // The options ignore labels.
         ListLabels::None => Ok(ListLabel::None),
         ListLabels::Scalar => Ok(ListLabel::Scalar(whole(label)?)),
         ListLabels::Second => {
@@ -350,11 +351,11 @@ fn parse_label(
     }
 }
 
-/// Refuses what may be one number, unless vectors are asked for.
+/// Rejects a label that may be one number with a comma, unless vectors are requested.
 fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), LineFault> {
     let is_list = options.delimiter == ListDelimiter::Byte(b',');
     match std::str::from_utf8(label) {
-        // Spreadsheets write semicolons where the comma is a decimal one, as in tables.
+        // Spreadsheets separate fields by semicolons in languages with a decimal comma.
         Ok(label)
             if options.labels == ListLabels::Auto
                 && options.delimiter == ListDelimiter::Byte(b';')
@@ -370,7 +371,7 @@ fn check_commas(label: &[u8], options: &ListOptions) -> Result<(), LineFault> {
     }
 }
 
-/// Reads the numbers of a vector.
+/// Appends the numbers of a vector label to `values`.
 fn push_numbers(
     label: &[u8],
     delimiter: ListDelimiter,
@@ -382,7 +383,7 @@ fn push_numbers(
     };
     for field in label.split(separates) {
         let field = field.trim_ascii();
-        // Blanks come in runs, other delimiters do not.
+        // Several blanks are one delimiter. Other delimiters count one by one.
         if field.is_empty() && delimiter == ListDelimiter::Blanks {
             continue;
         }

@@ -1,6 +1,7 @@
-//! Whether the paths that a file lists lie below the root that they start from.
+//! Checks that the paths in a list or table lie below their root.
 //!
-//! Runs in the consumer. Looks at the root, never at a path's file.
+//! Runs in the consumer. Opens no file. Tests whether a file exists only for a path that looks like
+//! an address or a Windows path.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,21 +12,22 @@ use std::path::{Path, PathBuf};
 use crate::data::index::names::shown;
 use crate::error::{Error, Result};
 
-/// Why a path is not stored.
+/// Why a path is rejected.
 pub(super) enum PathFault {
     Empty,
-    /// It leads out of the root: the path, to be shown.
+    /// The path leads out of the root.
     Outside(String),
-    /// It is an address, and not a path of this machine.
+    /// The path is an address such as a URL.
     Address(String),
-    /// It is written as on Windows, and no file has this name here.
+    /// The path is written as on Windows, and no file has this name.
     Windows(String),
 }
 
 impl PathFault {
+    /// The error text, which follows file and line.
     pub(super) fn text(&self) -> String {
         match self {
-            Self::Empty => "no path".into(),
+            Self::Empty => "no path: write the path of an image".into(),
             Self::Outside(path) => {
                 format!("path '{path}' leads out of the root: set `root`, or use `allow_outside`")
             }
@@ -33,30 +35,31 @@ impl PathFault {
                 format!("path '{path}' is an address: write the path alone, without file://")
             }
             Self::Address(path) => format!(
-                "path '{path}' is an address, and pictures of a list lie on this machine: \
-                 download them and write the paths of the files, or put them into tar shards, \
-                 which are read from a store"
+                "path '{path}' is an address, but images of a list must be files on this machine: \
+                 download them and write their paths, or put them into tar shards, which can be \
+                 read from a store"
             ),
             Self::Windows(path) => format!(
-                "path '{path}' is written as on Windows, and no such file is here: write / for \
-                 \\, leave the drive out, and set `root` to the folder that the paths start from"
+                "path '{path}' is written as on Windows, and no such file exists: write / for \\, \
+                 remove the drive, and set `root` to the folder that the paths start from"
             ),
         }
     }
 }
 
-/// The root, and what it is called when links are resolved.
+/// The folder that the paths of a list start from.
 pub(super) struct ListRoot {
     root: PathBuf,
+    /// The root with its links resolved.
     resolved: PathBuf,
     allow_outside: bool,
 }
 
 impl ListRoot {
-    /// The root, or the folder of `file`.
+    /// Uses `root`, or the folder of `file` if `root` is `None`.
     ///
     /// # Errors
-    /// When it is no folder.
+    /// The root is not a folder, or cannot be inspected.
     pub(super) fn new(file: &Path, root: Option<&Path>, allow_outside: bool) -> Result<Self> {
         let root = match root {
             Some(root) => root.to_owned(),
@@ -66,7 +69,7 @@ impl ListRoot {
             },
         };
         let root = std::path::absolute(&root)
-            .map_err(|_| Error::config("the root of the list's paths has an empty name"))?;
+            .map_err(|_| Error::config("the root of the list's paths is empty: check `root`"))?;
         let kind = fs::metadata(&root).map_err(|e| match e.kind() {
             ErrorKind::NotFound => {
                 Error::dataset(&root, "no such folder for the list's paths: check `root`")
@@ -90,9 +93,13 @@ impl ListRoot {
         self.root
     }
 
-    /// The path as it is stored: relative to the root where that can be.
+    /// The path as the index stores it: relative to the root if it lies below it.
+    ///
+    /// # Errors
+    /// An empty path, an address, a Windows path, or one outside of the root that the options do
+    /// not allow.
     pub(super) fn relative<'a>(&self, path: &'a [u8]) -> Result<&'a [u8], PathFault> {
-        // Any byte may stand in a name, so a file that is there is meant.
+        // A file name may contain any of these bytes, so an existing file is accepted.
         let is_there = || self.root.join(OsStr::from_bytes(path)).exists();
         if is_address(path) && !is_there() {
             return Err(PathFault::Address(shown(path)));
@@ -123,7 +130,7 @@ impl ListRoot {
     }
 }
 
-/// Such as `https://host/a.jpg` or `s3://bucket/a.jpg`; a picture that is written out as text.
+/// Whether a path is an address such as `s3://bucket/a.jpg`, or an image as a `data:` URL.
 pub(super) fn is_address(path: &[u8]) -> bool {
     let scheme = path
         .iter()
@@ -132,13 +139,13 @@ pub(super) fn is_address(path: &[u8]) -> bool {
     scheme.len() > 1 && (rest.starts_with(b"://") || path.starts_with(b"data:image/"))
 }
 
-/// Such as `cat\1.jpg` or `C:/cat/1.jpg`.
+/// Whether a path is written as on Windows, such as `cat\1.jpg` or `C:/cat/1.jpg`.
 fn is_of_windows(path: &[u8]) -> bool {
     let has_drive = matches!(path, [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic());
     has_drive || path.contains(&b'\\')
 }
 
-/// True when a relative path leads out of where it starts, links aside.
+/// Whether a relative path leads out of the folder that it starts from. Does not follow links.
 fn leaves(path: &[u8]) -> bool {
     let mut depth = 0u64;
     for part in path.split(|&b| b == b'/') {

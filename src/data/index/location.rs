@@ -1,8 +1,8 @@
-//! Where the bytes of samples are: their files, or shards and places in them; and
-//! whether a shard is still the one that its index was made of.
+//! Where the bytes of samples are: in their own files, or in shards. Also whether a shard is
+//! unchanged since its index was made.
 //!
-//! Samples are located in workers, and in the consumer where it reads headers or
-//! has zero workers.
+//! Workers locate samples. The consumer locates samples too, if it reads headers or has zero
+//! workers.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
@@ -18,13 +18,13 @@ use crate::error::{Error, FaultKind, Result, SampleFault};
 use crate::sys::regular_file::{FileStamp, keeps_inodes, keeps_inodes_of, open_stamped};
 
 impl Index {
-    /// The number of shards that samples are parts of; 0 where they are files.
+    /// The number of shards that hold the samples. 0 if samples are files.
     pub fn shards(&self) -> u64 {
         self.layout.shards()
     }
 
-    /// The number of files that hold the shards, which are fewer where shards are pictures of
-    /// CIFAR's batches; 0 where samples are files.
+    /// The number of files that hold the shards. It is lower than the number of shards if each
+    /// shard is an image of a CIFAR batch. 0 if samples are files.
     pub fn shard_files(&self) -> u64 {
         let is_picture =
             |page: PackedPage| matches!(page.codec, PageCodec::Planar | PageCodec::PlanarText);
@@ -35,15 +35,15 @@ impl Index {
         names.collect::<HashSet<_>>().len() as u64
     }
 
-    /// Samples of a shard, where all have as many and the last no more; else their mean, rounded
-    /// up. None where samples are files.
+    /// The number of samples of every shard, if all have the same number and the last one may have
+    /// fewer. Otherwise their mean, rounded up. `None` if samples are files.
     pub(crate) fn samples_per_shard(&self) -> Option<u64> {
         let (samples, shards) = (self.len(), self.shards());
         if shards == 0 {
             return None;
         }
         let shard = |id| self.part(id).map_or(u64::MAX, |part| part.shard);
-        // Shards follow each other: how many samples lie in the first.
+        // Shards are consecutive. Finds the number of samples in the first one.
         let (mut first, mut behind) = (0, samples);
         while first < behind {
             let middle = first + (behind - first) / 2;
@@ -70,7 +70,7 @@ impl Index {
         self.root().join(OsStr::from_bytes(path))
     }
 
-    /// The full path of the file that has a sample's bytes: its own, or its shard's.
+    /// The full path of the file that holds the bytes of a sample: its own file, or its shard.
     pub fn file(&self, id: u64) -> PathBuf {
         match self.part(id) {
             Some(part) => self.shard_path(part.shard),
@@ -78,36 +78,36 @@ impl Index {
         }
     }
 
-    /// Which bytes of which shard are a sample's; none where it is a file, or an
-    /// id that is not less than [`Index::len`].
+    /// The shard of a sample and its byte range there. `None` if samples are files, or if `id` is
+    /// not less than [`Index::len`].
     pub(crate) fn part(&self, id: u64) -> Option<SampleLocation> {
         self.layout.part(self.sealed.bytes(), id)
     }
 
-    /// The packed page that a shard is, and that its samples are parts of; none where it is a
-    /// file.
+    /// The packed page that a shard is. Its samples are parts of the unpacked page. `None` if the
+    /// shard is a file.
     pub(crate) fn page(&self, number: u64) -> Option<PackedPage> {
         self.layout.page(self.sealed.bytes(), number)
     }
 
-    /// Bytes of the largest page once it is unpacked; 0 where none must be.
+    /// Unpacked bytes of the largest page. 0 if there are no packed pages.
     pub(crate) fn largest_page(&self) -> u64 {
         let pages = (0..self.shards()).filter_map(|number| self.page(number));
         pages.map(|page| page.unpacked).max().unwrap_or(0)
     }
 
-    /// Bytes of the largest page that must be unpacked, as it lies in its file.
+    /// Packed bytes of the largest page. 0 if there are no packed pages.
     pub(crate) fn largest_packed(&self) -> u64 {
         let pages = (0..self.shards()).filter_map(|number| self.page(number));
         pages.map(|page| page.packed).max().unwrap_or(0)
     }
 
-    /// The full path, as `open` wants it, of the file that has a sample's bytes, and
-    /// which bytes of it they are: none = all. The path is written to `buf`; nothing
-    /// is allocated once that has grown to the longest.
+    /// The full path, as `open` expects it, of the file that holds the bytes of a sample, and their
+    /// range in it. `None` means the whole file. The path is written to `buf`, which allocates only
+    /// to grow to the longest path.
     ///
     /// # Errors
-    /// A path with a zero byte in it, which none of a sealed index has.
+    /// The path contains a zero byte. A sealed index has no such path.
     pub(crate) fn locate<'a>(
         &self,
         id: u64,
@@ -134,8 +134,11 @@ impl Index {
         Ok((path, part.map(SampleLocation::range)))
     }
 
-    /// Opens a shard, whose path is `path`, as [`Index::locate`] writes it. Bytes of
-    /// a file that took its place would be other samples under these ids.
+    /// Opens a shard. `path` is its path, as [`Index::locate`] writes it.
+    ///
+    /// # Errors
+    /// The shard cannot be opened, or it has changed. A changed file would have other samples under
+    /// these ids.
     pub(crate) fn open_shard(
         &self,
         number: u64,
@@ -156,11 +159,11 @@ impl Index {
         Ok((File::from(fd), len))
     }
 
-    /// Bytes of all shards, and of the largest, as far as somebody looked; none
-    /// where samples are files.
+    /// The recorded bytes of all shards, and of the largest one. A shard without a fingerprint
+    /// counts as 0. `None` if samples are files.
     pub(crate) fn shard_bytes(&self) -> Option<(u64, u64)> {
         let stamp = |number| self.layout.stamp(self.sealed.bytes(), number);
-        // A page is mapped for as long as it takes to unpack it, and counts as what it is then.
+        // A page is mapped only while it is unpacked, so it counts with its packed size.
         let bytes = (0..self.shards()).map(|number| match self.page(number) {
             Some(page) => page.packed,
             None => stamp(number).map_or(0, |s| s.bytes),
@@ -169,31 +172,31 @@ impl Index {
         Some((bytes.fold(0, u64::saturating_add), largest))
     }
 
-    /// That the shards are files of this machine, for `what` reads them.
+    /// Checks that the shards are files on this machine. `what` states why they must be.
     ///
     /// # Errors
-    /// When they lie in an object store.
+    /// The shards are in an object store.
     pub(crate) fn check_local(&self, what: &str) -> Result<()> {
         match self.is_remote() {
             false => Ok(()),
             true => Err(Error::dataset(
                 self.root(),
                 format!(
-                    "its shards lie in an object store, and {what}: use a copy of them on \
+                    "its shards are in an object store, and {what}: use a copy of them on \
                      this machine"
                 ),
             )),
         }
     }
 
-    /// Whether the shards lie in an object store and are fetched by a run, so that nothing is
-    /// known of their files.
+    /// Whether the shards are in an object store. A run downloads them, so nothing is recorded
+    /// about their files.
     pub fn is_remote(&self) -> bool {
         self.shards() > 0
             && (0..self.shards()).all(|n| self.layout.stamp(self.sealed.bytes(), n).is_none())
     }
 
-    /// What each shard is like now.
+    /// The current fingerprint of each shard.
     fn stamps(&self) -> Result<Vec<FileStamp>> {
         (0..self.shards())
             .map(|number| {
@@ -206,10 +209,10 @@ impl Index {
             .collect()
     }
 
-    /// An index out of a file: whether its shards are those that it was made of.
+    /// Checks that the shards of a saved index are unchanged.
     ///
     /// # Errors
-    /// When one is not there, has changed, or is too short for its samples.
+    /// A shard is missing, has changed, or is too short for its samples.
     pub(crate) fn check_shards(&self) -> Result<()> {
         let stamps = self.stamps()?;
         for (number, now) in (0..).zip(&stamps) {
@@ -250,11 +253,11 @@ mod tests {
             let shards: Vec<_> = shards.map(|(name, &n)| (name.as_str(), parts(n))).collect();
             Index::of_parts(Path::new("/cache"), &shards).samples_per_shard()
         };
-        // The mean would be 9: no shard but the first began with a run.
+        // The mean would be 9, and only the first shard would begin at a multiple of it.
         assert_eq!(of(&[10, 10, 10, 10, 1]), Some(10));
         assert_eq!(of(&[10, 10]), Some(10));
         assert_eq!(of(&[3]), Some(3));
-        // Unlike ones: the mean, rounded up.
+        // Shards of different lengths: the mean, rounded up.
         assert_eq!(of(&[10, 9, 10]), Some(10));
         assert_eq!(of(&[4, 4, 9]), Some(6));
         assert_eq!(of(&[1, 2, 4, 4]), Some(3));

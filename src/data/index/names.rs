@@ -1,19 +1,20 @@
-//! Names: which of them are pictures', which are our own, and how one is shown.
+//! Names of files: image extensions, hidden names, names of featherload's own files, and names in
+//! messages.
 //!
-//! Used in the consumer. Works on names alone.
+//! Used in the consumer. Reads no file.
 
 use crate::error::pieces;
 use crate::sys::atomic_file;
 
 pub use crate::picture::{ARRAY_EXTENSION, IMAGE_EXTENSIONS};
 
-/// How names begin that featherload itself gives to notes in a data set's
-/// folders, such as the manifest of the demo set. They are no part of the data,
-/// so a scan neither enters nor reports them.
+/// The start of the names of featherload's own files in the folders of a data set, such as the
+/// manifest of the demo set. They are not part of the data, so a scan neither enters nor reports
+/// them.
 pub const OWN_PREFIX: &str = atomic_file::OWN_PREFIX;
 
-/// True for a name, or a path, that ends in a known image extension. A name
-/// that is nothing but the extension, such as `.jpg`, has none.
+/// Whether a name or a path ends in a known image extension. A name such as `.jpg` has no
+/// extension.
 pub(crate) fn has_image_extension(name: &[u8]) -> bool {
     let name = name.rsplit(|&b| b == b'/').next().unwrap_or_default();
     match name.iter().rposition(|&b| b == b'.') {
@@ -27,8 +28,8 @@ pub(crate) fn has_image_extension(name: &[u8]) -> bool {
     }
 }
 
-/// Folders that operating systems and disk stations make for themselves, in any folder or at
-/// the root of a volume. Some hold thumbnails, which have the names of pictures.
+/// Folders that operating systems and disk stations create, in any folder or at the root of a
+/// volume. Some of them hold thumbnails with image names.
 const SYSTEM_FOLDERS: [&str; 6] = [
     "__MACOSX",
     "@eaDir",
@@ -43,16 +44,16 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && !matches!(name, b"." | b"..")
 }
 
-/// Whether a folder of this name is the operating system's, or an unpacked header of a tar
-/// (`PaxHeaders.123`), and never a class.
+/// Whether a folder of this name belongs to an operating system, or is an unpacked tar header
+/// (`PaxHeaders.123`). Such a folder is never a class.
 pub(crate) fn is_system_folder(name: &[u8]) -> bool {
     let is_pax = |rest: &[u8]| matches!(rest, b"" | b"s") || rest.starts_with(b"s.");
     SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name)
         || name.strip_prefix(b"PaxHeader").is_some_and(is_pax)
 }
 
-/// Bytes of a path or a text, for a message: [printable](crate::error::printable); 60 characters
-/// at most, and then `...`.
+/// Formats bytes of a path or a text for a message: [printable](crate::error::printable), at most
+/// 60 characters, then `...`.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 60;
     let mut text = String::new();
@@ -67,7 +68,8 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
     text
 }
 
-/// Which of several pictures is a sample's: the lowest.
+/// The rank of an image extension in lower case. The image of a sample is the field with the lowest
+/// rank.
 pub(crate) fn rank(extension: &[u8]) -> Option<usize> {
     IMAGE_EXTENSIONS
         .iter()

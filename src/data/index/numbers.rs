@@ -1,14 +1,14 @@
-//! Several numbers in one text, as a label that is a vector; and texts that may mean one
-//! number or several, which are refused.
+//! Parses several numbers in one text, for a label that is a vector. Rejects texts that may mean
+//! one number or several.
 //!
-//! Used in the consumer. Numbers are separated by blanks (`0 1`), by commas (`0,1`) or by commas
-//! and blanks (`0, 1`), one way in a text. Nothing is guessed: `0,5` is one half in many
-//! countries, and two numbers in others.
+//! Used in the consumer. Numbers are separated by blanks (`0 1`), by commas (`0,1`), or by commas
+//! and blanks (`0, 1`). A text uses one of these ways. The parser does not guess: `0,5` means one
+//! half in many countries, and two numbers in others.
 
 use crate::data::index::column_names::quoted;
 use crate::data::index::names::shown;
 
-/// What stands between two numbers.
+/// The separator between two numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum NumberSeparator {
     Blanks,
@@ -16,15 +16,15 @@ enum NumberSeparator {
     CommaAndBlanks,
 }
 
-/// The numbers of a text; `None` for a text of something else.
+/// The numbers of a text. `None` if the text has other words than numbers.
 ///
 /// # Errors
-/// Why the text is ambiguous, or no vector though it has numbers alone.
+/// The text is ambiguous, or it has only numbers but is not a vector.
 pub(crate) fn vector(text: &str) -> Result<Option<Vec<f32>>, String> {
     let is_gap = |c: char| c == ',' || c.is_ascii_whitespace();
     let words: Vec<&str> = text.split(is_gap).filter(|word| !word.is_empty()).collect();
     let parsed = words.iter().map(|word| word.parse::<f32>().ok());
-    // Words such as `inf` and `nan` are no numbers; `1e99` is one, and too large.
+    // Words such as `inf` and `nan` are not numbers. `1e99` is a number that is too large.
     let is_number = |(n, word): (f32, &str)| n.is_finite() || word.contains(is_digit);
     let all: Option<Vec<f32>> = parsed
         .zip(&words)
@@ -40,7 +40,7 @@ pub(crate) fn vector(text: &str) -> Result<Option<Vec<f32>>, String> {
     Ok(Some(all))
 }
 
-/// Whether a text is one number with a comma for a point, or two whole numbers.
+/// Whether a text is either one number with a decimal comma, or two whole numbers.
 pub(crate) fn is_comma_pair(text: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.chars().all(is_digit);
     let parts = text.trim_ascii().split_once(',');
@@ -50,7 +50,7 @@ pub(crate) fn is_comma_pair(text: &str) -> bool {
     })
 }
 
-/// Why a text of this kind is refused.
+/// The error for such a text.
 pub(crate) fn ambiguity_text(text: &str) -> String {
     let text = text.trim_ascii();
     let (whole, fraction) = text.split_once(',').unwrap_or((text, ""));
@@ -98,7 +98,8 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     if !rest.is_empty() {
         return Err(without_number(text));
     }
-    // One of two classes, or both: nobody writes a column of fractions so.
+    // `0,1` and `1,0` are flags of two classes. A column of decimal fractions has other numbers
+    // too.
     let is_flags = words.iter().all(|word| matches!(*word, "0" | "1"));
     if is_comma_pair(text) && !is_flags {
         return Err(ambiguity_text(text));
@@ -109,8 +110,8 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     };
     if words.len() > 1 && (words.iter().any(is_padded) || is_grouped(text)) {
         return Err(format!(
-            "has {}, which is one number with marks between its thousands or several numbers \
-             (write one without such marks, and several with blanks alone between them and \
+            "has {}, which is one number with thousands separators or several numbers \
+             (write one without separators, and several with only blanks between them and \
              without leading zeros)",
             quoted(text)
         ));
@@ -118,7 +119,7 @@ fn check(text: &str, words: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text may be one number with marks between thousands and a fraction: `1.234,5`.
+/// Whether a text may be one number with thousands separators and a fraction: `1.234,5`.
 fn is_grouped(text: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.chars().all(is_digit);
     let by = |mark: char, point: char| {
@@ -148,7 +149,7 @@ fn unsigned(word: &str) -> &str {
 
 fn without_number(text: &str) -> String {
     format!(
-        "has {}, with a comma that has no number at one side",
+        "has {}, with a comma that has no number on one side",
         quoted(text)
     )
 }
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// pandas reads these as texts, and a spreadsheet of another country as one number.
+    /// pandas reads these as texts. A spreadsheet of another country reads them as one number.
     #[test]
     fn a_text_of_two_meanings_is_refused() {
         for (text, says) in [
@@ -206,10 +207,10 @@ mod tests {
             ("0,5e3", "two numbers (write 0.5e3 or 0 5e3)"),
             ("0,500", "two numbers (write 0.500 or 0 500)"),
             ("1,100,200.5", "several with blanks alone between them"),
-            ("1,000,000", "marks between its thousands"),
-            ("1 000", "marks between its thousands"),
-            ("1,234.5", "marks between its thousands"),
-            ("1.234,5", "marks between its thousands"),
+            ("1,000,000", "thousands separators"),
+            ("1 000", "thousands separators"),
+            ("1,234.5", "thousands separators"),
+            ("1.234,5", "thousands separators"),
             ("1,,2", "a comma that has no number"),
             ("7,", "a comma that has no number"),
             (",7", "a comma that has no number"),

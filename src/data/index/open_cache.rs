@@ -1,8 +1,7 @@
-//! Opening a cache: its index, and whether its shards are those of its manifest.
+//! Opens a cache: reads its index, and checks that its shards fit its manifest.
 //!
-//! Used in the consumer. Reads the manifest, the index and the length of each
-//! shard; no sample. What is in the shards is compared with checksums by
-//! `cache::verify`, not at each start.
+//! Used in the consumer. Reads the manifest, the index and the length of each shard, and no sample.
+//! `cache::verify` compares the contents of shards with checksums. Opening does not.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -21,15 +20,16 @@ use crate::error::{Error, Result};
 use crate::sys::regular_file;
 use crate::sys::regular_file::FileStamp;
 
-/// How a manifest begins: whatever comes behind, the folder is a cache's.
+/// The start of a manifest. A folder whose manifest begins like this is a cache, even if the rest
+/// is damaged.
 const BEGINNING: &[u8] = b"{\n  \"format\": \"featherload-cache\"";
 
 pub(crate) fn is_cache(folder: &Path) -> bool {
     begins_with(&folder.join(CACHE_MANIFEST), BEGINNING)
 }
 
-/// Whether the file at `path` begins as the manifest of a shard: whatever comes behind, the shard
-/// is a cache's.
+/// Whether the file at `path` begins like the manifest of a shard. Its shard then belongs to a
+/// cache, even if the rest is damaged.
 pub(crate) fn is_shard_manifest(path: &Path) -> bool {
     let beginning = format!("{{\"format\":\"{}\"", ShardManifest::FORMAT);
     begins_with(path, beginning.as_bytes())
@@ -42,8 +42,8 @@ fn begins_with(path: &Path, beginning: &[u8]) -> bool {
     read.is_ok() && head == beginning
 }
 
-/// What is wrong with the manifest of a folder that is a cache by its other files; none where it
-/// is no cache, or has a good one.
+/// The error of a cache with a missing or damaged manifest, known as a cache by its other files.
+/// `None` if the folder is not a cache, or has a valid manifest.
 pub(crate) fn damaged_manifest(folder: &Path) -> Option<Error> {
     let manifest = folder.join(CACHE_MANIFEST);
     let is_there = manifest.symlink_metadata().is_ok();
@@ -66,8 +66,8 @@ fn see_verify(folder: &Path, what: String) -> Error {
     )
 }
 
-/// The sealed index in `folder`, with the root `/`; where `manifest` is given, the
-/// one that it has the hash of, and that agrees with it.
+/// Loads the sealed index in `folder`, with the root `/`. If `manifest` is given, the index must
+/// have the hash that it states, and must agree with it.
 pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<Index> {
     let path = folder.join(CACHE_INDEX);
     let is_due = |hash: HexHash128| manifest.is_none_or(|m| m.index == Some(hash));
@@ -80,9 +80,9 @@ pub(crate) fn load(folder: &Path, manifest: Option<&CacheManifest>) -> Result<In
             Err(_) => see_verify(folder, format!("its {CACHE_INDEX} is missing")),
             Ok(_) => e,
         },
-        // What is no file at all must not be read: a FIFO has no end.
+        // A path that is not a regular file must not be read: a FIFO has no end.
         LoadFailure::Damaged(damage @ IndexDamage::NotAnIndex) => damaged(damage),
-        // The very bytes that were written: they mean what they meant then.
+        // The hash matches, so the bytes are intact. Another version of featherload wrote them.
         LoadFailure::Damaged(_) if manifest.is_some() && file_hash(&path).is_some_and(is_due) => {
             other_version(&path)
         }
@@ -123,8 +123,8 @@ pub(super) fn file_hash(path: &Path) -> Option<HexHash128> {
     }
 }
 
-/// A cache whose shards come later, to this folder. Nothing is known of their files, so nothing
-/// of them is compared when they are opened.
+/// Opens a cache whose shards are downloaded later, into this folder. Nothing is recorded about
+/// their files, so opening them compares no fingerprints.
 pub(crate) fn open_remote(folder: &Path) -> Result<Index> {
     let (manifest, _) = CacheManifest::read(&folder.join(CACHE_MANIFEST))?;
     let index = load(folder, Some(&manifest))?;
@@ -155,7 +155,7 @@ pub(crate) fn open(folder: &Path) -> Result<Index> {
         };
         if found.bytes != said.bytes {
             return Err(verify(format!(
-                "its shard {} has {} bytes, and its manifest says {}",
+                "its shard {} has {} bytes, but its manifest says {}",
                 said.name, found.bytes, said.bytes
             )));
         }

@@ -1,17 +1,18 @@
 //! Reads Parquet files as Hugging Face writes them: finds the bytes of images, and the labels.
 //!
-//! Runs in the consumer, before it starts other processes. Its threads end before it returns. In a
-//! page without compression an image is a range of the file, as in a tar: the scan reads 4 bytes of
-//! each. A compressed page becomes a shard of its own. Workers decompress it when they use one of
-//! its samples. So the index of compressed pages reads all of them once.
+//! Runs in the consumer, before it starts other processes. Its threads end before it returns.
 //!
+//! - Pages without compression: an image is a range of the file, as in a tar. The scan reads only
+//!   the 4 bytes of its length.
+//! - Compressed pages: each becomes a shard of its own. The scan decompresses it once. Workers
+//!   decompress it again when they use one of its samples.
 //! - A row is a sample, named `row-N`, from 0 in each file. A row without an image is a sample that
 //!   fails.
 //! - Samples have the order of the given files, and of the rows in them.
 //! - A damaged file is an error, because nothing states which parts are intact.
-//! - Memory: a thread holds one page, compressed and decompressed. Each form has at most 512 MiB.
-//!   Pages over 64 MiB are in memory one at a time. A page of labels has at most 64 MiB, and its
-//!   values are read one by one.
+//! - Memory: each thread holds one page, compressed and decompressed, of at most 512 MiB each.
+//!   Image pages over 64 MiB are in memory one at a time. A label page has at most 64 MiB
+//!   decompressed, and its values are read one by one.
 //!
 //! - `options`: reading options; `file_paths`: names of Parquet files;
 //! - `file`: one file; `footer`: its footer; `columns`: the columns of images and labels;
@@ -51,7 +52,7 @@ use crate::error::Result;
 pub(crate) use file_paths::{expand, is_named};
 pub use options::{ParquetLabels, ParquetOptions};
 
-/// The index of Parquet files, which says what they were like.
+/// The index of Parquet files, and the report of the scan.
 #[cfg(feature = "parquet")]
 pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
     file::open(files, options)
@@ -60,6 +61,6 @@ pub(crate) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
 #[cfg(not(feature = "parquet"))]
 pub(crate) fn open(_: &[PathBuf], _: &ParquetOptions) -> Result<(Index, ScanReport)> {
     Err(crate::error::Error::config(
-        "a Parquet file is a source only with the feature parquet: build featherload with it",
+        "reading Parquet files needs the feature parquet: build featherload with it",
     ))
 }

@@ -1,16 +1,17 @@
-//! What a record of JSON has where something that was named is missing: for the error.
+//! Lists the keys of a JSON record for the error about a missing key.
 //!
-//! In the consumer. Reads the record once more.
+//! Runs in the consumer. Reads the record once more.
 
 use serde_json::Value as Json;
 
 use crate::data::index::column_names::quoted;
 use crate::data::index::lenient_json;
 
-/// Names in a message.
+/// Maximum number of names in a message.
 const NAMED: usize = 8;
 
-/// Such as `; at /info it has /info/label, /info/path`; nothing of a record that is no object.
+/// The keys near the missing key `name`, such as `; at /info it has /info/label, /info/path`. Empty
+/// if the record is not an object.
 pub(crate) fn list_keys(line: &[u8], name: &str) -> String {
     let value_at = |pointer: &str| {
         let value = lenient_json::find(line, pointer).ok().flatten();
@@ -22,7 +23,7 @@ pub(crate) fn list_keys(line: &[u8], name: &str) -> String {
             _ => String::new(),
         };
     }
-    // The longest part of the pointer that leads somewhere.
+    // The longest prefix of the pointer that has a value.
     let mut at = name;
     let found = loop {
         at = at.rsplit_once('/').map_or("", |(front, _)| front);
@@ -42,7 +43,7 @@ pub(crate) fn list_keys(line: &[u8], name: &str) -> String {
     }
 }
 
-/// What to name in place of an object.
+/// The advice to name a key inside an object, if it has keys.
 pub(crate) fn list_inner_keys(object: &Json, name: &str) -> Option<String> {
     let name = match name {
         // The record itself.
@@ -55,7 +56,7 @@ pub(crate) fn list_inner_keys(object: &Json, name: &str) -> Option<String> {
     is_object.then(|| format!("name a place in it, one of {}", listed(&keys)))
 }
 
-/// The keys of an object, or the numbers of an array's parts, with `begin` in front of them.
+/// The keys of an object, or the positions in an array, with `begin` before each.
 fn keys(json: &Json, begin: &str) -> Vec<String> {
     match json {
         Json::Object(object) => object
@@ -72,7 +73,7 @@ fn keys(json: &Json, begin: &str) -> Vec<String> {
     }
 }
 
-/// A key as a part of a JSON pointer.
+/// A key, escaped for a JSON pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,10 +1,12 @@
-//! The index of tar shards that lie in an object store: made of them as they come to a folder,
-//! one after the other, and kept in a file there.
+//! The index of tar shards in an object store. It is built while the shards arrive in a local
+//! folder, one after the other, and kept in a file there.
 //!
-//! Used in the consumer; the fetcher reads the checksums that stand in front of a kept index.
-//! Shards are named by their addresses, never by their files, which come and go. The form of the
-//! file is that of other kept indexes (`kept`). The index of damaged shards is kept as well, with
-//! what is lost: nobody reads their headers again.
+//! Used in the consumer. The fetcher reads the shards' checksums in the file's note.
+//!
+//! - Errors name shards by their addresses, because their local files are temporary.
+//! - The file has the form of `index_cache`.
+//! - The index of damaged shards is kept too, together with the damage. Later runs report the
+//!   damage from the file, because they do not read the shards' headers again.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,13 +32,13 @@ use crate::sys::sealed_bytes::SealedBytes;
 const NAME_BEGIN: &str = "index-";
 const NAME_END: &str = ".fli";
 
-/// Shards of an object store, read in their order while they come.
+/// Builds the index of shards of an object store, which it reads in their order.
 #[derive(Debug)]
 pub(crate) struct RemoteIndexBuilder<'a> {
-    /// The folder that they come to.
+    /// The folder that the shards are downloaded to.
     folder: &'a Path,
     options: &'a ShardOptions,
-    /// Of all of them together, for people.
+    /// The address of the whole data set, for texts.
     address: &'a str,
     paths: Vec<PathBuf>,
     addresses: Vec<String>,
@@ -44,14 +46,14 @@ pub(crate) struct RemoteIndexBuilder<'a> {
     hashes: Vec<HexHash128>,
 }
 
-/// What stands in front of the index.
+/// The note before the index in its file.
 #[derive(Serialize, Deserialize)]
 struct RemoteIndexNote {
-    /// What is kept here, for people.
+    /// A description of the index, for people.
     of: String,
-    /// The name of the folder of these shards, as they are.
+    /// The name of the shards' folder, which changes with the shards.
     set: String,
-    /// XXH3-128 of each shard, in their order.
+    /// XXH3-128 of each shard, in the order of the shards.
     hashes: Vec<HexHash128>,
     damaged: Vec<DamagedShard>,
     #[serde(flatten)]
@@ -59,10 +61,10 @@ struct RemoteIndexNote {
 }
 
 impl<'a> RemoteIndexBuilder<'a> {
-    /// None so far.
+    /// A builder without shards.
     ///
     /// # Errors
-    /// Options that cannot be.
+    /// Invalid options.
     pub(crate) fn new(
         folder: &'a Path,
         address: &'a str,
@@ -80,7 +82,7 @@ impl<'a> RemoteIndexBuilder<'a> {
         })
     }
 
-    /// The name of the file that the index of such options is kept in.
+    /// The name of the file that keeps an index with these options.
     pub(crate) fn file_name(options: &ShardOptions) -> String {
         format!(
             "{NAME_BEGIN}{}{NAME_END}",
@@ -88,16 +90,16 @@ impl<'a> RemoteIndexBuilder<'a> {
         )
     }
 
-    /// Whether a name is one of those.
+    /// Whether `name` is one that [`Self::file_name`] returns.
     #[cfg(feature = "stores")]
     pub(crate) fn is_file_name(name: &str) -> bool {
         name.starts_with(NAME_BEGIN) && name.ends_with(NAME_END)
     }
 
-    /// The shard that comes next is there, as `name`: its members and its checksum.
+    /// Reads the members of the next shard, which is the file `name`, and computes its checksum.
     ///
     /// # Errors
-    /// A shard that cannot be read or is no tar; labels that cannot be.
+    /// A shard that cannot be read or is not a tar, or that has invalid labels.
     pub(crate) fn read(&mut self, name: &str, address: String) -> Result<()> {
         let path = self.folder.join(name);
         let named = |e| of_store(e, &path, &address);
@@ -105,7 +107,7 @@ impl<'a> RemoteIndexBuilder<'a> {
         let damaged = found.report.damaged.iter_mut().chain(&mut found.tail);
         damaged.for_each(|damaged| damaged.path = PathBuf::from(&address));
         let hash = file_hash(&path)
-            .ok_or_else(|| Error::dataset(&path, "cannot be read: look at this folder's disk"))?;
+            .ok_or_else(|| Error::dataset(&path, "cannot be read: check the disk of its folder"))?;
         self.paths.push(path);
         self.addresses.push(address);
         self.found.push(found);
@@ -113,11 +115,12 @@ impl<'a> RemoteIndexBuilder<'a> {
         Ok(())
     }
 
-    /// Keeps the index of all that were read in the folder, which may take `most` bytes for it
-    /// where it has a limit.
+    /// Writes the index of all shards that were read to a file in the folder. The file may have at
+    /// most `most` bytes.
     ///
     /// # Errors
-    /// Labels of several kinds, no samples at all; a file that cannot be written.
+    /// Labels of several kinds, no samples, an index of more than `most` bytes, or a file that
+    /// cannot be written.
     pub(crate) fn save(self, most: Option<u64>) -> Result<()> {
         let named = |e| {
             let shards = self.paths.iter().zip(&self.addresses);
@@ -126,7 +129,7 @@ impl<'a> RemoteIndexBuilder<'a> {
         };
         let joined = shards::join(self.folder, &self.paths, self.found, self.options);
         let (content, report) = joined.map_err(named)?;
-        // Whoever opens it says where the shards are: no path of this machine is in it.
+        // The file holds no local path. `read_kept` sets the folder of the shards.
         let index = Index::seal(Path::new("/"), content)?;
         let note = RemoteIndexNote {
             set: name_of(self.folder),
@@ -148,20 +151,21 @@ impl<'a> RemoteIndexBuilder<'a> {
             return Err(Error::option(
                 "fetch_limit",
                 format!(
-                    "leaves {} for the index of {}, which takes {}: give more than four times that, \
-                     or none",
+                    "leaves {} for the index of {}, which takes {}: set it to more than four times \
+                     that, or remove it",
                     crate::error::size_rounded_down(most),
                     self.address,
                     crate::error::size_rounded_up(bytes.len() as u64)
                 ),
             ));
         }
-        // All ranks that make it write the same.
+        // Several ranks may write the file at once. All write the same bytes.
         replace_by(&path, &bytes)
     }
 }
 
-/// The checksums of the shards whose index is kept in `file`; none where no whole one is there.
+/// The checksums of the shards whose index is kept in `file`. `None` if the file is missing or its
+/// note is damaged.
 #[cfg(feature = "stores")]
 pub(crate) fn stored_hashes(file: &Path) -> Option<Vec<HexHash128>> {
     let note = index_cache::note_of(file)?;
@@ -172,18 +176,18 @@ pub(crate) fn stored_hashes(file: &Path) -> Option<Vec<HexHash128>> {
     )
 }
 
-/// Whether these are the bytes of a file that the index of shards of these names and lengths in
-/// `folder` is kept in.
+/// Whether `bytes` are a valid kept index of these shards in `folder`. `shards` has their names
+/// and lengths.
 #[cfg(feature = "stores")]
 pub(crate) fn is_index_file(bytes: &[u8], folder: &Path, shards: &[(String, u64)]) -> bool {
     matches!(read_kept(bytes, folder, shards), Ok(Some(_)))
 }
 
-/// The index that is kept in `file`, of shards of these names and lengths in `folder`; none where
-/// it is damaged, or of another version.
+/// The index that is kept in `file`, of these shards in `folder`. `shards` has their names and
+/// lengths. `None` if it is damaged, of another version, or of other shards.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file that cannot be read, or an index that is too large for the available memory.
 pub(crate) fn open_stored(
     file: &Path,
     folder: &Path,
@@ -203,7 +207,8 @@ pub(crate) fn open_stored(
     Ok(Some((index, report)))
 }
 
-/// What such a file has; none where it is damaged, of another version or of other shards.
+/// The note and the index in the bytes of a kept index. `None` if they are damaged, of another
+/// version, or of other shards.
 fn read_kept(
     bytes: &[u8],
     folder: &Path,
@@ -227,32 +232,31 @@ fn read_kept(
     if !is_of_set {
         return Ok(None);
     }
-    // Their files come and go.
+    // The local files are temporary, so their stamps are not checked.
     let index = index.rebased(folder, &vec![FileStamp::default(); shards.len()])?;
     let is_named =
         |(number, (name, _)): (u64, &(String, u64))| index.shard_path(number) == folder.join(name);
     Ok((0..).zip(shards).all(is_named).then_some((note, index)))
 }
 
-/// The folder of a set is called by what its shards are like.
+/// The name of the shards' folder. It is derived from the shards, so it identifies them.
 fn name_of(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// An index of shards of these names in `folder` of which nothing is known: one sample for each,
-/// in their order.
+/// An index of unread shards with these names in `folder`: one sample per shard, in their order.
 ///
 /// # Errors
-/// When the system gives no memory.
+/// The system has no memory for the index.
 pub(crate) fn placeholder_index(folder: &Path, names: &[String]) -> Result<Index> {
     placeholder_subset(folder, names, &|_| true)
 }
 
-/// The same, with samples of those shards alone that are wanted.
+/// Like [`placeholder_index`], with samples only for shards whose number `is_wanted` accepts.
 ///
 /// # Errors
-/// When the system gives no memory.
+/// The system has no memory for the index.
 pub(crate) fn placeholder_subset(
     folder: &Path,
     names: &[String],
@@ -268,7 +272,7 @@ pub(crate) fn placeholder_subset(
     Index::seal(folder, content)
 }
 
-/// The error of a file at `path`, as one of what lies at `address`.
+/// Replaces the local `path` in an error by the `address` of the shard or data set.
 fn of_store(error: Error, path: &Path, address: &str) -> Error {
     match error {
         Error::Dataset {
@@ -281,7 +285,7 @@ fn of_store(error: Error, path: &Path, address: &str) -> Error {
                 true => PathBuf::from(address),
                 false => Path::new(address).join(below),
             };
-            // A shard of one name is never inside of another.
+            // The text may contain the path too.
             let path = path.display().to_string();
             Error::dataset(about, what.replace(&path, address))
         }

@@ -1,8 +1,7 @@
-//! What a scan found and what it left out, by reason: nothing is left out in
-//! silence.
+//! The report of a scan: its samples, and what it skipped, by reason.
 //!
-//! Filled and read in the consumer. Holds a few example paths per reason, never
-//! a path per skipped entry. As JSON it has one form, whoever prints it.
+//! The consumer fills and reads it. It holds a few example paths per reason, and not the path of
+//! every skipped entry. Its JSON has one form, whichever command prints it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,50 +18,51 @@ use crate::error::printable;
 
 /// The counts of one scan.
 ///
-/// As JSON: `skipped` is the number of all entries that are no samples; `left_out`
-/// has theirs, and `examples` some paths, by [`SkipReason::name`]; `empty_classes`,
-/// `damaged` and `other_fields` are the fields here, and `columns` where there are any. Samples are
-/// no part of it: who has an index counts them.
+/// In JSON, `skipped` is the number of all skipped entries. `left_out` has their number by
+/// [`SkipReason::name`], and `examples` has some of their paths. `empty_classes`, `damaged` and
+/// `other_fields` are the fields below. `columns` is left out if it is `None`. The number of
+/// samples is not included: read it from the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanReport {
+    /// Number of samples.
     pub samples: u64,
-    /// Entries that are no samples.
+    /// Entries that are not samples, by reason.
     pub skipped: BTreeMap<SkipReason, SkipCount>,
-    /// Class folders without one image. They count as classes all the same.
+    /// Class folders without images. They count as classes.
     pub empty_classes: Vec<OsString>,
-    /// Shards of which something is lost, in the order of the shards.
+    /// Shards with lost data, in the order of the shards.
     pub damaged: Vec<DamagedShard>,
-    /// Fields of samples of shards that are neither picture nor label, by
-    /// extension: how many samples have them. A loader does not read them, and a
-    /// cache does not copy them. Of [`ScanReport::MOST_FIELDS`] extensions at most;
-    /// what has another one, or one that is no short text, is counted member by
-    /// member under [`ScanReport::MORE_FIELDS`].
+    /// Fields of samples in shards that are neither image nor label, by extension, with the number
+    /// of samples that have them. A loader does not read them, and a cache does not copy them. At
+    /// most [`ScanReport::MOST_FIELDS`] extensions are counted separately. Fields with other
+    /// extensions, or with one that is long or not printable text, are counted under
+    /// [`ScanReport::MORE_FIELDS`].
     pub other_fields: BTreeMap<String, u64>,
-    /// What was read of a table or of Parquet files; none of other sources.
+    /// The columns that were read of a table or of Parquet files. `None` for other sources.
     pub columns: Option<TableColumns>,
 }
 
-/// Columns of a table, or of Parquet files, that were read.
+/// The columns of a table, or of Parquet files, that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TableColumns {
-    /// That of the paths; empty where pictures stand in a column themselves.
+    /// The column of paths. Empty if a column holds the images themselves.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// That of the pictures of Parquet files; none of tables.
+    /// The column of images in Parquet files. `None` for tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Those of the labels; empty where there are none.
+    /// The columns of labels. Empty if there are no labels.
     pub labels: Vec<String>,
 }
 
 impl fmt::Display for TableColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// More are counted.
+        /// If there are more, only their number is printed.
         const NAMED: usize = 5;
         match &self.image {
-            Some(image) => write!(f, "pictures {}, labels ", shown(image.as_bytes()))?,
+            Some(image) => write!(f, "images {}, labels ", shown(image.as_bytes()))?,
             None => write!(f, "paths {}, labels ", shown(self.path.as_bytes()))?,
         }
         match self.labels.as_slice() {
@@ -76,25 +76,25 @@ impl fmt::Display for TableColumns {
     }
 }
 
-/// A shard that is not whole.
+/// A damaged shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DamagedShard {
-    /// As JSON with a replacement for bytes that are no UTF-8.
+    /// In JSON, bytes that are not UTF-8 are replaced.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
-    /// Where the first damage begins, bytes from the shard's beginning.
+    /// Offset of the first damage, in bytes from the start of the shard.
     pub at: u64,
-    /// What is damaged there, in words.
+    /// Description of the first damage.
     pub what: String,
-    /// In how many places the shard is damaged.
+    /// Number of damaged places in the shard.
     pub places: u64,
-    /// Bytes that were passed over, in all places.
+    /// Bytes that were skipped, over all places.
     pub bytes_lost: u64,
-    /// Samples that are left out because a member of theirs is lost.
+    /// Samples that are skipped because one of their members is lost.
     pub samples_incomplete: u64,
-    /// Samples of which nothing is left, by what the index beside the shard says
-    /// that there were; none without such an index.
+    /// Samples that are lost completely, according to the index beside the shard. `None` if there
+    /// is no such index.
     pub samples_missing: Option<u64>,
 }
 
@@ -115,52 +115,52 @@ impl fmt::Display for DamagedShard {
             None => write!(
                 f,
                 "; at least {incomplete} samples lost (an index beside it, made by `write_idx`, \
-                 would tell the rest)"
+                 would count the rest)"
             ),
         }
     }
 }
 
-/// How many entries were left out for one reason, and the first few of them.
+/// The number of entries that were skipped for one reason, and a few examples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkipCount {
+    /// Number of entries.
     pub count: u64,
-    /// Paths under the root: those that come first by their bytes.
+    /// Paths below the root: the first ones, sorted by bytes.
     pub examples: Vec<PathBuf>,
 }
 
-/// Why an entry is no sample.
+/// Why an entry is not a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SkipReason {
     /// A name without a known image extension.
     NotAnImageName,
-    /// A file whose name begins with a dot, such as `.DS_Store` or `._1.jpg`; in a shard
-    /// also one that lies in such a folder.
+    /// A file whose name begins with a dot, such as `.DS_Store` or `._1.jpg`. In a shard also a
+    /// file in a hidden folder.
     Hidden,
-    /// A folder whose name begins with a dot: it is not entered.
+    /// A folder whose name begins with a dot. It is not entered.
     HiddenFolder,
-    /// A folder that an operating system made for itself, such as `__MACOSX`, `@eaDir` or
-    /// `lost+found`: it is not entered. In a shard each file that lies in one.
+    /// A folder that an operating system created, such as `__MACOSX`, `@eaDir` or `lost+found`. It
+    /// is not entered. In a shard, each file in such a folder.
     SystemFolder,
-    /// A link without an image's name whose target is missing.
+    /// A link without an image extension whose target is missing.
     DanglingLink,
-    /// A link back to a folder above it: it is not entered.
+    /// A link back to a parent folder. It is not entered.
     LinkLoop,
-    /// A sample of a shard that has no picture.
+    /// A sample of a shard without an image.
     NoPicture,
-    /// A member of a shard whose name has no extension, or nothing in front of it.
+    /// A member of a shard whose name has no extension, or nothing before it.
     NoSampleName,
-    /// A file in a shard that is sparse or a link, so that its bytes do not stand
-    /// there as one run.
+    /// A sparse file or a link in a shard. Its bytes are not stored there as one range.
     NotPlain,
-    /// A shard that is whole, and has no members.
+    /// A valid shard without members.
     EmptyShard,
 }
 
 impl SkipReason {
-    /// A short name, as reports print it.
+    /// A short name, for reports. The JSON form uses it as a key.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotAnImageName => "no image extension",
@@ -184,16 +184,16 @@ impl fmt::Display for SkipReason {
 }
 
 impl ScanReport {
-    /// Example paths kept per reason.
+    /// Maximum number of example paths per reason.
     pub const EXAMPLES: usize = 3;
-    /// How many extensions of other fields are counted apart.
+    /// Maximum number of extensions in `other_fields` that are counted separately.
     pub const MOST_FIELDS: usize = 64;
-    /// Stands for all other extensions: none has a slash.
+    /// The key for all other extensions. No extension contains a slash.
     pub const MORE_FIELDS: &str = "/more";
-    /// The longest extension that is counted apart, in bytes.
+    /// Maximum length of an extension that is counted separately, in bytes.
     const LONGEST_FIELD: usize = 64;
 
-    /// Entries left out, over all reasons.
+    /// Number of skipped entries, over all reasons.
     pub fn skipped_total(&self) -> u64 {
         self.skipped.values().map(|s| s.count).sum()
     }
@@ -204,7 +204,7 @@ impl ScanReport {
         skipped.keep(path);
     }
 
-    /// Counts `count` samples that have a field which is neither picture nor label.
+    /// Counts `count` samples that have a field which is neither image nor label.
     pub(crate) fn add_field(&mut self, extension: &str, count: u64) {
         let fields = &mut self.other_fields;
         let is_short = extension.len() <= Self::LONGEST_FIELD;
@@ -212,7 +212,7 @@ impl ScanReport {
             let apart = fields.len() - usize::from(fields.contains_key(Self::MORE_FIELDS));
             apart < Self::MOST_FIELDS && is_short && !extension.contains(char::is_control)
         };
-        // Few are new: most samples have the fields of those in front of them.
+        // Most samples have the same fields as earlier samples, so `has_room` runs rarely.
         let name = match fields.contains_key(extension) || has_room() {
             true => extension,
             false => Self::MORE_FIELDS,
@@ -225,9 +225,8 @@ impl ScanReport {
         }
     }
 
-    /// Adds another scan's counts. Only the order of what is listed, and not
-    /// counted, depends on that of the merges; and, of very many fields, which of
-    /// them are counted apart.
+    /// Adds the counts of another scan. The order of merges affects only the order of lists and,
+    /// with very many extensions, which of them are counted separately.
     pub(crate) fn merge(&mut self, other: Self) {
         self.samples += other.samples;
         self.empty_classes.extend(other.empty_classes);

@@ -1,8 +1,7 @@
-//! The samples of a data set: paths, labels and class names, in one sealed piece of
-//! memory.
+//! The samples of a data set: paths, labels and class names, in one sealed memory segment.
 //!
-//! Made in the consumer, mapped by coordinator and workers too. Never in here: where
-//! the names come from (`opening`).
+//! The consumer makes it. The coordinator and the workers map it too. Not in this file: the scans
+//! that find the samples (`constructors`).
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,12 +23,12 @@ pub struct Index {
     pub(super) sealed: SealedBytes,
     pub(super) layout: IndexLayout,
     classes: ClassList,
-    /// Where links lead, when the scan has seen them.
+    /// Targets of links, if the scan looked at them.
     pub(super) beyond: Option<LinkTargets>,
 }
 
 impl Index {
-    /// An index out of another process.
+    /// Maps an index that was received from another process.
     pub(crate) fn from_fd(fd: OwnedFd) -> Result<Self> {
         Self::open(SealedBytes::from_fd(fd)?)
             .map_err(|damage| Error::protocol(format!("the received index: {damage}")))
@@ -61,7 +60,7 @@ impl Index {
         })
     }
 
-    /// Files without labels, in this order, wherever they lie.
+    /// An index of files without labels, in this order. The files may be in any folder.
     pub(crate) fn of_files(files: &[PathBuf]) -> Result<Self> {
         let mut content = IndexContent::default();
         for file in files {
@@ -76,24 +75,25 @@ impl Index {
         self.layout.samples()
     }
 
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The folder that relative paths start from; absolute.
+    /// The folder that relative paths start from. It is absolute.
     pub fn root(&self) -> &Path {
         Path::new(OsStr::from_bytes(self.layout.root(self.sealed.bytes())))
     }
 
-    /// A sample's path under the root; absolute only for a list file's sample
-    /// outside the root. The name of its member, where it is a part of a shard.
-    /// Empty for an id that is not less than [`Index::len`].
+    /// The path of a sample below the root. It is absolute only for a sample of a list outside the
+    /// root. For a sample in a shard it is the name of its member. Empty if `id` is not less than
+    /// [`Index::len`].
     pub fn relative_path(&self, id: u64) -> &Path {
         Path::new(OsStr::from_bytes(self.layout.path(self.sealed.bytes(), id)))
     }
 
-    /// A sample's full path; that of its shard with the name of its member behind
-    /// it, where it is a part of one: no file has that path.
+    /// The full path of a sample. For a sample in a shard it is the path of the shard and the name
+    /// of the member. No file has that path.
     pub fn path(&self, id: u64) -> PathBuf {
         match self.part(id) {
             Some(part) => self.shard_path(part.shard).join(self.relative_path(id)),
@@ -101,8 +101,8 @@ impl Index {
         }
     }
 
-    /// Shards under `root` with unlabelled parts: where they begin and how long
-    /// they are.
+    /// An index of shards below `root` with unlabelled samples. Each sample is an offset and a
+    /// length.
     #[cfg(test)]
     pub(crate) fn of_parts(root: &Path, shards: &[(&str, Vec<(u64, u64)>)]) -> Self {
         let mut content = IndexContent::default();
@@ -115,14 +115,14 @@ impl Index {
         Self::seal(root, content).unwrap()
     }
 
-    /// The same samples under another root, which must be absolute, with a stamp
-    /// for each shard.
+    /// The same samples under another root, which must be absolute, with a fingerprint for each
+    /// shard.
     pub(super) fn rebased(&self, root: &Path, stamps: &[FileStamp]) -> Result<Self> {
         Self::open(self.layout.rebased(self.sealed.bytes(), root, stamps)?)
             .map_err(|damage| Error::protocol(format!("the index under another root: {damage}")))
     }
 
-    /// A sample's label; `None` for an id that is not less than [`Index::len`].
+    /// The label of a sample. [`Label::None`] if `id` is not less than [`Index::len`].
     pub fn label(&self, id: u64) -> Label<'_> {
         self.layout.label(self.sealed.bytes(), id)
     }
@@ -132,33 +132,32 @@ impl Index {
         self.layout.label_width()
     }
 
-    /// The names of classes, which are those of folders or of labels in shards;
-    /// empty where labels are numbers, or there are none. [`Index::class_counts`] has
-    /// classes without a name too.
+    /// The names of classes, from folders or from labels. Empty if labels are numbers, or if there
+    /// are none. [`Index::class_counts`] includes classes without a name.
     pub fn classes(&self) -> &ClassList {
         &self.classes
     }
 
-    /// Whether samples have boxes ([`ListOptions::boxes`](crate::index::ListOptions::boxes)):
-    /// all of them, or none.
+    /// Whether samples have boxes ([`ListOptions::boxes`](crate::index::ListOptions::boxes)).
+    /// Either all samples have one, or none has.
     pub fn has_boxes(&self) -> bool {
         self.layout.has_boxes()
     }
 
-    /// The part of a sample's picture that counts as the picture; none where samples
-    /// have no boxes, or for an id that is not less than [`Index::len`]. It may reach
-    /// beyond the picture, which is then its end.
+    /// The part of the image of a sample that is used. `None` if samples have no boxes, or if `id`
+    /// is not less than [`Index::len`]. A box may reach past the edge of the image. It then ends
+    /// there.
     pub fn pixel_box(&self, id: u64) -> Option<PixelBox> {
         self.layout.pixel_box(self.sealed.bytes(), id)
     }
 
-    /// xxh3-128 of all but the root, so that a data set that was moved as a
-    /// whole keeps its hash and a run over it can be resumed.
+    /// xxh3-128 of everything except the root and the fingerprints of shards. A data set that was
+    /// moved keeps its hash, so a run over it can be resumed.
     pub fn hash(&self) -> u128 {
         self.layout.hash()
     }
 
-    /// Shared memory held, once for all processes.
+    /// Bytes of shared memory, counted once for all processes.
     pub fn bytes(&self) -> u64 {
         self.sealed.bytes().len() as u64
     }

@@ -1,8 +1,9 @@
-//! Folders below which the files of all samples lie, links followed: what workers may read.
+//! The folders that hold the files of all samples, with links resolved. Workers may read
+//! them.
 //!
-//! Runs in the consumer, when a run begins. A scan of a folder has noted its links. For a
-//! list, and for an index that was saved, folders are listed once more: entries say whether
-//! they are links, so no file is looked at for it.
+//! Runs in the consumer, when a run starts. A folder scan has recorded its links. For a list, and
+//! for a saved index, folders are listed once more. Their entries show which of them are links, so
+//! this opens no file.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,16 +15,15 @@ use crate::data::index::link_targets::LinkTargets;
 use crate::data::index::samples::Index;
 use crate::sys::threads;
 
-/// A folder of which fewer samples are used is not listed for its links: they are looked at
-/// one by one.
+/// A folder with fewer used samples than this is not listed. Each of its samples is checked alone.
 const FEW: usize = 16;
-/// Samples that one thread looks at in a row.
+/// Samples that a thread checks at a time.
 const CHUNK: usize = 256;
-/// As for scans: network file systems make wait.
+/// As in scans, because network file systems are slow to answer.
 const MAX_THREADS: usize = 8;
 
 impl Index {
-    /// Folders below which the files of all samples lie, links followed: the root first.
+    /// The folders that hold the files of all samples, with links resolved. The root comes first.
     pub(crate) fn sandbox_roots(&self) -> Vec<PathBuf> {
         let looked;
         let beyond = match &self.beyond {
@@ -34,13 +34,12 @@ impl Index {
             }
         };
         let root = fs::canonicalize(self.root()).unwrap_or_else(|_| self.root().to_owned());
-        // Where nothing but paths is known, `/` is merely what they begin with, and each folder
-        // stands among those beyond.
+        // If only paths are known, `/` is just the start of them, and `beyond` has each folder.
         let mut reach = Vec::new();
         if self.beyond.is_some() || root.parent().is_some() {
             reach.push(root);
         }
-        // In order of their parts: what lies below a folder comes behind it.
+        // Folders are sorted by components, so a folder comes after its parents.
         for folder in beyond.folders() {
             let above = [reach.first(), reach.last()];
             if !above.into_iter().flatten().any(|a| folder.starts_with(a)) {
@@ -50,7 +49,7 @@ impl Index {
         reach
     }
 
-    /// The paths of files, as they are stored: those of shards, where samples are parts.
+    /// The stored paths of files: of shards if samples are in shards, otherwise of samples.
     fn files(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = self.sealed.bytes();
         let (shards, samples) = match self.layout.shards() {
@@ -65,7 +64,7 @@ impl Index {
         let root = self.root();
         let at = |path: &[u8]| root.join(OsStr::from_bytes(path));
         let mut used: HashMap<&[u8], usize> = HashMap::new();
-        // Samples of a folder mostly stand together.
+        // The samples of a folder are mostly consecutive.
         let mut last: (&[u8], usize) = (b"", 0);
         for path in self.files() {
             let folder = folder_of(path);
@@ -107,18 +106,18 @@ impl Index {
     }
 }
 
-/// Adds to `beyond` what `look` finds at each of the items.
+/// Adds to `beyond` the result of `look` for each item.
 fn each<T: Sync>(beyond: &mut LinkTargets, items: &[T], look: impl Fn(&T) -> LinkTargets + Sync) {
     match threads::each("featherload-links", MAX_THREADS, items, |item| {
         Ok(look(item))
     }) {
         Ok(found) => found.into_iter().for_each(|here| beyond.merge(here)),
-        // No thread to be had: one by one, by this one.
+        // No thread could be started: this thread looks at the items one by one.
         Err(_) => items.iter().for_each(|item| beyond.merge(look(item))),
     }
 }
 
-/// What stands in front of a path's last name, with the slash.
+/// The part of a path before its last name, including the slash.
 fn folder_of(path: &[u8]) -> &[u8] {
     let slash = path.iter().rposition(|&b| b == b'/');
     slash.map_or(&[], |at| &path[..=at])
@@ -131,7 +130,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    /// A folder `data` with files, and links out of it of each kind; what they lead to.
+    /// Makes a folder `data` with files, and with links of each kind that lead out of it. Returns
+    /// their targets.
     fn with_links(dir: &Path, files: usize) -> Vec<PathBuf> {
         let made = |name: &str| {
             let folder = dir.join(name);

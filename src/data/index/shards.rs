@@ -6,10 +6,9 @@
 //! - A sample is a run of consecutive members with one key. The key is the name up to the first dot
 //!   after the last slash. The rest of the name, in lower case, is the field of the member. Hidden
 //!   names are ignored.
-//! - The image is the field whose extension comes first in
-//!   [`IMAGE_EXTENSIONS`], or else `npy`. If no sample has
-//!   such a field, the image is the only field that ends in such an extension. A sample without an
-//!   image is skipped and counted.
+//! - The image is the field whose extension comes first in [`IMAGE_EXTENSIONS`], or else `npy`. If no
+//!   sample has such a field, the image is the only field that ends in such an extension. A sample
+//!   without an image is skipped and counted.
 //! - Samples have the order of the given shards, and of the members in them.
 //! - In a damaged shard only the damaged samples are lost. A sample that lost a member beside the
 //!   damage, or at a cut end of the tar, is skipped and counted.
@@ -51,11 +50,10 @@ pub use options::{JSON_EXTENSION, KeepIndex, ShardLabels, ShardOptions};
 use shard_scan::RawLabel;
 pub(super) use shard_scan::ShardScan;
 
-/// A scan of a network file system waits more than it computes, so this does
-/// not follow the number of cores.
+/// Does not follow the number of cores, because a scan of a network file system mostly waits.
 const MAX_THREADS: usize = 8;
 
-/// Whether a name ends as that of a tar does, compressed or not.
+/// Whether a path has the extension of a tar, compressed or not.
 pub(crate) fn has_tar_extension(path: &Path) -> bool {
     let ends = |path: &Path, known: &[&str]| {
         let extension = path.extension().and_then(OsStr::to_str);
@@ -75,18 +73,18 @@ pub(crate) fn open(shards: &[PathBuf], options: &ShardOptions) -> Result<(Index,
     Ok((opened.index, opened.report))
 }
 
-/// What [`open_and_write_idx`] has: an index, and for each shard where DALI's is or
-/// why it has none.
+/// The result of [`open_and_write_idx`]: an index, its report, and for each shard the path of its
+/// DALI index or the error.
 pub(crate) type IndexWithIdx = (Index, ScanReport, Vec<Result<PathBuf>>);
 
-/// As [`open`], and then writes DALI's index beside each shard that is whole.
+/// Like [`open`]. Then writes a DALI index beside each shard that is not damaged.
 pub(crate) fn open_and_write_idx(
     shards: &[PathBuf],
     options: &ShardOptions,
 ) -> Result<IndexWithIdx> {
     let mut opened = ShardIndex::new(shards, options)?;
     let written: Vec<_> = shards.iter().map(|path| write_dali_index(path)).collect();
-    // A kept index is one of shards that have these beside them.
+    // The kept index stores the fingerprints of DALI indexes, which have just changed.
     if let Some(kept) = &mut opened.kept {
         kept.refresh_idx_stamps()?;
     }
@@ -94,12 +92,12 @@ pub(crate) fn open_and_write_idx(
     Ok((opened.index, opened.report, written))
 }
 
-/// The index of shards, and where it is kept or would be.
+/// The index of shards, and the file in which it is kept.
 struct ShardIndex {
     index: Index,
     report: ScanReport,
     kept: Option<IndexCache>,
-    /// Whether it was read from there.
+    /// Whether the index was read from `kept`.
     is_kept: bool,
 }
 
@@ -127,7 +125,7 @@ impl ShardIndex {
         })
     }
 
-    /// Keeps the index, unless it is of damaged shards.
+    /// Keeps the index, unless a shard is damaged.
     fn keep(&mut self) -> Result<()> {
         match self.kept.take() {
             Some(kept) if self.report.damaged.is_empty() => kept.write(&self.index, &self.report),
@@ -136,7 +134,10 @@ impl ShardIndex {
     }
 }
 
-/// Options that cannot be.
+/// Checks the options.
+///
+/// # Errors
+/// An option has an invalid value, or two options contradict each other.
 pub(super) fn check(options: &ShardOptions) -> Result<()> {
     options
         .image_field
@@ -162,12 +163,12 @@ pub(super) fn check(options: &ShardOptions) -> Result<()> {
     }
 }
 
-/// Names that no field of a picture has.
+/// Checks the field names of `image_field`.
 fn check_image_field(text: &str) -> Result<()> {
     let names: Vec<String> = fields::names(text).collect();
     if names.len() > MOST_ALTERNATIVES {
         return Err(Error::config(format!(
-            "`image_field` has {} fields, and {MOST_ALTERNATIVES} are the most: name fewer",
+            "`image_field` has {} fields, but at most {MOST_ALTERNATIVES} are allowed: name fewer",
             names.len()
         )));
     }
@@ -177,7 +178,7 @@ fn check_image_field(text: &str) -> Result<()> {
     {
         None => Ok(()),
         Some(name) => Err(Error::config(format!(
-            "`image_field` has '{name}', which is the name of no field: use one such as \
+            "`image_field` has '{name}', which is not the name of a field: use one such as \
              'image.jpg'"
         ))),
     }
@@ -194,7 +195,7 @@ fn absolute(shards: &[PathBuf]) -> Result<Vec<PathBuf>> {
     shards.iter().map(absolute).collect()
 }
 
-/// The deepest folder that all of them are in.
+/// The deepest folder that contains all paths.
 pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
     let folder = |path: &PathBuf| path.parent().map_or_else(|| "/".into(), Path::to_owned);
     let mut common: PathBuf = paths.first().map_or_else(|| "/".into(), folder);
@@ -204,14 +205,14 @@ pub(crate) fn common_folder(paths: &[PathBuf]) -> PathBuf {
     common
 }
 
-/// Every shard; of several errors the first shard's.
+/// Reads every shard. If several fail, returns the error of the first one.
 fn read_all(paths: &[PathBuf], root: &Path, options: &ShardOptions) -> Result<Vec<ShardScan>> {
     threads::each("featherload-shards", MAX_THREADS, paths, |path| {
         read_one(path, root, options)
     })
 }
 
-/// One shard, which is in `root`.
+/// Reads one shard below `root`.
 pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Result<ShardScan> {
     let shown = path.strip_prefix(root).unwrap_or(path);
     let found = group::read(path, shown, options)?;
@@ -219,7 +220,7 @@ pub(super) fn read_one(path: &Path, root: &Path, options: &ShardOptions) -> Resu
     Ok(found)
 }
 
-/// What all shards have, with labels of one kind.
+/// Joins the samples of all shards, with labels of one kind.
 pub(super) fn join(
     root: &Path,
     paths: &[PathBuf],
@@ -314,7 +315,7 @@ pub(super) fn join(
     Ok((content, report))
 }
 
-/// Archives in place of pictures.
+/// The error for shards that hold archives instead of images.
 fn of_archives(root: &Path, paths: &[PathBuf], archive: &[u8]) -> Error {
     Error::dataset(
         root,
@@ -353,7 +354,7 @@ fn nothing_found(
         what.push_str(&format!("; {damaged}"));
     }
     match &options.image_field {
-        Some(field) => what.push_str(&format!("; pictures are looked for in the field {field}")),
+        Some(field) => what.push_str(&format!("; images must be in the field {field}")),
         None => {
             what.push_str("; samples are members whose names end in ");
             what.push_str(&IMAGE_EXTENSIONS.join(", "));
@@ -362,7 +363,7 @@ fn nothing_found(
     if !without_picture.is_empty() {
         what.push_str("; the fields here are ");
         what.push_str(&without_picture.shown());
-        what.push_str(": name the pictures' with `image_field`");
+        what.push_str(": name the field of the images with `image_field`");
     }
     Error::dataset(root, what)
 }

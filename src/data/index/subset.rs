@@ -1,7 +1,6 @@
-//! Some samples of an index, as an index of their own: to look at them, or to leave the
-//! others out.
+//! An index of some samples of another index.
 //!
-//! In the consumer. Reads no file.
+//! Runs in the consumer. Reads no file.
 
 use std::os::unix::ffi::OsStrExt;
 
@@ -10,11 +9,11 @@ use crate::data::index::{Index, Label};
 use crate::error::{Error, Result};
 
 impl Index {
-    /// The samples `ids` of this index, in this order, with their labels and the same
-    /// classes. Their ids are their places in `ids`.
+    /// The samples `ids` of this index, in this order, with their labels and the same classes.
+    /// Their new ids are their positions in `ids`.
     ///
     /// # Errors
-    /// An id that is none of this index, and no ids at all.
+    /// An id is not in this index, or `ids` is empty.
     pub fn subset(&self, ids: &[u64]) -> Result<Self> {
         if let Some(id) = ids.iter().find(|id| **id >= self.len()) {
             return Err(Error::config(format!(
@@ -61,7 +60,7 @@ impl Index {
                 labels()
                     .map(|label| match label {
                         Label::Class(class) => class,
-                        // All samples of an index have labels of one kind.
+                        // All samples of an index have the same kind of label.
                         Label::None | Label::Vector(_) => -1,
                     })
                     .collect(),

@@ -41,7 +41,7 @@ pub use options::{TableLabels, TableOptions};
 use row::{TableReader, TableRow};
 use table_format::TableFormat;
 
-/// Whether a name ends as that of a table does.
+/// Whether a path has the extension of a table.
 pub(crate) fn has_table_extension(path: &Path) -> bool {
     TableFormat::of(path).is_some()
 }
@@ -74,7 +74,7 @@ pub(crate) fn read(
     if content.samples() == 0 {
         return Err(Error::dataset(
             file,
-            "no samples in this table: write a record for each, behind the header line of a CSV",
+            "no samples in this table: write a record for each, in a CSV after the header line",
         ));
     }
     let columns = rows.columns();
@@ -94,7 +94,10 @@ pub(crate) fn read(
 fn open<'a>(file: &'a Path, options: &'a TableOptions) -> Result<Box<dyn TableReader + 'a>> {
     let form = TableFormat::of(file).ok_or_else(|| {
         let known = TableFormat::EXTENSIONS.join(", ");
-        Error::dataset(file, format!("is no table by its name: use one of {known}"))
+        Error::dataset(
+            file,
+            format!("is not a table by its extension: use one of {known}"),
+        )
     })?;
     let rows: Box<dyn TableReader> = match form {
         TableFormat::Csv | TableFormat::Tsv => {

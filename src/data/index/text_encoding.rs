@@ -1,18 +1,18 @@
-//! Whether text is UTF-16 or UTF-32, which no list, table or class file is.
+//! Detects UTF-16 and UTF-32, which lists, tables and class files must not use.
 //!
-//! In the consumer. Looks at the beginning of a file. With a byte order mark or without one: then
-//! zero bytes stand where those encodings have them, and what is decoded is text.
+//! Runs in the consumer. Looks at the start of a file. Recognizes these encodings by a byte order
+//! mark. Without a mark, most units must be ASCII characters, and all must decode as text.
 
 use std::path::Path;
 
-/// Bytes that are looked at.
+/// Bytes that are checked.
 pub(crate) const HEAD: usize = 1 << 10;
 
-/// A text encoding that is not read, by the name that iconv has for it.
+/// A text encoding that is not supported, by its name in iconv.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextEncoding {
     name: &'static str,
-    /// Bytes of a unit.
+    /// Bytes per unit.
     width: usize,
     is_big_endian: bool,
 }
@@ -35,20 +35,21 @@ const fn encoding(name: &'static str, width: usize, is_big_endian: bool) -> Text
 }
 
 impl TextEncoding {
-    /// That of a file which begins so; none of UTF-8, of other text and of what is no text.
+    /// The encoding of a file that begins with `head`. `None` for UTF-8, for other text, and for
+    /// bytes that are not text.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let head = &head[..head.len().min(HEAD)];
-        // The mark of UTF-16LE is how that of UTF-32LE begins.
+        // UTF-32 comes first, because the mark of UTF-32LE begins with that of UTF-16LE.
         let mut known = UTF_32.into_iter().chain(UTF_16);
         known.find(|encoding| encoding.fits(head))
     }
 
-    /// What is wrong with the file, and what to do: a fragment that begins with `is`.
+    /// The error for such a file, and how to convert it: a fragment that begins with `is`.
     pub(crate) fn text(self, path: &Path) -> String {
         let (name, path) = (self.name, path.display());
         format!(
-            "is {name} text: save it as UTF-8 (iconv -f {name} -t UTF-8 '{path}' > NEW), and give \
-             this"
+            "is {name} text: save it as UTF-8 (iconv -f {name} -t UTF-8 '{path}' > NEW), and use \
+             that file"
         )
     }
 
@@ -67,7 +68,7 @@ impl TextEncoding {
             return false;
         }
         let is_low = |unit: &&u32| (0x20..0x7f).contains(*unit) || is_blank(**unit);
-        // Without a mark only what is mostly Latin is told from other bytes.
+        // Without a mark, only mostly Latin text can be told from other bytes.
         let is_latin = all.iter().filter(is_low).count() * 2 > all.len() && all.len() > 1;
         (has_mark || is_latin) && self.is_text(&all)
     }
@@ -80,7 +81,7 @@ impl TextEncoding {
         }
     }
 
-    /// Whether units are characters of text. The last one may be cut off.
+    /// Whether all units are characters of text. The last one may be cut.
     fn is_text(self, units: &[u32]) -> bool {
         let is_char = |c: char| !c.is_control() || is_blank(c as u32);
         if self.width == 4 {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(TextEncoding::of(&bytes).unwrap().name, "UTF-32LE");
         let bytes: Vec<u8> = "a.jpg 0\n".chars().flat_map(wide).collect();
         assert_eq!(TextEncoding::of(&bytes).unwrap().name, "UTF-32LE");
-        // Other letters than Latin ones, with a mark.
+        // Letters that are not Latin, with a mark.
         let found = TextEncoding::of(&utf16("猫/一.jpg 0\n", true, false)).unwrap();
         let said = found.text(Path::new("l.txt"));
         assert!(
@@ -139,7 +140,7 @@ mod tests {
                 && said.contains("iconv -f UTF-16LE -t UTF-8 'l.txt'"),
             "{said}"
         );
-        // Longer than what is looked at.
+        // A text longer than the checked bytes.
         let long = "a.jpg 0\n".repeat(1000);
         assert!(TextEncoding::of(&utf16(&long, false, true)).is_some());
     }

@@ -1,12 +1,15 @@
-//! DALI's index of a shard: the text file that its `wds2idx` writes and its
-//! WebDataset reader wants beside the shard.
+//! DALI's index of a shard: the text file that its `wds2idx` writes. DALI's WebDataset reader needs
+//! it beside the shard.
 //!
-//! Runs in the consumer. The first line is `v1.2 SAMPLES`; every other line is a
-//! sample: `extension offset size name` for each of its members, all separated by
-//! single blanks, where the offset is that of the data. So a name with a blank in
-//! it cannot stand there. Two departures from `wds2idx`: members whose names have
-//! no dot are left out (it writes them with their last letter lost), and the
-//! index of `a.b.tar` is `a.b.idx`, not `a.idx`, which `a.c.tar` would have too.
+//! Runs in the consumer. The first line is `v1.2 SAMPLES`. Every other line is one sample. It has
+//! `extension offset size name` for each member, where the offset is that of the data. Single
+//! blanks separate all words, so an index cannot hold a name with a blank.
+//!
+//! Two differences from `wds2idx`:
+//! - Members whose names have no dot are left out. `wds2idx` writes each of them as a sample, with
+//!   the whole name as extension.
+//! - The index of `a.b.tar` is `a.b.idx`. `wds2idx` names it `a.idx`, which is also its name for
+//!   the index of `a.c.tar`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -23,53 +26,54 @@ use crate::sys::regular_file;
 use crate::sys::text_file::{self, TextReadError};
 
 const VERSION: &str = "v1.2";
-/// More than the first line has: the version, and a number of 18 digits at most.
+/// Bytes that always hold the first line: the version, and a number of at most 18 digits.
 const LONGEST_HEAD: u64 = 64;
 
-/// The longest index that is read: of two million members or so. A shard of more is
+/// The longest index that is read, bytes: about two million members. A shard with more members is
 /// walked.
 const MOST_BYTES: u64 = 128 << 20;
 
-/// Where the index of the shard at `shard` stands.
+/// The path of the index of the shard at `shard`.
 pub(crate) fn path_of(shard: &Path) -> PathBuf {
     shard.with_extension("idx")
 }
 
-/// True when an index was written after the shard was, or in the same instant.
+/// Whether an index was changed after its shard, or at the same instant.
 pub(crate) fn is_newer(index: &Metadata, shard: &Metadata) -> bool {
     let time = |meta: &Metadata| (meta.mtime(), meta.mtime_nsec());
     time(index) >= time(shard)
 }
 
-/// An index that was read, and found to be of its shard.
+/// An index that was read, and that matches its shard.
 #[derive(Debug)]
 pub(crate) struct DaliIndex {
     text: Vec<u8>,
     samples: u64,
-    /// What lies between the members that it names, and behind them.
+    /// Sparse files and links between the listed members, and after them.
     pub(crate) not_plain: SkippedFiles,
+    /// Files there that belong to no sample.
     pub(crate) unnamed: UnnamedFiles,
 }
 
-/// Why a file is no index of a shard.
+/// Why a file is not the index of a shard.
 #[derive(Debug)]
 pub(crate) enum IdxFault {
     Read(io::Error),
-    /// It is too long, or no text.
+    /// The file is too long, or not text.
     Refused(TextReadError),
     /// The first line is not `v1.2` and a number.
     Version,
-    /// This line, counted from 1, is not of the form.
+    /// This line, counted from 1, is malformed.
     Line(u64),
-    /// As many samples as the first line says are not there.
+    /// The number of samples in the first line is wrong.
     Samples {
         said: u64,
         found: u64,
     },
-    /// In this line stands a member that the shard does not have there.
+    /// This line lists a member that the shard does not have there.
     OtherShard(u64),
-    /// The shard has a member of a sample, or damage, at or behind this byte, and
-    /// the index nothing.
+    /// At or after this byte, the shard has damage or a member of a sample that the index does not
+    /// list.
     Lacks(u64),
 }
 
@@ -81,7 +85,7 @@ impl fmt::Display for IdxFault {
             Self::Version => write!(f, "does not begin with '{VERSION}' and a number"),
             Self::Line(line) => write!(f, "line {line} is not `extension offset size name ...`"),
             Self::Samples { said, found } => {
-                write!(f, "says that it has {said} samples, and has {found}")
+                write!(f, "states {said} samples, but lists {found}")
             }
             Self::OtherShard(line) => {
                 write!(
@@ -89,26 +93,34 @@ impl fmt::Display for IdxFault {
                     "line {line} names a member that the shard does not have there"
                 )
             }
-            Self::Lacks(at) => write!(f, "does not name all that the shard has from byte {at} on"),
+            Self::Lacks(at) => write!(
+                f,
+                "does not list all members of the shard from byte {at} on"
+            ),
         }
     }
 }
 
 impl DaliIndex {
-    /// Reads the index at `path`, and compares it with the `len` bytes of
-    /// `shard`: the form of all lines, all offsets in order and within the shard,
-    /// the headers in front of the first and the last member, and that no sample
-    /// lies between the members that it names, nor behind them. Who reads a member
-    /// asks its header, too: within its last block one may be longer or shorter than
-    /// an index of a former shard says.
+    /// Reads the index at `path`, and compares it with `shard`, which has `len` bytes. It checks:
+    /// - the form of all lines;
+    /// - that all offsets are in order and within the shard;
+    /// - the headers of the first and the last member;
+    /// - that no member of a sample lies between the listed members or after them.
+    ///
+    /// Code that reads a member must check its header too. If the index belongs to an earlier
+    /// version of the shard, a size may be wrong by less than one block.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is malformed, or does not match the shard.
     pub(crate) fn read(path: &Path, shard: &File, len: u64) -> Result<Self, IdxFault> {
         let mut idx = Self::text_at(path)?;
         (idx.not_plain, idx.unnamed) = idx.check(shard, len)?;
         Ok(idx)
     }
 
-    /// All of the file at `path`, which nothing was compared with; of one that does
-    /// not begin as an index no more than its beginning is read.
+    /// The whole text of the index at `path`, not compared with a shard. Reads only the beginning
+    /// of a file that does not begin like an index.
     fn text_at(path: &Path) -> Result<Self, IdxFault> {
         let (file, _) = regular_file::open(path).map_err(IdxFault::Read)?;
         let mut head = Vec::new();
@@ -128,9 +140,9 @@ impl DaliIndex {
         })
     }
 
-    /// How many samples the index at `path` names: those of members with a dot, for
-    /// wds2idx makes a sample of each member without. What it says of itself, where
-    /// its lines cannot be read.
+    /// The number of samples that the index at `path` lists, counted by members with a dot:
+    /// `wds2idx` makes a sample of each member without one. If a line is malformed, the number in
+    /// the first line. `None` if the file is not an index.
     pub(crate) fn samples_at(path: &Path) -> Option<u64> {
         let idx = Self::text_at(path).ok()?;
         let samples = idx.samples;
@@ -151,13 +163,13 @@ impl DaliIndex {
         Some(found)
     }
 
-    /// The members, in the order of the shard. Each of them says that it begins
-    /// at the last of its headers, which is all that an index knows.
+    /// The members, in the order of the shard. Their `header_at` is the last header before the
+    /// data, because an index knows no others.
     pub(crate) fn members(&self) -> impl Iterator<Item = ShardMember> {
         self.entries().filter_map(|(_, entry)| entry)
     }
 
-    /// Each member with the number of its line; `None` for what is none.
+    /// Each member with the number of its line; `None` for a malformed one.
     fn entries(&self) -> impl Iterator<Item = (u64, Option<ShardMember>)> {
         let lines = self.text.split(|&b| b == b'\n');
         (1..).zip(lines).skip(1).flat_map(|(number, line)| {
@@ -194,10 +206,10 @@ impl DaliIndex {
             if last.is_none() && !has_header(shard, &member) {
                 return Err(other);
             }
-            // Headers of a long name, or members of no sample, may lie there.
+            // There may be headers of a long name, or members of no sample.
             if member.header_at > next_at || member_name::split(&member.name).is_none() {
                 let found = sample_at(&mut walk, next_at, &mut unnamed)?;
-                // One without a dot, which wds2idx names, is of no sample.
+                // A member without a dot, which wds2idx lists, belongs to no sample.
                 let is_next = match member_name::split(&member.name) {
                     Some(_) => found == Some(member.data_at),
                     None => found.is_none_or(|at| at > member.data_at),
@@ -221,14 +233,14 @@ impl DaliIndex {
     }
 }
 
-/// Files of no sample, most of which an index does not name.
+/// Files that belong to no sample. An index lists few of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UnnamedFiles {
-    /// Those in whose path a name begins with a dot.
+    /// Files with a path component that begins with a dot.
     pub(crate) hidden: SkippedFiles,
-    /// Those without an extension.
+    /// Files without an extension.
     pub(crate) others: SkippedFiles,
-    /// Where the last of them ends: what lies in front of it is counted.
+    /// End of the last counted file. Files before it are not counted again.
     counted: u64,
 }
 
@@ -252,17 +264,17 @@ fn stated_samples(text: &[u8]) -> Option<u64> {
     decimal(number)
 }
 
-/// The next member of a line.
+/// Parses the next member of a line.
 fn entry<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Option<ShardMember> {
     let extension = words.next()?;
     let data_at = decimal(words.next()?)?;
     let size = decimal(words.next()?)?;
     let name = words.next()?;
-    // GNU tar, which wds2idx asks, writes odd bytes with backslashes.
+    // wds2idx gets names from GNU tar, which escapes unusual bytes with backslashes.
     if name.is_empty() || name.contains(&b'\\') || name.contains(&0) {
         return None;
     }
-    // Or, where there is no dot, all of the name, as wds2idx has it.
+    // wds2idx states the whole name as the extension of a name without a dot.
     let due = member_name::split(name).map_or(name, |(_, extension)| extension);
     if due != extension {
         return None;
@@ -283,8 +295,8 @@ fn decimal(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Where the data begin of the first member of a sample at `at` or behind it; none
-/// when the shard ends without one. Those of no sample that it passes go to `unnamed`.
+/// The offset of the data of the first member of a sample at or after `at`. `None` if no such
+/// member follows. Adds files of no sample on the way to `unnamed`.
 fn sample_at(
     walk: &mut HeaderWalk<'_>,
     at: u64,
@@ -303,28 +315,28 @@ fn sample_at(
     }
 }
 
-/// Whether the block in front of the member's data is its header.
+/// Whether the block before the member's data is its header.
 fn has_header(shard: &File, member: &ShardMember) -> bool {
     let mut block: TarBlock = [0; BLOCK as usize];
     matches!(read_at(shard, &mut block, member.header_at), Ok(n) if n == block.len())
         && is_header_of(&block, &member.name, member.size, true)
 }
 
-/// Whether a block is a header of a file of this size and name, as far as a header
-/// without its pax records says; `may_be_long` allows a size that stands in those.
+/// Whether `block` can be the last header of a file with this name and size. A long name or size
+/// may be in another header, so a cut name is accepted. With `may_be_long`, size 0 is accepted too.
 pub(crate) fn is_header_of(block: &TarBlock, member: &[u8], size: u64, may_be_long: bool) -> bool {
     let Ok(Some(header)) = TarHeader::parse(block) else {
         return false;
     };
     let mut name = Vec::new();
     header.write_name(&mut name);
-    // A name, or a size, that did not fit stands in another header.
+    // A name or size that did not fit is in another header.
     let same_name = name == member || header.name_may_be_cut() || !member.is_ascii();
     let same_size = header.size == size || (may_be_long && header.size == 0);
     header.kind == HeaderKind::File && same_name && same_size
 }
 
-/// The text of an index, made member by member.
+/// Builds the text of an index, member by member.
 #[derive(Debug, Default)]
 pub(crate) struct DaliIndexText {
     lines: Vec<u8>,
@@ -332,8 +344,7 @@ pub(crate) struct DaliIndexText {
     samples: u64,
 }
 
-/// A name that cannot stand in an index: it has a blank or another sign in it
-/// that separates.
+/// A name that an index cannot hold: it has a blank, a backslash or a control character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnwritableName {
     pub(crate) name: Vec<u8>,
@@ -345,14 +356,16 @@ impl fmt::Display for UnwritableName {
         write!(
             f,
             "the member {name:?} has a blank, a backslash or a control character in its name, \
-             and an index cannot hold it: rename it, or use no index"
+             which an index cannot hold: rename it, or use no index"
         )
     }
 }
 
 impl DaliIndexText {
-    /// Adds the next member of the shard. One that belongs to no sample adds
-    /// nothing.
+    /// Adds the next member of the shard. Ignores a member that belongs to no sample.
+    ///
+    /// # Errors
+    /// A name that an index cannot hold.
     pub(crate) fn push(
         &mut self,
         name: &[u8],
@@ -384,12 +397,12 @@ impl DaliIndexText {
         Ok(())
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     pub(crate) fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The whole file.
+    /// The text of the whole file.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         if self.samples > 0 {
             self.lines.push(b'\n');
@@ -407,7 +420,7 @@ mod tests {
     use super::*;
     use crate::data::shard::walk::HeaderWalk;
 
-    /// Two samples of two members, and one without a dot.
+    /// Two samples of two members each, and a member without a dot.
     fn shard(dir: &Path) -> (File, u64) {
         let path = dir.join("a.tar");
         let mut tar = tar::Builder::new(File::create(&path).unwrap());
@@ -486,7 +499,7 @@ mod tests {
             }
         };
         assert_eq!(told(&good), "used");
-        // As wds2idx writes what has no dot.
+        // wds2idx writes a member without a dot like this.
         let with_readme = good
             .replace("v1.2 2", "v1.2 3")
             .replace("\njpg", "\nREADME 3072 3 README\njpg");
@@ -499,11 +512,7 @@ mod tests {
                 "v1.1",
                 "does not begin with 'v1.2' and a number".into(),
             ),
-            (
-                "v1.2 2",
-                "v1.2 3",
-                "says that it has 3 samples, and has 2".into(),
-            ),
+            ("v1.2 2", "v1.2 3", "states 3 samples, but lists 2".into()),
             ("JPG 512 700", "JPG 512 701", other(2)),
             ("JPG 512", "JPG 1024", other(2)),
             ("JPG 512", "JPG 0", form(2)),
@@ -520,7 +529,7 @@ mod tests {
             (
                 "6656 600",
                 "7168 600",
-                "does not name all that the shard has from byte 5120 on".into(),
+                "does not list all members of the shard from byte 5120 on".into(),
             ),
         ] {
             assert!(good.contains(from), "{from}");

@@ -1,4 +1,4 @@
-//! Hashes as manifests write them.
+//! Hashes in the form that manifests use.
 //!
 //! Used in the consumer and in the fetcher.
 
@@ -13,11 +13,11 @@ use twox_hash::xxhash3_128::Hasher;
 
 use crate::error::Result;
 
-/// A hash, 16 or 32 hexadecimal digits in the text.
+/// A hash of 64 bits, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HexHash64(pub(crate) u64);
 
-/// As [`HexHash64`], of 128 bits.
+/// A hash of 128 bits, written as 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct HexHash128(pub(crate) u128);
 
@@ -27,10 +27,10 @@ impl HexHash128 {
         Self(XxHash3_128::oneshot(bytes))
     }
 
-    /// Length and hash of the file at `path`, read piece by piece.
+    /// Length and XXH3-128 of the file at `path`, read in pieces of 1 MiB.
     ///
     /// # Errors
-    /// What the system says.
+    /// When the file cannot be opened or read.
     pub(crate) fn of_file(path: &Path) -> io::Result<(u64, Self)> {
         let mut file = File::open(path)?;
         let (mut bytes, mut hasher, mut piece) = (0, Hasher::new(), vec![0; 1 << 20]);

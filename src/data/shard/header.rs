@@ -1,11 +1,11 @@
-//! One header of a tar archive: a block of 512 bytes, checked and taken apart.
+//! One header of a tar archive: a block of 512 bytes, checked and split into its fields.
 //!
-//! Runs in the consumer. Works on the block alone: what GNU and pax headers say
-//! of the member behind them is put together by the walk.
+//! Runs in the consumer. Works on one block alone. `walk` combines GNU and pax headers with the
+//! member that they describe.
 
 use std::fmt;
 
-/// Headers, and the data behind them, begin at multiples of this.
+/// Size of a block, bytes. Headers begin at multiples of it, and data too.
 pub(crate) const BLOCK: u64 = 512;
 
 /// A header's bytes.
@@ -17,32 +17,32 @@ const CHECKSUM: std::ops::Range<usize> = 148..156;
 const FLAG: usize = 156;
 const MAGIC: std::ops::Range<usize> = 257..263;
 const PREFIX: std::ops::Range<usize> = 345..500;
-/// In GNU's old header of a sparse file: another block of the map follows.
+/// In GNU's old header of a sparse file: whether another block of the map follows.
 const SPARSE_FOLLOWS: usize = 482;
-/// In a block of such a map: yet another follows.
+/// In a block of such a map: whether another one follows.
 pub(crate) const SPARSE_CONTINUES: usize = 504;
 
-/// What a header is of.
+/// The kind of entry that a header describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderKind {
     /// A regular file.
     File,
-    /// GNU `L`: its data are the next member's name.
+    /// GNU `L`: its data are the name of the next member.
     LongName,
-    /// GNU `K`: its data are where the next member, a link, leads.
+    /// GNU `K`: its data are the target of the next entry, a link.
     LongLink,
-    /// Pax `x`: its data say more of the next member.
+    /// Pax `x`: its data describe the next member.
     Pax,
-    /// Pax `g`: its data say more of all members that follow.
+    /// Pax `g`: its data describe all members that follow.
     PaxGlobal,
-    /// A hard link or a symbolic one: no data follow, whatever its size says.
+    /// A hard or symbolic link: no data follow, whatever its size field says.
     Link,
-    /// A folder, device or FIFO: no data follow, either.
+    /// A folder, device or FIFO: no data follow.
     Bare,
-    /// GNU `S`, a file with holes: `more_map` says that blocks of its map follow,
-    /// in front of data that are no run of the file's bytes.
+    /// GNU `S`, a sparse file. With `more_map`, more blocks of its map follow the header. Its data
+    /// are not one range of the file.
     Sparse { more_map: bool },
-    /// Anything else: its data are passed over.
+    /// Any other kind: its data are skipped.
     Other,
 }
 
@@ -51,22 +51,22 @@ pub(crate) enum HeaderKind {
 pub(crate) struct TarHeader<'a> {
     block: &'a TarBlock,
     pub(crate) kind: HeaderKind,
-    /// Bytes of data behind it, unless a pax header says another number.
+    /// Bytes of data after it, unless a pax header states another size.
     pub(crate) size: u64,
 }
 
-/// Why a block is no header, or what is wrong with what it says.
+/// Why a block is not a header, or which field of it is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderFault {
-    /// The sum of its bytes is not what it says.
+    /// The sum of its bytes differs from its checksum field.
     Checksum,
-    /// Its size is no number, or one that no file has.
+    /// Its size is not a number, or larger than any file.
     Size,
-    /// No name, or one with a NUL byte in it.
+    /// The name is empty, or has a NUL byte.
     Name,
     /// A name, or pax records, of more than 64 KiB.
     TooLong { bytes: u64 },
-    /// Pax records that break their own rules.
+    /// Malformed pax records.
     Pax,
 }
 
@@ -110,11 +110,11 @@ impl<'a> TarHeader<'a> {
         Ok(Some(Self { block, kind, size }))
     }
 
-    /// Replaces `into` by the name as this header alone has it.
+    /// Replaces `into` with the name in this header alone.
     pub(crate) fn write_name(&self, into: &mut Vec<u8>) {
         into.clear();
         let prefix = text(&self.block[PREFIX]);
-        // GNU's magic ends in blanks, and keeps times where ustar has the prefix.
+        // GNU's magic ends in blanks. GNU keeps times in the prefix field of ustar.
         if &self.block[MAGIC] == b"ustar\0" && !prefix.is_empty() {
             into.extend_from_slice(prefix);
             into.push(b'/');
@@ -122,35 +122,35 @@ impl<'a> TarHeader<'a> {
         into.extend_from_slice(text(&self.block[NAME]));
     }
 
-    /// Whether the name may be the beginning of one that did not fit.
+    /// Whether the name fills its field, so that it may be cut.
     pub(crate) fn name_may_be_cut(&self) -> bool {
         !self.block[NAME].contains(&0)
     }
 
-    /// Whether it is a folder when its name ends in a slash, as before ustar.
+    /// Whether a slash at the end of the name makes it a folder, as before ustar.
     pub(crate) fn may_be_old_folder(&self) -> bool {
         self.block[FLAG] == 0
     }
 
-    /// Whether the block says which form of tar it is of: enough to be taken for
-    /// a header in the middle of bytes that are none.
+    /// Whether the block has the magic of ustar, pax or GNU. This is enough to find a header among
+    /// other bytes.
     pub(crate) fn has_magic(&self) -> bool {
         self.block[MAGIC].starts_with(b"ustar")
     }
 }
 
-/// Whether a block that is no right header can have been one of a kind that says
-/// more of the next: by its flag, which the damage may have spared.
+/// Whether an invalid block may have been a header that describes the next entry. Decides by its
+/// flag, which may be intact.
 pub(crate) fn may_extend_next(block: &TarBlock) -> bool {
     !matches!(block[FLAG], 0 | b'0'..=b'7')
 }
 
 pub(crate) fn is_zero(block: &TarBlock) -> bool {
-    // Most blocks differ in the first byte.
+    // Most other blocks differ in the first byte.
     block[0] == 0 && block.iter().all(|&b| b == 0)
 }
 
-/// Writers of long ago summed signed bytes: both sums are right.
+/// Some old writers summed signed bytes, so both sums are accepted.
 fn checksum_is_right(block: &TarBlock) -> bool {
     let Some(stated) = number(&block[CHECKSUM]) else {
         return false;
@@ -164,18 +164,18 @@ fn checksum_is_right(block: &TarBlock) -> bool {
         plain -= u64::from(byte);
         high -= u64::from(byte >> 7);
     }
-    // The field itself counts as blanks.
+    // The checksum field itself counts as blanks.
     plain += 8 * u64::from(b' ');
     stated == plain || stated + 256 * high == plain
 }
 
-/// The bytes in front of the first NUL.
+/// The bytes before the first NUL.
 fn text(field: &[u8]) -> &[u8] {
     field.split(|&b| b == 0).next().unwrap_or_default()
 }
 
-/// Octal digits among blanks, up to a NUL; nothing is 0. Or base 256, when the
-/// first bit is set: big-endian, and not negative.
+/// Parses octal digits up to a NUL, with blanks around them. No digits mean 0. If the first bit is
+/// set, the number is big-endian base 256, and must not be negative.
 fn number(field: &[u8]) -> Option<u64> {
     let (&first, rest) = field.split_first()?;
     if first & 0x80 != 0 {
@@ -311,7 +311,7 @@ mod tests {
             let mut bad = good;
             bad[at] = bad[at].wrapping_add(1);
             let header = TarHeader::parse(&bad);
-            // The checksum's own NUL and blank mean nothing.
+            // The NUL and the blank of the checksum field mean nothing.
             assert!(header.is_err() || CHECKSUM.contains(&at), "{at}");
         }
     }

@@ -1,9 +1,8 @@
-//! What a cache says of itself: `manifest.json`, and a `.json` beside each shard.
+//! The manifests of a cache: `manifest.json` for the whole, and a `.json` file beside each shard.
 //!
-//! Runs in the consumer. One text for one value: JSON as `serde_json` writes it,
-//! with a checksum of the text in it. What was read is written again and must be
-//! the same, so that any changed byte of a manifest is noticed. Never in here:
-//! times, host names, or where the cache lies.
+//! Runs in the consumer. Every value has exactly one text: JSON as `serde_json` writes it, with a
+//! checksum of the text inside. A reader writes the value again and compares the bytes, so it
+//! notices any changed byte. Never in here: times, host names, and the place of the cache.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,17 +23,17 @@ use crate::sys::whole_file::too_long;
 /// The name of a cache's manifest in its folder.
 pub(crate) const CACHE_MANIFEST: &str = "manifest.json";
 
-/// The name of the sealed index of all samples in a cache's folder; its root is
-/// `/`, so its bytes do not say where the cache lies.
+/// The name of the sealed index of all samples in a cache's folder. Its root is `/`, so its bytes
+/// do not depend on the place of the cache.
 pub(crate) const CACHE_INDEX: &str = "index.fli";
 
-/// The name of a cache's n-th shard, without extension. What a file names otherwise is no shard of
-/// a cache: so no name leads out of the cache's folder.
+/// The name of shard number `shard` of a cache, without extension. A cache's shards have no other
+/// names, so a manifest cannot lead out of the cache's folder.
 pub(crate) fn shard_name(shard: u64) -> String {
     format!("shard-{shard:06}")
 }
 
-/// The version of both forms.
+/// The version of both kinds of manifest.
 pub(crate) const VERSION: u32 = 2;
 
 /// One shard of a cache: `shard-000000.json` beside `shard-000000.tar`.
@@ -44,21 +43,19 @@ pub(crate) struct ShardManifest {
     /// [`ShardManifest::FORMAT`].
     pub(crate) format: String,
     pub(crate) version: u32,
-    /// Of the text of this manifest, with this field 0. Set by
-    /// [`Manifest::to_bytes`].
+    /// Of the text of this manifest with zeros in this field. Set by [`Manifest::to_bytes`].
     pub(crate) checksum: HexHash128,
-    /// The id in the cache of the first sample; of a shard that stands alone the place of
-    /// the order that it begins at.
+    /// The id of the first sample in the cache. For a shard that stands alone: the first place of
+    /// the order that it is made of.
     pub(crate) first_id: u64,
     /// Length of the tar, end blocks included.
     pub(crate) bytes: u64,
     /// XXH3-128 of the whole tar.
     pub(crate) hash: HexHash128,
-    /// In the cache's order: the n-th has id `first_id + n`, where the shard does not stand
-    /// alone.
+    /// In the cache's order. The n-th has id `first_id + n`, unless the shard stands alone.
     pub(crate) samples: Vec<SampleEntry>,
-    /// Samples of the source that came between these, or behind the last of
-    /// them, and gave no member. In the cache's order.
+    /// Samples of the source that were left out, between these samples or after the last one. In
+    /// the cache's order.
     pub(crate) skipped: Vec<SkippedEntry>,
 }
 
@@ -68,7 +65,7 @@ pub(crate) struct ShardManifest {
 pub(crate) struct SampleEntry {
     /// Its id in the source.
     pub(crate) source: u64,
-    /// The picture first, then the label, if it has one.
+    /// The image first, then the label, if there is one.
     pub(crate) members: Vec<MemberEntry>,
 }
 
@@ -77,8 +74,8 @@ pub(crate) struct SampleEntry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct MemberEntry {
     pub(crate) name: String,
-    /// Where its (first) header begins; the bytes up to `data_at` are those of
-    /// `append::encode_header(name, size)`.
+    /// Offset of its first header. The bytes up to `data_at` equal
+    /// `shard_writer::encode_header(name, size)`.
     pub(crate) header_at: u64,
     pub(crate) data_at: u64,
     pub(crate) size: u64,
@@ -92,28 +89,28 @@ pub(crate) struct MemberEntry {
 pub(crate) struct SkippedEntry {
     /// Its id in the source.
     pub(crate) source: u64,
-    /// Its path under the source's root; bytes that are no UTF-8 replaced.
+    /// Its path under the source's root. Bytes that are not UTF-8 are replaced.
     pub(crate) path: String,
     pub(crate) reason: String,
 }
 
-/// A cache: `manifest.json`.
+/// A whole cache: `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CacheManifest {
     /// [`CacheManifest::FORMAT`].
     pub(crate) format: String,
     pub(crate) version: u32,
-    /// As in [`ShardManifest`].
+    /// Like that of [`ShardManifest`].
     pub(crate) checksum: HexHash128,
-    /// The version of featherload that builds it.
+    /// The version of featherload that builds the cache.
     pub(crate) featherload: String,
-    /// False from the begin of the build to its end; then `shards`, `samples`,
-    /// `skipped` and `index` are empty, 0 and none.
+    /// False until the build has ended. Until then `shards` is empty, `samples` and `skipped` are
+    /// 0, and `index` is none.
     pub(crate) complete: bool,
     pub(crate) options: OptionsEntry,
     pub(crate) source: SourceEntry,
-    /// Names of the classes; empty when labels are none, numbers or vectors.
+    /// Names of the classes. Empty if labels are numbers without names, vectors, or absent.
     pub(crate) classes: Vec<String>,
     /// Numbers per label: 0 without labels, 1 for classes, n for vectors.
     pub(crate) label_width: u64,
@@ -121,24 +118,24 @@ pub(crate) struct CacheManifest {
     pub(crate) samples: u64,
     /// Samples of the source that are in no shard.
     pub(crate) skipped: u64,
-    /// In order; the n-th is called [`shard_name`].
+    /// In order. The n-th is named by [`shard_name`].
     pub(crate) shards: Vec<ShardEntry>,
-    /// Of the file `index.fli`.
+    /// Hash of the file `index.fli`.
     pub(crate) index: Option<HexHash128>,
 }
 
-/// What a cache was built by, as the command line spells it.
+/// The options that a cache was built with, spelled as on the command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OptionsEntry {
     /// `copy`, `jpeg:90` or `raw`.
     pub(crate) encode: String,
-    /// `shorter:256`, `longer:256`, `exact:224x224`; none = as it is.
+    /// `shorter:256`, `longer:256` or `exact:224x224`; none = not resized.
     pub(crate) resize: Option<String>,
-    /// Bytes that a shard of more than one sample does not exceed;
-    /// [`OptionsEntry::NO_SIZE`] where shards stand alone.
+    /// The most bytes of a shard with more than one sample. [`OptionsEntry::NO_SIZE`] if shards
+    /// stand alone.
     pub(crate) shard_size: u64,
-    /// Places of the order that a shard has at most; none = as many as fit.
+    /// The most places of the order that a shard is made of; none = as many as fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shard_samples: Option<u64>,
     /// The seed of the order; none = the source's order.
@@ -150,47 +147,47 @@ pub(crate) struct OptionsEntry {
 }
 
 impl OptionsEntry {
-    /// Of shards that stand alone: shard k is made of the places from k times
-    /// `shard_samples` on, whatever their bytes.
+    /// The `shard_size` of a cache whose shards stand alone. Shard k is made of `shard_samples`
+    /// places, from place k times `shard_samples` on, whatever their bytes.
     pub(crate) const NO_SIZE: u64 = 0;
 
-    /// Whether each shard follows from source, options and its number alone.
+    /// Whether each shard depends only on the source, the options and its number.
     pub(crate) fn has_independent_shards(&self) -> bool {
         self.shard_size == Self::NO_SIZE
     }
 }
 
-/// By what a changed source is noticed.
+/// Fingerprints that detect a changed source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceEntry {
     pub(crate) samples: u64,
-    /// `Index::hash`: paths under the root, labels and class names.
+    /// `Index::hash` of paths under the root, labels and class names.
     pub(crate) index: HexHash128,
-    /// Of the length and the time of change (ns) of every file, in the source's
-    /// order; those of a path that no file has count as 0.
+    /// Hash of length and modification time (ns) of every file, in the source's order. Both count
+    /// as 0 for a path without a file. For a source in a store: the fingerprint of its shards.
     pub(crate) files: HexHash128,
-    /// None where nobody knows: of a saved index, or of another cache.
+    /// None if it is not known: the source is a saved index or another cache.
     pub(crate) lost: Option<SourceLosses>,
 }
 
-/// What of a source is no sample of its index, by what reading its names told.
+/// Content of a source that is not in its index, as found when the names of its samples were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SourceLosses {
-    /// Shards of which something is lost.
+    /// Number of damaged shards.
     pub damaged_shards: u64,
-    /// Samples that are known to be lost with them.
+    /// Number of samples that are known to be lost in damaged shards.
     pub damaged_samples: u64,
-    /// Entries that are no samples, by the name of the reason.
+    /// Number of entries that are not samples, for each reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Fields of samples that are neither picture nor label, by extension: how many
-    /// samples have them. They are not copied.
+    /// Fields of samples that are neither image nor label: the number of samples with that field,
+    /// by extension. A cache does not copy them.
     pub other_fields: BTreeMap<String, u64>,
 }
 
-/// What `manifest.json` says of a shard.
+/// The entry of a shard in `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShardEntry {
@@ -198,27 +195,27 @@ pub(crate) struct ShardEntry {
     pub(crate) name: String,
     pub(crate) bytes: u64,
     pub(crate) samples: u64,
-    /// Of the file `NAME.json`.
+    /// Hash of the file `NAME.json`.
     pub(crate) manifest: HexHash128,
-    /// Of the file `NAME.idx`.
+    /// Hash of the file `NAME.idx`.
     pub(crate) idx: HexHash128,
 }
 
-/// Why bytes are no manifest, or no longer one.
+/// Why bytes are not a valid manifest.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ManifestDamage {
-    /// No JSON, or not the fields of this manifest.
+    /// Not JSON, or not the fields of this manifest.
     Text {
         what: String,
     },
-    /// Of another kind: what its `format` says.
+    /// A manifest of another kind: its `format`.
     Format {
         found: String,
     },
     Version {
         found: u32,
     },
-    /// Other bytes than were written.
+    /// The bytes have changed since they were written.
     Checksum,
 }
 
@@ -229,7 +226,7 @@ impl fmt::Display for ManifestDamage {
             Self::Format { found } => write!(f, "a manifest of another kind: `{found}`"),
             Self::Version { found } => write!(
                 f,
-                "a manifest of version {found}, and this featherload reads version {VERSION}: \
+                "a manifest of version {found}, but this featherload reads version {VERSION}: \
                  build the cache again (in this folder with `force`), or use the featherload \
                  that built it"
             ),
@@ -240,23 +237,23 @@ impl fmt::Display for ManifestDamage {
 
 impl std::error::Error for ManifestDamage {}
 
-/// What both manifests have in common: their text.
+/// The common part of both manifests: how they are written and read.
 pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
-    /// What stands in `format`.
+    /// The value of the field `format`.
     const FORMAT: &'static str;
-    /// Whether people read it: many short lines, or few long ones.
+    /// Whether the JSON is indented, for people to read.
     const PRETTY: bool;
-    /// The most that is written and read of one.
+    /// The largest manifest that is written or read, bytes.
     const MOST_BYTES: u64;
 
     /// Format, version and checksum.
     fn head(&self) -> (&str, u32, HexHash128);
     fn set_checksum(&mut self, checksum: HexHash128);
 
-    /// The file's bytes, with the checksum that they must have.
+    /// The file's bytes, with the right checksum in them.
     ///
     /// # Errors
-    /// None for values of these types; `serde_json` does not promise that.
+    /// Not for values of these types, although `serde_json` does not guarantee that.
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut manifest = self.clone();
         manifest.set_checksum(HexHash128(0));
@@ -265,12 +262,12 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         text(&manifest)
     }
 
-    /// Reads and checks a file's bytes.
+    /// Parses and checks a file's bytes.
     ///
     /// # Errors
-    /// When they are not, to the last byte, what [`Manifest::to_bytes`] gives.
+    /// When any byte differs from what [`Manifest::to_bytes`] writes.
     fn from_bytes(bytes: &[u8]) -> Result<Self, ManifestDamage> {
-        /// What every version has.
+        /// The fields that every version has.
         #[derive(Deserialize)]
         struct Head {
             format: String,
@@ -286,7 +283,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
             (true, VERSION) => Ok(()),
             (true, found) => Err(ManifestDamage::Version { found }),
         };
-        // Read once where it is good: it may have a million shards.
+        // A good manifest is parsed once: it may have a million shards.
         let manifest: Self = match serde_json::from_slice(bytes) {
             Ok(manifest) => manifest,
             Err(e) => {
@@ -303,11 +300,11 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         }
     }
 
-    /// As [`Manifest::from_bytes`], with the hash of the file.
+    /// Reads the file at `path` and checks it. Also returns the hash of the file.
     ///
     /// # Errors
-    /// When the file cannot be read, is not a regular file, or is damaged: a data
-    /// set's error, which names the file.
+    /// When the file cannot be read, is not a regular file, or is damaged. The error names the
+    /// file.
     fn read(path: &Path) -> Result<(Self, HexHash128)> {
         let none = || Error::dataset(path, "not the manifest of a cache");
         let failed = |e: io::Error| match e.kind() {
@@ -329,16 +326,16 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
         Ok((manifest, HexHash128::of(&bytes)))
     }
 
-    /// Puts it in the place of what is at `path`: whole, or not at all. Returns
-    /// the hash of the file.
+    /// Writes the manifest to `path`, or replaces the file there in one step. Returns the hash of
+    /// the file.
     ///
     /// # Errors
-    /// What the system says, with the path; one that would not be read again.
+    /// When the manifest is longer than [`Manifest::MOST_BYTES`], or the file cannot be written.
     fn write(&self, path: &Path) -> Result<HexHash128> {
         let bytes = self.to_bytes()?;
         if bytes.len() as u64 > Self::MOST_BYTES {
             let what = format!(
-                "would have {}, and {} of a manifest are read: use another `shard_samples`",
+                "would have {}, but a manifest has {} at most: use another `shard_samples`",
                 size_rounded_up(bytes.len() as u64),
                 size_rounded_down(Self::MOST_BYTES)
             );
@@ -352,7 +349,7 @@ pub(crate) trait Manifest: Serialize + DeserializeOwned + Clone {
 fn text<M: Manifest>(manifest: &M) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write_text(manifest, &mut bytes)
-        .map_err(|e| Error::protocol(format!("the manifest just made: {e}")))?;
+        .map_err(|e| Error::protocol(format!("the new manifest cannot be written as JSON: {e}")))?;
     Ok(bytes)
 }
 
@@ -364,9 +361,10 @@ fn write_text<M: Manifest>(manifest: &M, mut to: impl Write) -> io::Result<()> {
     to.write_all(b"\n")
 }
 
-/// Whether `bytes` are the text of `manifest`. No second text is in memory for it.
+/// Whether `bytes` are the text of `manifest`. Compares piece by piece, without a second copy of
+/// the text.
 fn is_text_of<M: Manifest>(manifest: &M, bytes: &[u8]) -> bool {
-    /// What is still to come.
+    /// The part of the text that is not compared yet.
     struct RemainingText<'a>(&'a [u8]);
     impl Write for RemainingText<'_> {
         fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
@@ -382,8 +380,8 @@ fn is_text_of<M: Manifest>(manifest: &M, bytes: &[u8]) -> bool {
     write_text(manifest, &mut rest).is_ok() && rest.0.is_empty()
 }
 
-/// The checksum that the text of a manifest must have: of the text with zeros in its place. The
-/// third field has it.
+/// The right checksum for the text of a manifest: the hash of the text with zeros in the `checksum`
+/// field, which is its third field.
 fn checksum_of(text: &[u8]) -> HexHash128 {
     const FIELD: &[u8] = b"\"checksum\":";
     let mut hasher = Hasher::new();
@@ -410,7 +408,7 @@ fn checksum_of(text: &[u8]) -> HexHash128 {
 impl Manifest for ShardManifest {
     const FORMAT: &'static str = "featherload-shard";
     const PRETTY: bool = false;
-    /// A shard of five million samples has less.
+    /// Enough for a shard of five million samples.
     const MOST_BYTES: u64 = 1 << 30;
 
     fn head(&self) -> (&str, u32, HexHash128) {
@@ -425,7 +423,7 @@ impl Manifest for ShardManifest {
 impl Manifest for CacheManifest {
     const FORMAT: &'static str = "featherload-cache";
     const PRETTY: bool = true;
-    /// A cache of two million shards has less.
+    /// Enough for a cache of two million shards.
     const MOST_BYTES: u64 = 512 << 20;
 
     fn head(&self) -> (&str, u32, HexHash128) {

@@ -1,11 +1,10 @@
-//! Names of members as WebDataset reads them: a sample's key, and which of its
-//! fields the member is.
+//! Splits a member's name as WebDataset does: the key of its sample, and its extension.
 //!
 //! Runs in the consumer. Works on names alone.
 
-/// Key and extension of a member's name, cut at the first dot behind the last
-/// slash; the extension as it is written. `None` for a name that no sample has:
-/// one without a dot, or with nothing in front of it (a hidden file).
+/// Key and extension of a member's name, split at the first dot after the last slash. The extension
+/// keeps its case. `None` if the member belongs to no sample: the file name has no dot, or begins
+/// with one (a hidden file).
 pub(crate) fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let file = name.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1);
     let dot = name[file..].iter().position(|&b| b == b'.')?;

@@ -36,8 +36,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::sys::regular_file::open_regular;
 
-/// Opens the shard at `path`, and says how many bytes it has. What is no regular
-/// file is refused, and a FIFO is not waited for.
+/// Opens the shard at `path`. Returns it with its length in bytes.
+///
+/// # Errors
+/// When the path is not a regular file or cannot be opened. A FIFO is rejected without waiting.
 pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     let name = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| Error::dataset(path, "a path cannot hold a NUL byte"))?;
@@ -50,7 +52,8 @@ pub(crate) fn open(path: &Path) -> Result<(File, u64)> {
     Ok((File::from(fd), len as u64))
 }
 
-/// Fills `buffer` from offset `at` as far as the file goes; how many bytes it got.
+/// Reads from offset `at` until `buffer` is full or the file ends. Returns the number of bytes
+/// read.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     let mut filled = 0;

@@ -1,22 +1,20 @@
-//! Pax records: `length key=value` lines that say more of a member than its
-//! header can.
+//! Pax records: `length key=value` lines that describe a member beyond its header.
 //!
-//! Runs in the consumer, on bytes that are in memory already.
+//! Runs in the consumer, on bytes in memory.
 
 use crate::data::shard::header::HeaderFault;
 
-/// What records say of where a member is and what it is called. Later records
-/// take the place of earlier ones.
+/// The values of the records that matter here. A later record overrides an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PaxRecords {
     pub(crate) path: Option<Vec<u8>>,
     pub(crate) size: Option<u64>,
-    /// GNU's form of a file with holes: the data are no run of the file's bytes.
+    /// GNU's sparse format: the data are not one range of the file.
     pub(crate) sparse: bool,
 }
 
 impl PaxRecords {
-    /// Adds what `records` say. An empty value takes back what was said before.
+    /// Adds the values of `records`. An empty value removes an earlier value.
     pub(crate) fn read(&mut self, mut records: &[u8]) -> Result<(), HeaderFault> {
         while !records.is_empty() {
             let (key, value, rest) = first(records).ok_or(HeaderFault::Pax)?;
@@ -34,7 +32,7 @@ impl PaxRecords {
     }
 }
 
-/// Key and value of the first record, and what follows it.
+/// Key and value of the first record, and the bytes after it.
 fn first(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let blank = records.iter().take(20).position(|&b| b == b' ')?;
     let bytes = usize::try_from(decimal(&records[..blank])?).ok()?;
@@ -44,7 +42,7 @@ fn first(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((&text[..equals], &text[equals + 1..], rest))
 }
 
-/// Digits alone, and no number that a file's size cannot be.
+/// Parses decimal digits. Rejects numbers above `i64::MAX`, which no file size reaches.
 fn decimal(digits: &[u8]) -> Option<u64> {
     let number = digits.iter().try_fold(0u64, |sum, digit| {
         let digit = digit.wrapping_sub(b'0');

@@ -1,10 +1,11 @@
-//! Lists of shards as people write them: braces and globs, to paths.
+//! Expands lists of shards with braces and globs into paths.
 //!
-//! Runs in the consumer. Braces are a shell's: `{a,b}`, `{000..123}`,
-//! `{0..9..3}`, nested, with leading zeros where either end has them; they keep
-//! the order in which they are written. Globs (`*`, `?`, `[a-z]`, `**`) ask the
-//! file system, and are sorted by the bytes of the path; they find no name that
-//! begins with a dot which they do not spell out.
+//! Runs in the consumer. Braces work like those of a shell: `{a,b}`, `{000..123}`, `{0..9..3}`,
+//! also nested. If either end of a range has leading zeros, so have all its numbers. Results keep
+//! the order in which they are written.
+//!
+//! Globs (`*`, `?`, `[a-z]`, `**`) search the file system. Results are sorted by the bytes of the
+//! path. A name that begins with a dot is found only if the pattern spells out the dot.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,16 +15,16 @@ use std::path::{Component, Path, PathBuf};
 use crate::data::linked_folders;
 use crate::error::{Error, Result};
 
-/// More shards than this are a mistake in a range.
+/// The most shards of one pattern. More are taken for a mistake in a range.
 pub(crate) const MOST_SHARDS: usize = 1 << 20;
 
-/// Whether the text may name several files.
+/// Whether the text has a brace or a glob.
 pub(crate) fn is_pattern(text: &OsStr) -> bool {
     has_glob(text.as_bytes()) || text.as_bytes().contains(&b'{')
 }
 
-/// What a name is that other loaders read from and that is no file's; nothing of
-/// other names, and of those that are there.
+/// The error text for a name that other loaders accept, but that is not a file. `None` for any
+/// other name, and if a file of this name exists.
 fn is_no_file(path: &Path) -> Option<String> {
     let text = path.as_os_str().as_bytes();
     let join = text.windows(2).position(|pair| pair == b"::");
@@ -34,7 +35,7 @@ fn is_no_file(path: &Path) -> Option<String> {
         && scheme
             .iter()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(b));
-    // Without slashes it may as well be a name that is misspelt.
+    // Without slashes it may be a misspelt file name.
     let is_address =
         is_scheme && (scheme == b"pipe" || first[scheme.len() + 1..].starts_with(b"//"));
     let how = match scheme {
@@ -64,8 +65,8 @@ fn is_no_file(path: &Path) -> Option<String> {
     (!path.exists()).then_some(what)
 }
 
-/// Whether the text is an address (`s3://`, `pipe:`) or several names joined by
-/// `::`, and nothing of this name is there.
+/// Whether the text is an address (`s3://`, `pipe:`) or several names joined by `::`, and no file
+/// has this name.
 pub(crate) fn is_elsewhere(text: &OsStr) -> bool {
     is_no_file(Path::new(text)).is_some()
 }
@@ -76,12 +77,11 @@ pub(crate) fn check_is_file(path: &Path) -> Result<()> {
     is_no_file(path).map_or(Ok(()), |what| Err(Error::dataset(path, what)))
 }
 
-/// The paths that `pattern` names, none of them twice. A path that is there is
-/// taken as it stands, whatever signs it has; one without a glob need not be
-/// there.
+/// The paths that `pattern` names, in order. A path may occur twice. An existing path is used as it
+/// is, even if it has braces or globs. A path without a glob need not exist.
 ///
 /// # Errors
-/// A glob that finds nothing, a path that is found twice, and an address.
+/// A glob that matches nothing, more than [`MOST_SHARDS`] paths, or an address.
 pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
     if Path::new(pattern).exists() {
         return Ok(vec![PathBuf::from(pattern)]);
@@ -111,7 +111,7 @@ pub(crate) fn expand(pattern: &OsStr) -> Result<Vec<PathBuf>> {
 /// The paths of several patterns, in their order.
 ///
 /// # Errors
-/// As [`expand`]; and no pattern at all.
+/// Like [`expand`]; also a path that is named twice, or no path at all.
 pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for pattern in patterns {
@@ -131,23 +131,23 @@ pub(crate) fn expand_all(patterns: &[impl AsRef<OsStr>]) -> Result<Vec<PathBuf>>
     }
 }
 
-/// The addresses in an object store that `pattern` names by its braces, none of them twice.
+/// The addresses in an object store that `pattern` names with its braces, in order.
 ///
 /// # Errors
-/// A glob, which no store answers; an address that is named twice.
+/// A glob, because a store cannot be searched; an address that is named twice.
 pub(crate) fn addresses(pattern: &str) -> Result<Vec<String>> {
     let wrong = |what: String| Error::dataset(pattern, what);
     if has_glob(pattern.as_bytes()) {
         return Err(wrong(
             "has * or [ in it, and a store is not searched: name shards by braces \
-             (train-{000..146}.tar), or give the prefix that they lie under"
+             (train-{000..146}.tar), or give the prefix of their addresses"
                 .to_owned(),
         ));
     }
     let mut texts = Vec::new();
     braces(pattern.as_bytes(), Vec::new(), 0, &mut texts)
         .map_err(|TooMany| too_many(OsStr::new(pattern)))?;
-    // Cut at signs of one byte, and put together again.
+    // The text was split at ASCII characters, so each piece is still UTF-8.
     let texts = texts.into_iter().map(String::from_utf8);
     let texts: Vec<String> = texts
         .collect::<Result<_, _>>()
@@ -185,8 +185,8 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
             let at = e.path().to_owned();
             Error::io_at("list", at, io::Error::from(e))
         })?;
-        // As a shell does: copies that are under way leave such files. The crate's
-        // own option finds none even when the dot is spelled out.
+        // Shells skip hidden files too: copies under way leave such files. The crate's own option
+        // finds none, even if the dot is spelled out.
         if hidden(&found) > spelled_out {
             continue;
         }
@@ -206,7 +206,10 @@ fn globbed(pattern: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The folders that `**` stands for must come to an end.
+/// Rejects links that make the folders of `**` endless.
+///
+/// # Errors
+/// The outer error: a malformed pattern. The inner one: an endless folder.
 fn refuse_endless_links(text: &str) -> Result<Result<()>, glob::PatternError> {
     let Some(at) = text.split('/').position(|part| part == "**") else {
         return Ok(Ok(()));
@@ -220,32 +223,32 @@ fn refuse_endless_links(text: &str) -> Result<Result<()>, glob::PatternError> {
     if !has_glob(front.as_bytes()) {
         return Ok(linked_folders::check_endless(Path::new(&front)));
     }
-    // What cannot be listed is reported by the pattern itself.
+    // Expanding the pattern reports a folder that cannot be listed.
     let mut folders = glob::glob(&front)?.flatten().filter(|path| path.is_dir());
     let refused = folders.try_for_each(|folder| linked_folders::check_endless(&folder));
     Ok(refused)
 }
 
-/// How many names of the path begin with a dot.
+/// Number of path components that begin with a dot.
 fn hidden(path: &Path) -> usize {
     let begins = |part: &Component| matches!(part, Component::Normal(name) if name.as_bytes().starts_with(b"."));
     path.components().filter(begins).count()
 }
 
-/// More than [`MOST_SHARDS`] texts.
+/// The pattern expands to more than [`MOST_SHARDS`] texts.
 struct TooMany;
 
-/// Nested deeper, braces are taken as they stand.
+/// Braces that are nested deeper are kept as text.
 const MAX_DEPTH: usize = 16;
 
-/// Adds to `out` every text that `text` means, each behind `front`.
+/// Appends every expansion of `text` to `out`, each with `front` before it.
 fn braces(
     text: &[u8],
     front: Vec<u8>,
     depth: usize,
     out: &mut Vec<Vec<u8>>,
 ) -> Result<(), TooMany> {
-    // The first group that is one; braces that are none stand for themselves.
+    // Finds the first valid group. Other braces are kept as text.
     let mut from = 0;
     while let Some(open) = text[from..].iter().position(|&b| b == b'{') {
         let open = from + open;
@@ -257,7 +260,7 @@ fn braces(
                 let mut front = front.clone();
                 front.extend_from_slice(&text[..open]);
                 front.extend_from_slice(&choice);
-                // Behind the group, not within it: the depth stays.
+                // This part is after the group, not within it, so the depth stays.
                 braces(&text[open + close + 1..], front, depth, out)?;
             }
             return Ok(());
@@ -274,7 +277,7 @@ fn braces(
     }
 }
 
-/// Where the brace that `text` begins with is closed.
+/// The offset of the brace that closes the first one of `text`.
 fn closing(text: &[u8]) -> Option<usize> {
     let mut open = 0usize;
     text.iter().position(|b| {
@@ -287,8 +290,8 @@ fn closing(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// What stands between two braces, one by one; `None` when it is neither a list
-/// nor a range.
+/// The choices between two braces, in order. `None` if the text between them is neither a list nor
+/// a range.
 fn choices(inner: &[u8], depth: usize) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
     let mut parts = Vec::new();
     let (mut start, mut open) = (0, 0usize);
@@ -341,7 +344,7 @@ fn range(inner: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
     let (Ok(a), Ok(b)) = (first.parse::<i64>(), last.parse::<i64>()) else {
         return Ok(None);
     };
-    // As wide as the wider end, when either is written with leading zeros.
+    // Numbers are as wide as the wider end, if either end has leading zeros.
     let padded = |text: &str| {
         let digits = text.trim_start_matches(['-', '+']);
         digits.len() > 1 && digits.starts_with('0')
@@ -357,7 +360,7 @@ fn range(inner: &[u8]) -> Result<Option<Vec<Vec<u8>>>, TooMany> {
     ))
 }
 
-/// The numbers from `a` to `b`, up or down, both of them included.
+/// The numbers from `a` to `b`, up or down, both included.
 fn steps(a: i64, b: i64, step: usize) -> Result<Box<dyn Iterator<Item = i64>>, TooMany> {
     if a.abs_diff(b) / step as u64 >= MOST_SHARDS as u64 {
         return Err(TooMany);
@@ -382,7 +385,7 @@ mod tests {
 
     #[test]
     fn braces_mean_what_a_shell_makes_of_them() {
-        // Every line is bash's own answer to `echo`.
+        // Every line is bash's own output of `echo`.
         for (pattern, want) in [
             (
                 "a-{000..003}.tar",

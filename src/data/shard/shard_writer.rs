@@ -1,8 +1,8 @@
-//! Shards written: members one behind the other, and the end of the archive.
+//! Writes a shard: its members, one after the other, and the end of the archive.
 //!
-//! Runs in the consumer. The bytes follow from names and contents alone: no
-//! time, user or host goes in, so that the same members make the same file.
-//! Never in here: what a member holds, and where the file lies.
+//! Runs in the consumer. Only names and contents decide the bytes. No time, user or host is
+//! written, so the same members make the same file. Never in here: the meaning of a member's data,
+//! and the place of the file.
 
 use std::io::{self, Write};
 
@@ -11,22 +11,22 @@ use twox_hash::xxhash3_128::Hasher;
 
 use crate::data::shard::header::BLOCK;
 
-/// The two blocks of zeros that end an archive, bytes.
+/// Length of the two blocks of zeros that end an archive, bytes.
 pub(crate) const END: u64 = 2 * BLOCK;
 
-/// The longest name that the field of a header holds; a longer one goes into a
-/// pax record in front of it.
+/// The longest name that fits the name field. A longer one goes into a pax record before the
+/// header.
 const NAME_FIELD: usize = 100;
 
-/// The first size that eleven octal digits do not hold.
+/// The smallest size that does not fit into eleven octal digits.
 const OCTAL_END: u64 = 1 << 33;
 
-/// What stands in front of a member's data: one ustar header (a regular file,
-/// mode 0644, user, group and time 0), and before it a pax header when `name`
-/// is longer than 100 bytes. A multiple of 512 bytes.
+/// The headers before a member's data. One ustar header: a regular file, mode 0644, with user,
+/// group and time 0. If `name` is longer than 100 bytes, a pax header comes before it. The length
+/// is a multiple of 512 bytes.
 ///
-/// `name` holds no NUL and does not begin with one. Sizes of 8 GiB and more are
-/// written in base 256, which GNU tar, Python's tarfile and the `tar` crate read.
+/// `name` must not contain NUL bytes. Sizes of 8 GiB and more are written in base 256, which GNU
+/// tar, Python's tarfile and the `tar` crate read.
 pub(crate) fn encode_header(name: &str, size: u64) -> Vec<u8> {
     let name = name.as_bytes();
     if name.len() <= NAME_FIELD {
@@ -64,7 +64,7 @@ fn one_header(name: &[u8], size: u64, kind: u8) -> [u8; BLOCK as usize] {
         h[128..136].copy_from_slice(&size.to_be_bytes());
     }
     h[136..148].copy_from_slice(b"00000000000\0");
-    // The sum is made with blanks in its own place.
+    // The sum is taken with blanks in the checksum field.
     h[148..156].fill(b' ');
     h[156] = kind;
     h[257..265].copy_from_slice(b"ustar\x0000");
@@ -73,7 +73,7 @@ fn one_header(name: &[u8], size: u64, kind: u8) -> [u8; BLOCK as usize] {
     h
 }
 
-/// Zeros behind `size` bytes of data, up to the next block.
+/// Number of zeros after `size` bytes of data, up to the next block.
 pub(crate) fn padding(size: u64) -> u64 {
     size.wrapping_neg() % BLOCK
 }
@@ -84,12 +84,12 @@ pub(crate) fn member_bytes(name: &str, size: u64) -> u64 {
     header.saturating_add(size).saturating_add(padding(size))
 }
 
-/// Where a member came to lie, and the hash of its data.
+/// Where a member was written, and the hash of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MemberPlacement {
-    /// Where its (first) header begins, bytes from the shard's begin.
+    /// Offset of its first header in the shard.
     pub(crate) header_at: u64,
-    /// Where its data begin.
+    /// Offset of its data in the shard.
     pub(crate) data_at: u64,
     pub(crate) size: u64,
     /// XXH3-64 of the data.
@@ -114,7 +114,7 @@ pub(crate) struct ShardWriter<W> {
 }
 
 impl<W: Write> ShardWriter<W> {
-    /// An empty shard in `out`, which stands at the begin of a file.
+    /// Starts an empty shard in `out`, which must be at the beginning of a file.
     pub(crate) fn new(out: W) -> Self {
         Self {
             out,
@@ -128,10 +128,10 @@ impl<W: Write> ShardWriter<W> {
         self.at
     }
 
-    /// Puts a member behind the others.
+    /// Appends a member.
     ///
     /// # Errors
-    /// What `out` says; nothing more may be written then.
+    /// When `out` fails. Nothing more may be written after that.
     pub(crate) fn append(&mut self, name: &str, data: &[u8]) -> io::Result<MemberPlacement> {
         let size = data.len() as u64;
         let header_at = self.at;
@@ -147,10 +147,10 @@ impl<W: Write> ShardWriter<W> {
         })
     }
 
-    /// Ends the archive. The bytes are in `out`, not yet flushed or synced.
+    /// Ends the archive. The bytes are in `out`, but not flushed or synced.
     ///
     /// # Errors
-    /// As [`ShardWriter::append`].
+    /// When `out` fails.
     pub(crate) fn finish(mut self) -> io::Result<ShardOutput<W>> {
         self.write(&[0; END as usize])?;
         Ok(ShardOutput {

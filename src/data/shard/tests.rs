@@ -1,5 +1,5 @@
-//! Archives of every form by the `tar` crate, read by the walk and by that crate;
-//! and the same archives, damaged.
+//! Writes archives of every form with the `tar` crate, and reads them with the walk and with that
+//! crate. Then damages the archives and reads them again.
 
 use std::fs::File;
 use std::io::{Cursor, Write};
@@ -11,7 +11,7 @@ use crate::data::shard::walk::{
     DamageKind, HeaderWalk, ShardDamage, ShardEnding, ShardMember, WalkResult,
 };
 
-/// What one entry of an archive is made of.
+/// One entry of an archive.
 #[derive(Debug, Clone)]
 struct Made {
     name: String,
@@ -28,7 +28,7 @@ enum Form {
     Binary,
     Folder,
     Link,
-    /// GNU, with the target in a header of its own.
+    /// GNU, with the target of the link in a header of its own.
     LongLink,
     PaxGlobal,
 }
@@ -42,7 +42,7 @@ fn archive(entries: &[Made]) -> Vec<u8> {
 }
 
 fn append(builder: &mut tar::Builder<Vec<u8>>, i: usize, made: &Made) {
-    // Data that could be taken for text, but never for a header.
+    // Data that may look like text, but never like a header.
     let data = vec![i as u8; made.size];
     let name = made.name.as_str();
     let mut header = match made.form {
@@ -61,7 +61,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, i: usize, made: &Made) {
             builder.append_data(&mut header, name, &data[..]).unwrap();
         }
         Form::Ustar => {
-            // What fits neither in the name nor in name and prefix is cut.
+            // A name that does not fit into name and prefix is cut.
             let fits = header.set_path(name).is_ok();
             if !fits {
                 header.set_path(&name[..name.len().min(100)]).unwrap();
@@ -112,7 +112,7 @@ fn append(builder: &mut tar::Builder<Vec<u8>>, i: usize, made: &Made) {
     }
 }
 
-/// The members by the `tar` crate: name, offset of the data, size.
+/// The members as the `tar` crate reads them: name, offset of the data, size.
 fn by_tar(bytes: &[u8]) -> Vec<(Vec<u8>, u64, u64)> {
     let mut archive = tar::Archive::new(Cursor::new(bytes));
     let entries = archive.entries_with_seek().unwrap().map(|e| e.unwrap());
@@ -182,14 +182,14 @@ fn every_form_is_read_as_the_tar_crate_reads_it() {
     assert_eq!(members.len(), 9);
     assert_eq!(walked.ending, ShardEnding::Blocks);
     assert_eq!((walked.places, walked.lost), (0, 0));
-    // From the first header that describes it, with nothing between the members
-    // but links and folders.
+    // `header_at` is the first header that describes the member. Only links and folders lie between
+    // the members.
     assert_eq!(members[0].header_at, 0);
     assert_eq!(members[2].header_at, members[1].data_at + 1024);
 }
 
-/// The crate writes the flag of times before ustar, where a slash at the end
-/// makes a folder; a name is cut at 100 bytes, here behind its slash.
+/// The crate writes the old flag, for which a slash at the end of the name makes a folder. The name
+/// field is cut at 100 bytes, here after its slash.
 #[test]
 fn a_long_name_that_is_cut_behind_a_slash_is_no_folder() {
     let name = format!("{}/a.jpg", "a".repeat(99));
@@ -197,7 +197,7 @@ fn a_long_name_that_is_cut_behind_a_slash_is_no_folder() {
     let (members, _) = walk(&bytes);
     assert_eq!(members[0].name, name.as_bytes());
     assert_eq!(members.len(), 2);
-    // A folder of those times: 'd/'.
+    // A folder in the old format: 'd/'.
     let at = members[1].header_at as usize;
     bytes[at + 1] = b'/';
     let mut header = tar::Header::new_old();
@@ -251,7 +251,7 @@ fn the_first_zero_block_is_the_end_and_what_is_behind_it_is_said() {
 #[test]
 fn a_cut_member_is_named_with_what_is_missing() {
     let bytes = archive(&[made("a.jpg", 700, Form::Gnu), made("b.jpg", 700, Form::Pax)]);
-    // Behind the records of the second: header and data of it at 2560.
+    // Cuts after the pax records of the second member: its header is at 2560.
     let (members, walked) = walk(&bytes[..2560 + 512 + 100]);
     assert_eq!((members.len(), walked.ending), (1, ShardEnding::Cut));
     let cut = DamageKind::Cut {
@@ -374,8 +374,8 @@ fn small_members_are_read_many_at_a_time() {
         members += 1;
     }
     assert_eq!(members, 200_000);
-    // Some 0.1 s; a read for each header, or anything that grows with the
-    // members that were, takes far longer.
+    // Takes about 0.1 s. One read per header takes far longer, and so does work that grows with the
+    // number of earlier members.
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
 
@@ -463,8 +463,7 @@ fn every_changed_byte_is_harmless() {
         let before = whole.iter().take_while(|m| m.data_at + m.size <= at as u64);
         let before = before.count();
         assert_eq!(members[..before], whole[..before], "{at}");
-        // Whatever comes behind the damage is a member of the good shard, or the
-        // damage lies in a name or size that no checksum covers.
+        // Every member is one of the good shard, unless the walk reports damage.
         let known = members
             .iter()
             .all(|m| whole.iter().any(|w| w.data_at == m.data_at));

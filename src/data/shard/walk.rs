@@ -1,20 +1,19 @@
-//! The header walk: every member of a shard, in the order of the file.
+//! The header walk: finds every member of a shard, in the order of the file.
 //!
-//! Runs in the consumer. Holds 8 KiB, and 64 KiB at most of a name or of pax
-//! records; every step goes forward by a block at least, so no file keeps it
-//! from ending.
+//! Runs in the consumer. It reads through a buffer of 8 KiB. It holds at most 64 KiB of one name or
+//! of the pax records of one header. Every step moves forward by at least one block, so the walk
+//! ends for any file.
 //!
-//! - **End.** The first block of zeros ends a shard, as it does for GNU tar,
-//!   Python's tarfile (which WebDataset reads with) and the `tar` crate. A shard
-//!   may also end behind a member, without such a block. Bytes other than zero
-//!   behind the end (a lone block of zeros, two archives one behind the other)
-//!   are not read, as there; unlike there they are said. So are more zeros than a
-//!   writer of tars pads by: a copy that allocates its file first and is broken off
-//!   leaves such a tail, and so does a crash.
-//! - **Damage.** What is no header is passed over up to the next block that is
-//!   one of ustar, pax or GNU: those readers stop there. A member whose name may
-//!   have been lost with such a block is passed over with it. A member that the
-//!   file ends in is no member.
+//! - **End.** The first block of zeros ends a shard. GNU tar, the `tar` crate and Python's tarfile,
+//!   which WebDataset uses, do the same. A shard may also end after a member, without a block of
+//!   zeros. Data after the end are not read: a lone block of zeros may be followed by more members,
+//!   or by a second archive. The walk reports such data as damage; the other readers do not. It
+//!   also reports more zeros than a tar writer pads with. A crash leaves such a tail, and so does
+//!   an interrupted copy that allocated its file first.
+//! - **Damage.** The walk skips a block that is not a valid header, up to the next block with the
+//!   magic of ustar, pax or GNU. The other readers stop there. If the skipped block may have held
+//!   the name of the next member, that member is skipped too. A member whose data are cut off by
+//!   the end of the file is not returned.
 
 use std::fmt;
 use std::fs::File;
@@ -25,18 +24,18 @@ use crate::data::shard::header::{BLOCK, HeaderFault, HeaderKind, TarBlock, TarHe
 use crate::data::shard::pax::PaxRecords;
 use crate::data::shard::read_at;
 
-/// Bytes read at once: small members lie beside their neighbours' headers.
+/// Bytes per read. Many small members lie within one read.
 const READ: usize = 16 * BLOCK as usize;
-/// The longest name, and the most of pax records.
+/// The longest long name, and the longest pax records of one header, bytes.
 const MAX_RECORDS: u64 = 64 << 10;
-/// What a writer of tars pads by that was not asked for larger records: 10 KiB.
+/// The record that tar writers fill up by default: 10 KiB.
 const USUAL_RECORD: u64 = 20 * BLOCK;
-/// So many zeros behind the last member are no damage, whatever the length.
+/// This many zeros at the end are never damage, whatever the length of the file.
 const MOST_PADDING: u64 = 1 << 20;
-/// The largest record, or block of a copy, that a length is taken to speak for.
-/// Larger ones are rare, and a copy that was broken off may have lost that much.
+/// The largest tar record, or block size of a copy, that the length of a file may indicate. Larger
+/// ones are rare. A larger tail of zeros is more likely lost data of an interrupted copy.
 const LARGEST_RECORD: u64 = 16 << 20;
-/// How many places of damage are kept one by one.
+/// Damaged places that are listed one by one. All are counted.
 const KEPT: usize = 16;
 
 /// A regular file in a shard.
@@ -44,24 +43,24 @@ const KEPT: usize = 16;
 pub(crate) struct ShardMember {
     /// Not empty, and without NUL bytes.
     pub(crate) name: Vec<u8>,
-    /// Where the first of its headers begins.
+    /// Offset of the first of its headers.
     pub(crate) header_at: u64,
-    /// Where its data begin: a multiple of 512.
+    /// Offset of its data: a multiple of 512.
     pub(crate) data_at: u64,
-    /// All of them lie within the file.
+    /// Length of its data, bytes. All of them lie within the file.
     pub(crate) size: u64,
-    /// Whether something in front of it, behind the member before it, is damaged.
+    /// Whether there is damage between the member before it and this one.
     pub(crate) after_damage: bool,
 }
 
 /// How a shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShardEnding {
-    /// By a block of zeros.
+    /// At a block of zeros.
     Blocks,
-    /// Behind a member: the blocks of zeros are missing, and nothing else.
+    /// After a member, without the blocks of zeros. Nothing else is missing.
     NoBlocks,
-    /// In the midst of something, or of bytes that are nothing.
+    /// Within a header, within data, or in bytes that are not a header.
     Cut,
 }
 
@@ -70,22 +69,22 @@ pub(crate) enum ShardEnding {
 pub(crate) struct ShardDamage {
     /// Offset in the shard.
     pub(crate) at: u64,
-    /// Bytes from there on that were passed over.
+    /// Bytes that were skipped here.
     pub(crate) lost: u64,
     pub(crate) what: DamageKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DamageKind {
-    /// No header, or one that says what cannot be.
+    /// Not a header, or one with impossible values.
     Header(HeaderFault),
     /// The file ends within this member's data.
     Cut { name: Vec<u8>, missing: u64 },
-    /// The file ends within a header, or behind one that describes a member.
+    /// The file ends within a header, or after one that describes a missing member.
     CutHeader,
-    /// More than zeros behind the end.
+    /// Bytes other than zero after the end.
     BehindTheEnd,
-    /// Zeros up to the end of the file, and more of them than a writer pads by.
+    /// Zeros up to the end of the file, more than a tar writer pads with.
     Zeros,
 }
 
@@ -99,28 +98,29 @@ impl fmt::Display for ShardDamage {
             }
             DamageKind::Cut { name, missing } => {
                 write!(f, "cut off: it ends within '{}' ", name.escape_ascii())?;
-                write!(f, "at byte {at}, {missing} bytes of which are missing")
+                write!(f, "at byte {at}, and {missing} bytes of it are missing")
             }
             DamageKind::CutHeader => write!(f, "cut off: it ends within the header at byte {at}"),
             DamageKind::BehindTheEnd => write!(
                 f,
-                "its end is at byte {at}, and {lost} bytes after it are not zero: they are not read"
+                "the archive ends at byte {at}, but {lost} bytes with more data follow: they are \
+                 not read"
             ),
             DamageKind::Zeros => write!(
                 f,
-                "its end is at byte {at}, and {lost} bytes after it are zero, where tars have a \
-                 few KiB: what was there is lost (an interrupted copy?)"
+                "the archive ends at byte {at}, and {lost} bytes after it are zero. A tar ends \
+                 with a few KiB of zeros: data may be lost (an interrupted copy?)"
             ),
         }
     }
 }
 
-/// Files in a shard that are left out for one reason, such as sparse ones and links, whose
-/// data are no run of its bytes.
+/// Files of a shard that are left out for one reason. Examples are sparse files and links, whose
+/// data are not one range of bytes of the shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SkippedFiles {
     pub(crate) count: u64,
-    /// The few names that come first by their bytes.
+    /// The first three names, sorted by their bytes.
     pub(crate) names: Vec<Vec<u8>>,
 }
 
@@ -137,21 +137,20 @@ impl SkippedFiles {
     }
 }
 
-/// What a walk has to say beside the members.
+/// What a walk found besides the members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WalkResult {
     pub(crate) ending: ShardEnding,
     /// The first places of damage.
     pub(crate) damage: Vec<ShardDamage>,
-    /// How many places there are.
+    /// Number of damaged places.
     pub(crate) places: u64,
-    /// Bytes passed over at all of them.
+    /// Bytes that were skipped at all places.
     pub(crate) lost: u64,
-    /// The last place, whether or not it is among the first.
+    /// The last place, also if `damage` has no room for it.
     pub(crate) last: Option<ShardDamage>,
-    /// Whether something behind the last member is damaged, or its end is; but not
-    /// where all that is damaged there is a member that is cut, of which `last` has
-    /// the name.
+    /// Whether there is damage after the last member, or at the end of the shard. False if the only
+    /// damage there is a cut member: `last` has its name.
     pub(crate) tail_is_damaged: bool,
     pub(crate) not_plain: SkippedFiles,
 }
@@ -167,12 +166,12 @@ pub(crate) struct HeaderWalk<'a> {
     buffered: usize,
     /// The data of one `L`, `x` or `g` header.
     records: Vec<u8>,
-    /// Of `L` and `x` headers, on their way to the member.
+    /// From `L` and `x` headers, for the next member.
     name: Option<Vec<u8>>,
     pax: Option<PaxRecords>,
-    /// Of `g` headers.
+    /// From `g` headers.
     global: PaxRecords,
-    /// Where the headers of the member begin that `name` and `pax` describe.
+    /// Offset of the first header that describes the next member.
     described_from: Option<u64>,
     behind_damage: bool,
     /// The next member may have lost its name.
@@ -184,7 +183,7 @@ pub(crate) struct HeaderWalk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nameless {
     No,
-    /// When its header's name field is full.
+    /// Only if the name field of its header is full.
     IfFull,
     Yes,
 }
@@ -219,10 +218,10 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// The next member; `None` at the end, and from then on.
+    /// The next member; `None` at the end, and in every call after that.
     ///
     /// # Errors
-    /// When the file cannot be read. Damage is no error: [`HeaderWalk::finish`] has it.
+    /// When the file cannot be read. Damage is not an error: [`HeaderWalk::finish`] reports it.
     pub(crate) fn next(&mut self) -> io::Result<Option<ShardMember>> {
         while !self.ended {
             if self.at >= self.len {
@@ -247,19 +246,19 @@ impl<'a> HeaderWalk<'a> {
         Ok(None)
     }
 
-    /// Goes on with the header at `at`, whatever was in front of it.
+    /// Continues at the header at `at`. Ignores any description of a member from before.
     pub(crate) fn resume_at(&mut self, at: u64) {
         self.at = at;
         self.ended = false;
         self.forget();
     }
 
-    /// Whether anything was damaged so far.
+    /// Whether the walk has found damage so far.
     pub(crate) fn has_damage(&self) -> bool {
         self.out.places > 0
     }
 
-    /// How the shard ended, as far as it was walked.
+    /// Ends the walk and returns what it found so far.
     pub(crate) fn finish(mut self) -> WalkResult {
         let is_member = |last: &ShardDamage| matches!(last.what, DamageKind::Cut { .. });
         let is_cut_within_one = self.out.last.as_ref().is_some_and(is_member);
@@ -268,7 +267,8 @@ impl<'a> HeaderWalk<'a> {
         self.out
     }
 
-    /// A good header: a member, or one step towards it.
+    /// Handles a valid header. Returns a member if it is the header of a file, and `None` if it
+    /// describes the next member or is skipped.
     fn header(
         &mut self,
         at: u64,
@@ -284,7 +284,7 @@ impl<'a> HeaderWalk<'a> {
                     self.cut(at, DamageKind::CutHeader);
                     return Ok(Ok(None));
                 }
-                // 64 KiB at most.
+                // `header.size` is at most 64 KiB.
                 self.records.resize(header.size as usize, 0);
                 if read_at(self.file, &mut self.records, data_at)? < self.records.len() {
                     self.cut(at, DamageKind::CutHeader);
@@ -299,7 +299,7 @@ impl<'a> HeaderWalk<'a> {
                 self.at = block_after(data_at, header.size);
                 Ok(Ok(None))
             }
-            // Of a link, which is no member: its own header follows.
+            // It describes a link, whose own header follows.
             HeaderKind::LongLink => {
                 self.described_from.get_or_insert(at);
                 self.at = block_after(data_at, header.size);
@@ -327,7 +327,7 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// Takes what the data of an `L`, `x` or `g` header say.
+    /// Stores the contents of an `L`, `x` or `g` header, which are in `records`.
     fn describe(&mut self, kind: HeaderKind) -> Result<(), HeaderFault> {
         match kind {
             HeaderKind::LongName => {
@@ -348,7 +348,7 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// What a file is called, by what describes it or else by its own header.
+    /// The name of a file: from `pax` or a long-name header, else from its own header.
     fn name_of(&self, header: &TarHeader<'_>, pax: Option<&PaxRecords>) -> Vec<u8> {
         let path = pax.and_then(|pax| pax.path.as_ref());
         path.or(self.name.as_ref()).cloned().unwrap_or_else(|| {
@@ -372,7 +372,7 @@ impl<'a> HeaderWalk<'a> {
             return Err(HeaderFault::Name);
         }
         let data_at = at + BLOCK;
-        // Of the whole name: one that was cut to fit may end in a slash, too.
+        // Checks the whole name: a cut name in the header may end in a slash too.
         if header.may_be_old_folder() && name.ends_with(b"/") {
             self.at = data_at;
             return Ok(None);
@@ -392,7 +392,7 @@ impl<'a> HeaderWalk<'a> {
             Nameless::Yes => !described,
         };
         if lost_its_name {
-            // Part of the damage in front of it.
+            // It counts as part of the damage before it.
             self.lose(self.at.min(self.len) - header_at);
             return Ok(None);
         }
@@ -410,7 +410,7 @@ impl<'a> HeaderWalk<'a> {
         }))
     }
 
-    /// Passes over a file with holes, whose data are in pieces.
+    /// Skips a sparse file, whose data are in pieces.
     fn sparse(
         &mut self,
         at: u64,
@@ -430,7 +430,7 @@ impl<'a> HeaderWalk<'a> {
         Ok(None)
     }
 
-    /// Passes over what is described at `at` and no member.
+    /// Skips the entry with its header at `at`, which is not a member.
     fn skip(&mut self, at: u64, data_at: u64, size: u64) {
         let size = self.pax.take().and_then(|pax| pax.size).unwrap_or(size);
         self.at = block_after(data_at, size);
@@ -447,7 +447,7 @@ impl<'a> HeaderWalk<'a> {
         self.described_from = None;
     }
 
-    /// Looks for the next header behind what is none.
+    /// Finds the next header after the invalid one at `from`.
     fn skip_damage(&mut self, from: u64, fault: HeaderFault, block: &TarBlock) -> io::Result<()> {
         self.nameless = if header::may_extend_next(block) {
             Nameless::Yes
@@ -483,7 +483,7 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// The file ends in the midst of what began at `from`.
+    /// The file ends within the entry that began at `from`.
     fn cut(&mut self, from: u64, what: DamageKind) {
         let from = self.described_from.unwrap_or(from).min(from);
         self.damaged(from, self.len.saturating_sub(from), what);
@@ -491,11 +491,11 @@ impl<'a> HeaderWalk<'a> {
         self.ended = true;
     }
 
-    /// A block of zeros. What follows is only looked at: a few KiB of zeros that
-    /// fill up a record.
+    /// Ends the walk at the block of zeros at `end`. Reads the rest of the file, which should be a
+    /// few KiB of zeros that fill up a record.
     fn end_blocks(&mut self, end: u64) -> io::Result<()> {
         if let Some(from) = self.described_from {
-            // Nothing follows that could be what was described.
+            // The described member does not follow.
             self.damaged(from, end - from, DamageKind::CutHeader);
             self.out.tail_is_damaged = true;
         }
@@ -540,7 +540,7 @@ impl<'a> HeaderWalk<'a> {
         }
     }
 
-    /// The block at `at`; `None` when the file ends before it does.
+    /// The block at `at`; `None` if the file ends before the block does.
     fn block(&mut self, at: u64) -> io::Result<Option<TarBlock>> {
         if at.checked_add(BLOCK).is_none_or(|end| end > self.len) {
             return Ok(None);
@@ -558,36 +558,37 @@ impl<'a> HeaderWalk<'a> {
                 0
             }
         };
-        // Shorter than `due` only when the file has shrunk since it was opened.
+        // Shorter than `due` only if the file has shrunk since it was opened.
         let bytes = self.buffer[..self.buffered].get(skip..);
         Ok(bytes.and_then(|bytes| bytes.first_chunk()).copied())
     }
 }
 
-/// The most zeros behind the last member of a shard of `len` bytes that are no
-/// damage.
+/// The most zeros, from the first block of zeros on, that a shard of `len` bytes may end with
+/// without damage.
 ///
-/// A writer fills up its last record (`tar -b 4096`), and so does a copy by large
-/// blocks (`dd bs=4M conv=sync`); both leave a file of whole records, so no record is
-/// larger than what divides its length. By chance 2.5 MiB divide one of 256 lengths
-/// that are multiples of 10 KiB: a copy that allocated such a file first and lost no
-/// more than that of it goes unseen, as does one of another length that lost no more
-/// than [`MOST_PADDING`].
+/// A writer fills up its last record (`tar -b 4096`). A copy with large blocks does the same (`dd
+/// bs=4M conv=sync`). Both leave a file of whole records, so the size of a record divides the
+/// length of the file.
+///
+/// Some lost data go unnoticed. One of 256 lengths that are multiples of 10 KiB is a multiple of
+/// 2.5 MiB by chance. A copy that allocated such a file first may then lose that much. For other
+/// lengths, a loss of up to [`MOST_PADDING`] goes unnoticed.
 fn most_padding(len: u64) -> u64 {
     let twos = len.trailing_zeros();
     let by_two = 1 << twos.min(LARGEST_RECORD.trailing_zeros());
-    // Ten KiB, or that doubled.
+    // 5 times a power of two: 10 KiB, or its doubles.
     let by_ten = match len.is_multiple_of(5) {
         true => 5 << twos.min((LARGEST_RECORD / 5).ilog2()),
         false => 0,
     };
-    // Of the two blocks that end a tar, one may stand in the record in front; and who
-    // copies pads what is padded already.
+    // One of the two end blocks may be in the record before. A copy may pad a tar that is padded
+    // already.
     MOST_PADDING.max(by_two.max(by_ten) + USUAL_RECORD) + BLOCK
 }
 
-/// Where the block begins behind `size` bytes of data at `at`: past every file
-/// where the sum is no number.
+/// Offset of the block after `size` bytes of data at `at`. Returns `u64::MAX`, which is after the
+/// end of every file, if the sum overflows.
 pub(crate) fn block_after(at: u64, size: u64) -> u64 {
     size.checked_next_multiple_of(BLOCK)
         .and_then(|bytes| at.checked_add(bytes))

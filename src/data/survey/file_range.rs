@@ -1,7 +1,7 @@
-//! A part of a file, read as if it were one.
+//! Reads a byte range of a file as if it were a file.
 //!
-//! In the consumer. Positioned reads, so any number of parts can be read of one
-//! open file; nothing is mapped.
+//! Runs in the consumer. Uses positioned reads, so one open file can serve several ranges. Nothing
+//! is mapped.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct FileRange {
     file: Arc<File>,
     range: Range<u64>,
-    /// Where the next byte is read; may be behind the end, as in a file.
+    /// The position of the next read. It may be past the end, as in a file.
     at: u64,
 }
 
@@ -50,7 +50,10 @@ impl Seek for FileRange {
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
         self.at = at.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "a seek in front of the part")
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a seek before the start of the range",
+            )
         })?;
         Ok(self.at)
     }
@@ -80,7 +83,7 @@ mod tests {
         assert_eq!(part.seek(SeekFrom::Start(90)).unwrap(), 90);
         assert_eq!(part.read(&mut two).unwrap(), 0);
         assert!(part.seek(SeekFrom::End(-5)).is_err());
-        // The file ends within the part.
+        // The file ends inside the range.
         let mut cut = FileRange::new(file, 8..20);
         assert_eq!(cut.seek(SeekFrom::End(0)).unwrap(), 12);
         cut.rewind().unwrap();

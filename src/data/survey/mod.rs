@@ -53,22 +53,22 @@ pub use statistics::{PictureSize, SizeQuantiles, SizeStatistics};
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct HeaderSurvey {
+    /// Number of samples in the index.
     pub samples: u64,
-    /// Samples whose header could be read, and keeps to the limits. Their pixels
-    /// were not looked at.
+    /// Samples whose header was read and is within the limits. Their pixels were not decoded.
     pub readable: u64,
-    /// All others.
+    /// All other samples.
     pub unreadable: u64,
     /// Bytes of the readable files.
     pub encoded_bytes: u64,
     /// Readable samples of each format, by content.
     pub formats: BTreeMap<FileFormat, u64>,
-    /// Samples of each EXIF orientation but 1, the normal one, by the tag's value.
+    /// Number of samples for each EXIF orientation, by the value of the tag. The normal
+    /// orientation, 1, is left out.
     pub orientations: BTreeMap<u8, u64>,
-    /// Sizes of the pictures as they are to be looked at, or of their boxes; none when
-    /// no header could be read.
+    /// Upright sizes of the images or of their boxes. `None` if no header could be read.
     pub sizes: Option<SizeStatistics>,
-    /// Unreadable samples of each kind.
+    /// Number of unreadable samples of each kind of fault.
     #[serde(serialize_with = "by_name")]
     pub fault_kinds: BTreeMap<u8, u64>,
     /// The unreadable samples with the lowest ids, at most [`HeaderSurvey::MAX_FAULTS`].
@@ -77,13 +77,13 @@ pub struct HeaderSurvey {
     heights_and_widths: SampleSizes,
 }
 
-/// What a picture may be to count as readable: that of a run, by default.
+/// Limits on an image that counts as readable. The defaults are those of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SurveyOptions {
-    /// Most pixels that a picture may have. Default 178,956,970, as Pillow.
+    /// Maximum number of pixels. Default 178,956,970, as Pillow's.
     pub max_pixels: u64,
-    /// Most bytes that a worker may take to decode it, as far as its header
-    /// tells (the layers of an OpenEXR). Default 512 MiB.
+    /// Maximum number of bytes that a worker may need to decode the image, as far as its header
+    /// shows (the layers of an OpenEXR). Default 512 MiB.
     pub max_scratch: u64,
 }
 
@@ -104,34 +104,35 @@ impl Default for SurveyOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SurveyFault {
+    /// Id of the sample.
     pub id: u64,
-    /// As JSON with a replacement for bytes that are no UTF-8.
+    /// In JSON, bytes that are not UTF-8 are replaced.
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     #[serde(serialize_with = "name")]
     pub kind: FaultKind,
+    /// What is wrong, in words.
     pub reason: String,
 }
 
 impl HeaderSurvey {
-    /// Most unreadable samples that are listed; the rest are counted.
+    /// Maximum number of unreadable samples in `faults`. The counts include the rest.
     pub const MAX_FAULTS: usize = 10_000;
 
-    /// Reads the headers of all samples, under the default limits
-    /// ([`SurveyOptions`]).
+    /// Reads the headers of all samples, with the default limits ([`SurveyOptions`]).
     ///
     /// # Errors
-    /// When the system gives no memory or a thread was lost; never because of
-    /// what is in a file.
+    /// There is not enough memory, a thread cannot be started, or the shards are in an object
+    /// store. The content of a file is never an error.
     pub fn of(index: &Index) -> Result<Self> {
         Self::with(index, &SurveyOptions::default(), &|_| ())
     }
 
-    /// As [`HeaderSurvey::of`], under other limits; tells how many more samples are
-    /// done, now and then and from several threads.
+    /// Like [`HeaderSurvey::of`], with other limits. Calls `progress` with the number of samples
+    /// finished since its last call, from several threads.
     ///
     /// # Errors
-    /// As [`HeaderSurvey::of`].
+    /// Like [`HeaderSurvey::of`].
     pub fn with(
         index: &Index,
         options: &SurveyOptions,
@@ -177,15 +178,15 @@ impl HeaderSurvey {
         })
     }
 
-    /// Height and width of a sample's picture, upright, or of its box; none when it is
-    /// not readable.
+    /// Upright height and width of a sample's image, or of its box, in pixels. `None` if the sample
+    /// is unreadable.
     pub fn size(&self, id: u64) -> Option<(u32, u32)> {
         self.heights_and_widths.get(id)
     }
 }
 
-/// The sizes of all samples, read this way up, for rows that have sizes of their
-/// own; none of those over a limit.
+/// The sizes of all samples in this orientation mode, for rows that have the size of their sample.
+/// A sample over a limit has no size.
 pub(crate) fn read_sizes(
     index: &Index,
     limits: &PictureLimits,
@@ -194,8 +195,8 @@ pub(crate) fn read_sizes(
     scan::headers(index, limits, upright, 0, &|_| ControlFlow::Continue(())).map(|(sizes, _)| sizes)
 }
 
-/// The files of at most `count` samples that are JPEGs, of evenly spaced ids. None where there are
-/// headers, and all of other formats.
+/// The JPEG files among at most `count` samples with evenly spaced ids. `None` if headers were
+/// read, but none of them is a JPEG's.
 pub(crate) fn jpeg_files(
     index: &Index,
     count: u64,
@@ -204,7 +205,7 @@ pub(crate) fn jpeg_files(
     scan::jpeg_files(index, count, limits)
 }
 
-/// The header of one sample, read this way up.
+/// The header of one sample, in this orientation mode.
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
@@ -214,10 +215,11 @@ pub(crate) fn header_of(
     scan::header_of(index, id, limits, upright)
 }
 
-/// Calls `with` with the header, read this way up, of each sample that has one and
-/// keeps to the limits, from several threads, in no order: id, header, length of the file.
-/// `progress` hears how many more samples are done, and may break it off.
-/// The sizes, as [`read_sizes`] gives them; 0 of samples behind a break.
+/// Calls `with` for each sample whose header is within the limits: id, header in this orientation
+/// mode, and length of the file. The calls come from several threads, in any order.
+///
+/// Calls `progress` with the number of newly finished samples, and stops if it returns `Break`.
+/// Returns the sizes, as [`read_sizes`] does. Samples after a break have no size.
 pub(crate) fn each_header(
     index: &Index,
     limits: &PictureLimits,
@@ -229,8 +231,8 @@ pub(crate) fn each_header(
     each_header_of(index, limits, upright, with, progress, &|_| true)
 }
 
-/// As [`each_header`], of the samples that are `wanted`. Others have no size. Of shards out of an
-/// object store those of such samples are here.
+/// Like [`each_header`], but only for samples that are `wanted`. Other samples have no size. If the
+/// shards are in an object store, those of the wanted samples must already be on this machine.
 pub(crate) fn each_header_of(
     index: &Index,
     limits: &PictureLimits,

@@ -1,7 +1,7 @@
-//! Headers of all samples, by threads that are joined before the end.
+//! Reads the headers of all samples, with threads that are joined before the call returns.
 //!
-//! In the consumer. Each thread takes runs of samples, reads their headers and
-//! keeps counts of its own; what comes out does not depend on who took which.
+//! Runs in the consumer. Each thread takes runs of samples, reads their headers and keeps its own
+//! counts. The result does not depend on which thread took which run.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -28,46 +28,50 @@ use crate::sys::regular_file::open_regular;
 use crate::data::survey::file_range::FileRange;
 use crate::sys::threads::with_pool;
 
-/// Samples that a thread takes at a time: enough that taking costs nothing, few
-/// enough that no thread is left behind with many.
+/// Samples that a thread takes at a time. Large enough that taking a run costs nothing, small
+/// enough that all threads finish at about the same time.
 const RUN: usize = 64;
 
 /// Reading headers waits for storage more than it computes.
 const THREADS_PER_CPU: usize = 2;
 const MAX_THREADS: usize = 32;
 
-/// Bytes of packed pages that all threads may hold, packed and unpacked. One thread holds a page
-/// in any case.
+/// Limit on the bytes of pages in memory, packed and unpacked, over all threads. At least one
+/// thread runs even if one page is larger.
 const MOST_OF_PAGES: u64 = 1 << 30;
 
-/// Bytes read at a time.
+/// Bytes per read.
 const PIECE: usize = 4096;
 
-/// What a scan tells while it goes on.
+/// A progress event of a scan.
 pub(crate) enum ScanEvent<'a> {
-    /// So many samples are done.
+    /// This number of samples has been finished.
     Samples(u64),
-    /// The header of a sample, and the length of its file.
+    /// Id and header of a sample, and the length of its file.
     Header(u64, &'a PictureHeader, u64),
 }
 
-/// What is counted beside the sizes.
+/// The results of a scan, other than the sizes.
 #[derive(Debug, Default)]
 pub(crate) struct ScanCounts {
     pub(crate) encoded_bytes: u64,
     pub(crate) formats: BTreeMap<FileFormat, u64>,
     pub(crate) orientations: BTreeMap<u8, u64>,
-    /// By the code of the kind.
+    /// By the code of the fault kind.
     pub(crate) fault_kinds: BTreeMap<u8, u64>,
-    /// In the order of their ids.
+    /// Sorted by id.
     pub(crate) faults: Vec<(u64, SampleFault)>,
 }
 
-/// Reads the header of every sample; what is over a limit is unreadable, and so is a
-/// picture whose box lies outside of it. Of unreadable ones the first `max_faults` are
-/// kept. Sizes, and headers that are `seen`, are those of pictures read this way up;
-/// orientations are counted as files have them. `Break` after a sample ends it for all threads:
-/// each still reads the header that it is at.
+/// Reads the header of every sample. A header over a limit is a fault, and so is a box outside its
+/// image. The first `max_faults` faults are kept.
+///
+/// Sizes, and the headers given to `seen`, are in this orientation mode. Orientations are counted
+/// as the files have them. If `seen` returns `Break` after a sample, all threads stop after their
+/// current header.
+///
+/// # Errors
+/// Like [`headers_of`]. The shards are in an object store.
 pub(crate) fn headers(
     index: &Index,
     limits: &PictureLimits,
@@ -80,17 +84,21 @@ pub(crate) fn headers(
 }
 
 /// # Errors
-/// An index whose shards come with the run.
+/// The shards are in an object store.
 pub(crate) fn check_all_local(index: &Index) -> Result<()> {
     index.check_local(
-        "the header of every sample is read, for which all of them would be fetched (a run does \
-         without where rows have a fixed size, the order does not go by size, and no memory_limit \
-         is given)",
+        "this reads the header of every sample, so it would download all shards (a run does not \
+        need them if rows have a fixed size, the order does not depend on sizes, and no \
+        memory_limit is given)",
     )
 }
 
-/// As [`headers`], of the samples that are `wanted`. No other is opened: it has no size, and is
-/// no finding. Of shards out of an object store those of such samples are here.
+/// Like [`headers`], but only for samples that are `wanted`. No other sample is opened or counted,
+/// and it has no size. If the shards are in an object store, those of the wanted samples must
+/// already be on this machine.
+///
+/// # Errors
+/// There is not enough memory, or a thread cannot be started.
 pub(crate) fn headers_of(
     index: &Index,
     limits: &PictureLimits,
@@ -122,7 +130,7 @@ pub(crate) fn headers_of(
     Ok((SampleSizes::seal(&sizes)?, findings))
 }
 
-/// Threads for the headers of so many files.
+/// The number of threads for the headers of `samples` files.
 pub(crate) fn thread_count(samples: usize) -> usize {
     let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let useful = samples.div_ceil(RUN);
@@ -141,7 +149,7 @@ impl ScanCounts {
         for (kind, n) in other.fault_kinds {
             *self.fault_kinds.entry(kind).or_default() += n;
         }
-        // Each has its own lowest ids, so the lowest of all are among them.
+        // Each side kept its own lowest ids, so the lowest ids of both are among these.
         self.faults.extend(other.faults);
         self.faults.sort_unstable_by_key(|(id, _)| *id);
         self.faults.truncate(max_faults);
@@ -149,7 +157,7 @@ impl ScanCounts {
     }
 }
 
-/// A part of the work, by one thread.
+/// The state of one thread.
 struct HeaderReader<'a> {
     index: &'a Index,
     limits: &'a PictureLimits,
@@ -176,7 +184,7 @@ impl<'a> HeaderReader<'a> {
         }
     }
 
-    /// One run of samples, unless the scan is ended.
+    /// Reads one run of samples, unless the scan has been stopped.
     fn run(
         mut self,
         number: usize,
@@ -187,7 +195,7 @@ impl<'a> HeaderReader<'a> {
     ) -> Self {
         let ids = ((number * RUN) as u64..).zip(sizes.iter_mut());
         for (id, size) in ids.filter(|(id, _)| wanted(*id)) {
-            // Between two headers: storage may take seconds for one.
+            // Checked before each header, because storage may take seconds to read one.
             if ended.load(Ordering::Relaxed) {
                 break;
             }
@@ -199,7 +207,7 @@ impl<'a> HeaderReader<'a> {
         self
     }
 
-    /// Height and width of a sample, or 0 x 0.
+    /// Height and width of a sample, or 0 x 0 on a fault.
     fn read(
         &mut self,
         id: u64,
@@ -221,14 +229,14 @@ impl<'a> HeaderReader<'a> {
                     let tag = orientation as u8;
                     *f.orientations.entry(tag).or_default() += 1;
                 }
-                // Only the count of samples ends it.
+                // Only `Samples` events can stop a scan.
                 let _ = seen(ScanEvent::Header(id, &header, bytes));
                 let (width, height) = header.upright_size();
                 [height, width]
             }
             Err(fault) => {
                 *f.fault_kinds.entry(fault.kind as u8).or_default() += 1;
-                // One reader takes runs with growing ids.
+                // A reader takes runs in ascending order of ids.
                 if f.faults.len() < self.max_faults {
                     f.faults.push((id, fault));
                 }
@@ -238,7 +246,7 @@ impl<'a> HeaderReader<'a> {
     }
 }
 
-/// The header of one sample, read this way up.
+/// The header of one sample, in this orientation mode.
 pub(crate) fn header_of(
     index: &Index,
     id: u64,
@@ -249,15 +257,15 @@ pub(crate) fn header_of(
     header.in_mode(upright).with_box(index.pixel_box(id))
 }
 
-/// A file that is a JPEG.
+/// The size of a JPEG file and of its image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JpegFile {
     pub(crate) bytes: u64,
-    /// Width and height, as it is stored.
+    /// Stored width and height.
     pub(crate) size: (u32, u32),
 }
 
-/// As [`super::jpeg_files`].
+/// Like [`super::jpeg_files`].
 pub(crate) fn jpeg_files(
     index: &Index,
     count: u64,
@@ -279,7 +287,7 @@ pub(crate) fn jpeg_files(
     (!jpegs.is_empty() || !is_other).then_some(jpegs)
 }
 
-/// The header of the picture at a path, as the file has it.
+/// The header of the image file at a path, in its stored orientation.
 pub(crate) fn header_at(path: &Path, limits: &PictureLimits) -> Result<PictureHeader, SampleFault> {
     let path = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| FaultKind::Unreadable.fault("its name has a zero byte"))?;
@@ -287,19 +295,18 @@ pub(crate) fn header_at(path: &Path, limits: &PictureLimits) -> Result<PictureHe
     header(File::from(fd), limits)
 }
 
-/// Where headers are read: a file for each sample, or the shard that was read
-/// last.
+/// Opens samples to read their headers. Keeps the last shard open, and its last page unpacked.
 #[derive(Default)]
 struct HeaderFiles {
     path: Vec<u8>,
     shard: Option<(u64, Arc<File>)>,
-    /// The packed page that was unpacked last.
+    /// The number of the page in `unpacked`.
     page: Option<u64>,
     unpacked: Vec<u8>,
 }
 
 impl HeaderFiles {
-    /// The header of a sample, and the bytes that it has.
+    /// The header of a sample, and the number of its encoded bytes.
     fn read(
         &mut self,
         index: &Index,
@@ -349,7 +356,7 @@ mod tests {
     use crate::picture::jpeg::fixtures;
     use crate::picture::jpeg::fixtures::Sampling;
 
-    /// More samples than one run, every seventh of them broken.
+    /// More samples than one run has. Every seventh one is broken.
     fn mixed(dir: &Path, samples: u64) -> Index {
         for i in 0..samples {
             let bytes = match i % 7 {
@@ -434,7 +441,7 @@ mod tests {
             &on,
         )
         .unwrap();
-        // Other tests run beside this one: look for our own threads alone.
+        // Other tests run at the same time, so look at our own threads only.
         let ours = || {
             std::fs::read_dir("/proc/self/task")
                 .unwrap()

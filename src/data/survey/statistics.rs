@@ -1,16 +1,17 @@
-//! From the sizes of all samples to a few numbers.
+//! Summary numbers of the sizes of all samples.
 //!
-//! Pure. Exact: every size is looked at, none is kept beside the 8 bytes that a
-//! number takes while it is sorted.
+//! Has no side effects. The results are exact: all sizes are read. Sorting needs 8 bytes for each
+//! size.
 
 use serde::Serialize;
 
 use crate::data::sample_sizes::SampleSizes;
 
-/// One picture's size, as it is to be looked at.
+/// The upright size of one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PictureSize {
+    /// Id of the sample.
     pub id: u64,
     /// Pixels.
     pub height: u32,
@@ -18,28 +19,31 @@ pub struct PictureSize {
     pub width: u32,
 }
 
-/// Values below which a part of all pictures lies, in the unit of the field.
+/// Quantiles of a number over all images. The field that holds them defines the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SizeQuantiles {
+    /// The smallest value.
     pub min: u64,
     pub p1: u64,
     pub p10: u64,
     pub p25: u64,
+    /// The 50% quantile.
     pub median: u64,
     pub p75: u64,
     pub p90: u64,
     pub p99: u64,
+    /// The largest value.
     pub max: u64,
 }
 
-/// Sizes over all pictures with a readable header.
+/// Statistics over all images with a readable header.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SizeStatistics {
-    /// The picture of the fewest pixels; of several the first.
+    /// The image with the fewest pixels. Ties go to the lowest id.
     pub smallest: PictureSize,
-    /// The picture of the most pixels; of several the first.
+    /// The image with the most pixels. Ties go to the lowest id.
     pub largest: PictureSize,
     /// Millions of pixels.
     pub mean_megapixels: f64,
@@ -51,12 +55,12 @@ pub struct SizeStatistics {
     pub width: SizeQuantiles,
     /// Height x width, pixels.
     pub pixels: SizeQuantiles,
-    /// Bytes of all pictures as RGB with 8 bits: height x width x 3.
+    /// Bytes of all images as RGB with 8 bits: height x width x 3.
     pub decoded_bytes: u128,
 }
 
 impl SizeStatistics {
-    /// None without a single size.
+    /// `None` if no sample has a size.
     pub(crate) fn of(sizes: &SampleSizes) -> Option<Self> {
         let pictures = || {
             (0..).zip(sizes.iter()).filter_map(|(id, size)| {
@@ -89,7 +93,7 @@ impl SizeStatistics {
 }
 
 impl SizeQuantiles {
-    /// By the nearest rank: each is a value that is there. Sorts `values`.
+    /// Quantiles by the nearest rank, so each is one of `values`. Sorts `values`.
     fn of(values: &mut [u64]) -> Option<Self> {
         values.sort_unstable();
         let last = values.len().checked_sub(1)?;

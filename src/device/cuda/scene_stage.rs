@@ -135,8 +135,8 @@ impl SceneStage {
         for ((part, len), at) in parts.iter().zip(aligned).zip(&mut begins) {
             *at = buffer.address() + begin as u64;
             self.has_uploads = true;
-            // SAFETY: nothing reads the buffer before a launch, which waits for this
-            // (`submit`). The stage's drop frees it after all its work.
+            // SAFETY: nothing reads the buffer before a launch, and each launch waits for the
+            // upload (`submit`). The stage's drop waits for all work and then frees the buffer.
             unsafe {
                 self.uploads.put(&buffer, begin, part.len(), |from, to| {
                     to.copy_from_slice(&part[from..from + to.len()]);

@@ -559,7 +559,8 @@ impl DeviceBatches {
         if place != opened.place {
             return Err(Error::Device {
                 what: format!(
-                    "batch {} is filled, but batch {} was opened before it",
+                    "batch {} arrived while batch {} was expected: this is a defect of featherload, please \
+                     report it",
                     place.number, opened.place.number
                 ),
             });

@@ -108,7 +108,7 @@ impl SlotPacking {
             }
             (_, sizes) => {
                 return Err(Error::protocol(format!(
-                    "the sizes of {1} samples do not match rows over {0} samples",
+                    "the plan has {} samples, but {} sizes were sent for this layout of rows",
                     plan.samples(),
                     sizes.map_or(0, |s| s.len())
                 )));

@@ -69,8 +69,8 @@ impl ShardChecksums {
         }
         self.has_warned = true;
         Some(format!(
-            "{e}: the next run checks shards that are missing in it with the store, or downloads \
-             them again"
+            "{e}: so this file lacks the checksums of some shards. The next run asks the store for \
+             them, or downloads these shards again"
         ))
     }
 

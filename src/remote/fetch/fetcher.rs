@@ -350,7 +350,8 @@ impl Fetcher {
         })
     }
 
-    /// Replaces the fetcher, which opens the data set anew. Keeps the counters.
+    /// Starts a new fetcher process in place of this one. It opens the data set anew. The folder stays
+    /// in use, and the counters continue.
     fn reopened(self) -> Result<Self> {
         let before = self.counts();
         let Self {

@@ -252,8 +252,9 @@ impl WorldTransform {
 }
 
 impl Frame {
-    /// The depth file of the frame. `asked`: `None`: one that the file names; true: also one found
-    /// by name; false: none.
+    /// The depth file of the frame. `asked` is the option `depth`. Without it only a file that the
+    /// scene's own file names is used. With `true`, also a file that has the name of the image. With
+    /// `false`, none.
     pub(crate) fn depth_file(&self, asked: Option<bool>) -> Option<&PathBuf> {
         match asked {
             Some(false) => None,

@@ -1,4 +1,4 @@
-//! Files of few bytes whose columns hold much: labels are read within bounds.
+//! Small files whose columns decode to very many or long labels: memory stays limited.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn label() -> ColumnPath {
     ColumnPath::from("label")
 }
 
-/// Labels in this encoding.
+/// Writes the label column in this encoding.
 fn encoded(encoding: Encoding) -> WriterPropertiesBuilder {
     plain().set_column_encoding(label(), encoding)
 }
@@ -24,7 +24,7 @@ fn pictures(rows: usize) -> Column {
     bytes("image", (0..rows).map(|n| vec![n as u8; 9]).collect())
 }
 
-/// Texts of a long front that all share take a few bytes each.
+/// Texts with a long shared prefix take a few bytes each in the file.
 #[test]
 fn a_long_front_that_labels_share_is_refused_in_little_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn a_long_front_that_labels_share_is_refused_in_little_memory() {
     assert!(said.contains(due), "{said}");
     assert!(!said.contains("panicked"), "{said}");
 
-    // Names that are short enough, each another one.
+    // Different names, each below the limit.
     let front = "b".repeat(4080);
     let labels: Vec<String> = (0..20_000).map(|n| format!("{front}{n}")).collect();
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
@@ -65,10 +65,10 @@ fn a_long_front_that_labels_share_is_refused_in_little_memory() {
     let columns = [pictures(labels.len()), texts("label", &labels)];
     write(&path, &columns, (labels.len(), labels.len()), packed);
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("class names of more than 64 MiB"), "{said}");
+    assert!(said.contains("more than 64 MiB of class names"), "{said}");
 }
 
-/// A name counts once, however many files have it.
+/// A name that several files have counts once.
 #[test]
 fn class_names_of_all_files_together_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn class_names_of_all_files_together_are_bounded() {
         let rows = (labels.len(), labels.len());
         write(&dir.path().join(file), &columns, rows, packed);
     };
-    // 37 MB in each.
+    // 37 MB of names in each file.
     for file in ["a.parquet", "b.parquet"] {
         write_names(file, "a");
     }
@@ -92,12 +92,12 @@ fn class_names_of_all_files_together_are_bounded() {
     write_names("c.parquet", "b");
     let said = refused(dir.path(), &ParquetOptions::default());
     assert!(
-        said.contains("class names of more than 64 MiB in all files"),
+        said.contains("more than 64 MiB of class names in all files"),
         "{said}"
     );
 }
 
-/// Each encoding that writers have for a type gives the same labels.
+/// All encodings of a type decode to the same labels.
 #[test]
 fn labels_are_the_same_in_every_encoding() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn labels_are_the_same_in_every_encoding() {
     }
 }
 
-/// The crate makes room for as many elements as a footer's lists count.
+/// The `parquet` crate allocates by the counts of a footer, so they are checked first.
 #[test]
 fn a_footer_of_more_columns_or_row_groups_than_a_file_has_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,8 +159,8 @@ fn a_footer_of_more_columns_or_row_groups_than_a_file_has_is_refused() {
     let group = [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0, 0x16, 0, 0x19];
     let groups = [&group[..], &[0xfc, 0xa0, 0x8d, 0x06], &[0; 100_001]];
     for (footer, due) in [
-        (columns.concat(), "has 65537 columns, and 65536 is the most"),
-        (groups.concat(), "more row groups than bytes for them"),
+        (columns.concat(), "has 65537 columns, more than 65536"),
+        (groups.concat(), "its footer is too short for"),
     ] {
         let len = (footer.len() as u32).to_le_bytes();
         fs::write(&path, [b"PAR1", &footer[..], &len, b"PAR1"].concat()).unwrap();

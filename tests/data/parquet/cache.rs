@@ -1,4 +1,4 @@
-//! Caches of Parquet files, and what the command line says of both.
+//! Caches of Parquet files, and the output of the command line for both.
 
 use featherload::Source;
 
@@ -65,7 +65,7 @@ fn the_command_line_reads_counts_and_digests_them() {
     let out = featherload(dir.path(), &["index", path]);
     let said = text(&out.stdout);
     assert!(
-        said.contains("columns    pictures picture, labels label"),
+        said.contains("columns    images picture, labels label"),
         "{said}"
     );
     let json = json_of(dir.path(), &["index", path, "--json"]);

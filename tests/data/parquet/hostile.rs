@@ -1,5 +1,5 @@
-//! Files that are cut off, changed, or no Parquet files: an error or failed samples, and no
-//! panic.
+//! Files that are cut off, changed, or not Parquet: they lead to errors or failed samples, never
+//! to a panic.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ fn written(path: &Path, properties: parquet::file::properties::WriterPropertiesB
     write(path, &columns, (12, 5), properties);
 }
 
-/// Of so many bytes one is changed.
+/// Distance of the bytes that are changed.
 const STEP: usize = 23;
 
-/// Reads all that an index leads to, which may be nothing but failed samples.
+/// Reads the headers of all samples of a file, if it can be indexed. Samples may fail.
 fn look(path: &Path) {
     if let Ok(index) = open(path) {
         let len = fs::metadata(path).unwrap().len();
@@ -52,10 +52,10 @@ fn no_byte_that_is_changed_ends_the_process() {
     for (number, (_, properties)) in ways().into_iter().enumerate() {
         written(&path, properties);
         let whole = fs::read(&path).unwrap();
-        // Others in each of them.
+        // Different positions for each writer.
         for at in (4 + number % STEP..whole.len()).step_by(STEP) {
             let mut changed = whole.clone();
-            // Another value each time.
+            // Different bits at each position.
             changed[at] ^= [0xff, 0x01, 0x80, 0x10][at % 4];
             fs::write(&path, &changed).unwrap();
             look(&path);
@@ -74,12 +74,12 @@ fn pictures_in_another_encoding_are_refused_by_its_name() {
     written(&path, version2);
     let said = refused(&path, &ParquetOptions::default());
     assert!(
-        said.contains("in the encoding DELTA_BYTE_ARRAY, which is not read"),
+        said.contains("in the encoding DELTA_BYTE_ARRAY, which is not supported"),
         "{said}"
     );
 }
 
-/// A footer around these bytes.
+/// A file with these bytes as its footer.
 fn with_footer(footer: &[u8]) -> Vec<u8> {
     let len = (footer.len() as u32).to_le_bytes();
     [b"PAR1", footer, &len, b"PAR1"].concat()
@@ -89,7 +89,7 @@ fn with_footer(footer: &[u8]) -> Vec<u8> {
 fn footers_that_count_what_is_not_there_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.parquet");
-    // A group of 2^31 - 1 members; a list of as many elements; groups in groups.
+    // A group of 2^31 - 1 members; a list of as many elements; deeply nested groups.
     let members = [&[0x15, 2, 0x19, 0x1c, 0x48, 1, b's'][..], &[0x15]].concat();
     let members = [&members[..], &[0xfe, 0xff, 0xff, 0xff, 0x0f, 0, 0]].concat();
     let elements = [0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0, 0];
@@ -101,7 +101,7 @@ fn footers_that_count_what_is_not_there_are_refused() {
     let no_schema = "is damaged: its footer has no schema";
     for (footer, due) in [
         (&members[..], no_schema),
-        (&elements, "has 2147483647 columns, and 65536 is the most"),
+        (&elements, "has 2147483647 columns, more than 65536"),
         (&deep, no_schema),
         (&[0], no_schema),
         (&[], no_schema),
@@ -118,7 +118,7 @@ fn footers_that_count_what_is_not_there_are_refused() {
     );
     fs::write(&path, b"PAR1\xff\xff\xff\xffPAR1").unwrap();
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("32 MiB is the most"), "{said}");
+    assert!(said.contains("more than 32 MiB"), "{said}");
     fs::write(&path, b"PAR1\x00\x00\x00\x00PARE").unwrap();
     let said = refused(&path, &ParquetOptions::default());
     assert!(said.contains("is an encrypted Parquet file"), "{said}");

@@ -1,4 +1,4 @@
-//! Which columns are read, and what labels come of them.
+//! Which columns are read, and the labels from them.
 
 use featherload::Index;
 use featherload::index::{ClassList, Label, ParquetLabels, ParquetOptions};
@@ -65,7 +65,7 @@ fn labels_are_numbers_names_or_fractions_however_they_are_written() {
             said.contains("has no column 'absent' (its columns: 'image', 'label'"),
             "{said}"
         );
-        assert!(refused(&path, &column("image")).contains("which is no label"));
+        assert!(refused(&path, &column("image")).contains("which cannot be a label"));
     }
 }
 
@@ -111,7 +111,7 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     );
     let said = refused(&path, &ParquetOptions::default());
     assert!(
-        said.contains("row 1: label -1 is none of the 3 classes"),
+        said.contains("row 1: label -1 is not one of the 3 classes"),
         "{said}"
     );
 
@@ -121,7 +121,7 @@ fn the_note_of_hugging_face_names_classes_by_their_numbers() {
     assert!(said.contains("row 1: no label in column 'label'"), "{said}");
 }
 
-/// `datasets` has them as features, and its users by these names.
+/// `datasets` marks label columns as features. Otherwise common names identify them.
 #[test]
 fn a_column_of_labels_is_found_by_the_note_or_by_its_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn a_column_of_labels_is_found_by_the_note_or_by_its_name() {
             ((*name).to_owned(), feature)
         });
         let features: serde_json::Map<_, _> = of.collect();
-        // As Python writes a number that is missing.
+        // Python writes a missing number as NaN, which is not valid JSON.
         let note = serde_json::json!({"info": {"features": features}}).to_string();
         let note = note.replacen('{', "{\"size\": NaN, ", 1);
         plain().set_key_value_metadata(Some(vec![KeyValue::new("huggingface".to_owned(), note)]))
@@ -161,7 +161,7 @@ fn a_column_of_labels_is_found_by_the_note_or_by_its_name() {
                     `label_column`";
         assert!(said.contains(want), "{said}");
     }
-    // Of two the one with classes, and the plain name before all.
+    // A column with classes wins over another; a plain name wins over both.
     write(&path, &columns(), (2, 2), class(&two[1..]));
     let files = Index::expand_parquet(&path).unwrap();
     let (_, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
@@ -195,7 +195,7 @@ fn the_column_of_pictures_is_found_or_named() {
     }
     write(&path, &[raw("left"), raw("right")], (2, 2), plain());
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("may be pictures ('left', 'right')"), "{said}");
+    assert!(said.contains("may be images ('left', 'right')"), "{said}");
     let named = |name: &str| ParquetOptions {
         image_column: Some(name.into()),
         ..ParquetOptions::default()
@@ -212,7 +212,7 @@ fn the_column_of_pictures_is_found_or_named() {
     for options in [ParquetOptions::default(), named("image")] {
         let said = refused(&path, &options);
         assert!(
-            said.contains("has paths in column 'image', and no pictures"),
+            said.contains("has paths in column 'image', but no images"),
             "{said}"
         );
     }
@@ -221,7 +221,7 @@ fn the_column_of_pictures_is_found_or_named() {
     assert!(said.contains("has paths in column 'image'"), "{said}");
     write(&path, &[int32("label", vec![1, 2])], (2, 2), plain());
     let said = refused(&path, &ParquetOptions::default());
-    assert!(said.contains("has no column of pictures"), "{said}");
+    assert!(said.contains("has no image column"), "{said}");
     assert!(refused(&path, &named("label")).contains("neither bytes nor a struct"));
 }
 
@@ -237,10 +237,10 @@ fn files_without_rows_are_left_out_and_files_of_other_labels_refused() {
     let (index, report) = Index::parquet(&files, &ParquetOptions::default()).unwrap();
     assert_eq!((index.len(), report.skipped_total()), (3, 1));
     let columns = report.columns.unwrap().to_string();
-    assert_eq!(columns, "pictures image, labels label");
+    assert_eq!(columns, "images image, labels label");
     let named = [pictures(1), texts("label", &["x"])];
     write(&at("c.parquet"), &named, (1, 1), plain());
     let said = refused(dir.path(), &ParquetOptions::default());
-    let want = "c.parquet: its labels are class names, and those of the first file are whole";
+    let want = "c.parquet: its labels are class names, but the first file has whole";
     assert!(said.contains(want), "{said}");
 }

@@ -1,5 +1,4 @@
-//! Parquet files as a source: what streams and caches come of them, which labels they have,
-//! and what is refused.
+//! Parquet files as a source: their streams, caches and labels, and the files that are rejected.
 
 mod bombs;
 mod cache;

@@ -1,4 +1,4 @@
-//! Parquet files that are made on the spot, by the crate's own writer.
+//! Writes Parquet files for tests, with the writer of the `parquet` crate.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -16,13 +16,13 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
-/// A column: how the schema has it, and the values of each column below it.
+/// A top-level column: its schema, and the values of each leaf column.
 pub struct Column {
     schema: String,
     leaves: Vec<Leaf>,
 }
 
-/// Values, and the level of one that is there; one that is not has the level below.
+/// The definition level of a present value, and the values. An absent value has the level below.
 struct Leaf(i16, Values);
 
 enum Values {
@@ -32,7 +32,7 @@ enum Values {
     Double(Vec<f64>),
 }
 
-/// As Hugging Face writes pictures, with a path in each row.
+/// An image column as Hugging Face writes it, with a path in each row.
 pub fn image(name: &str, pictures: Vec<Option<Vec<u8>>>) -> Column {
     let paths = (0..pictures.len()).map(|row| Some(format!("p/{row}.jpg").into_bytes()));
     let paths = Values::Bytes(paths.collect());
@@ -112,9 +112,9 @@ impl Leaf {
     }
 }
 
-/// What is asked of a file beside its columns.
+/// Writer properties without compression and dictionary.
 pub fn plain() -> WriterPropertiesBuilder {
-    // Version 2 would write them otherwise.
+    // Writer version 2 would use another encoding for these columns.
     let plain = WriterProperties::builder().set_dictionary_enabled(false);
     ["image", "picture"].iter().fold(plain, |plain, name| {
         let path = ColumnPath::new(vec![(*name).to_owned(), "bytes".to_owned()]);
@@ -122,7 +122,7 @@ pub fn plain() -> WriterPropertiesBuilder {
     })
 }
 
-/// Writes `rows` rows, `each` in a row group.
+/// Writes `rows` rows, with `each` rows per row group.
 pub fn write(
     path: &Path,
     columns: &[Column],
@@ -146,7 +146,7 @@ pub fn write(
     writer.close().unwrap();
 }
 
-/// Hugging Face's note, by which `label` has these classes.
+/// Hugging Face's metadata, in which `label` has these classes.
 pub fn note(names: &[&str]) -> Vec<KeyValue> {
     let features = serde_json::json!({
         "image": {"_type": "Image"},
@@ -156,14 +156,14 @@ pub fn note(names: &[&str]) -> Vec<KeyValue> {
     vec![KeyValue::new("huggingface".to_owned(), note.to_string())]
 }
 
-/// The ways in which a file may be written that change where pictures lie, by name.
+/// Writer properties that change the location of images in a file, with a name for each.
 pub fn ways() -> Vec<(&'static str, WriterPropertiesBuilder)> {
     use parquet::file::properties::WriterVersion::PARQUET_2_0;
     let mut ways = vec![
         ("plain", plain()),
         ("plain, version 2", plain().set_writer_version(PARQUET_2_0)),
         ("dictionary", WriterProperties::builder()),
-        // Pages behind it are plain.
+        // The pages after the dictionary is full are plain.
         (
             "short dictionary",
             WriterProperties::builder()
@@ -202,7 +202,7 @@ pub fn ways() -> Vec<(&'static str, WriterPropertiesBuilder)> {
     ways
 }
 
-/// The pictures of a folder in the order of its index, and their class numbers.
+/// The images of a folder in the order of its index, and their class numbers.
 pub fn photos(folder: &Path) -> (Vec<Option<Vec<u8>>>, Vec<Option<i64>>) {
     let (index, _) = Index::folder(folder, &Default::default()).unwrap();
     let class = |id| match index.label(id) {

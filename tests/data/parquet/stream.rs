@@ -1,4 +1,4 @@
-//! What loaders make of Parquet files: the stream of the same files in a folder.
+//! Streams of Parquet files equal those of the same images in a folder.
 
 use featherload::index::ParquetOptions;
 use featherload::{OnError, RowStatus, Source};
@@ -28,7 +28,7 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
         write(&at(0), &columns(0..12), (12, 5), properties.clone());
         write(&at(1), &columns(12..21), (9, 100), properties);
         let index = open(dir.path()).unwrap();
-        // Pages that are not packed are no shards of their own.
+        // Only packed pages are shards of their own.
         let is_packed = ["snappy", "gzip", "lz4", "zstd"];
         let is_packed = is_packed.iter().any(|by| way.starts_with(by));
         assert_eq!(index.shards() > 2, is_packed, "{way}: {}", index.shards());
@@ -43,7 +43,7 @@ fn files_stream_as_the_folder_of_the_same_pictures_however_they_are_written() {
             let rows = stream(&mut over(source).num_workers(workers).build().unwrap(), 2);
             assert_same(&rows, &want, &format!("{way}, {workers} workers"));
         }
-        // As a file, packed pages are still found.
+        // A saved index still locates packed pages.
         let saved = dir.path().join("saved.fli");
         index.save(&saved).unwrap();
         let rows = stream(
@@ -103,7 +103,7 @@ fn a_forecast_has_the_page_that_a_worker_holds() {
     let (in_place, packed) = (memory(plain()), memory(snappy));
     assert_eq!(in_place.input_bytes, 0);
     let more = packed.worker_bytes - in_place.worker_bytes;
-    // Levels stand beside the pictures.
+    // The page also holds levels, which add a few bytes.
     assert!((bytes as u64..bytes as u64 + 64).contains(&more), "{more}");
 }
 

@@ -175,7 +175,7 @@ fn tars_in_a_store_have_an_index_for_each_named_field() {
     }
     let e = scene.refused(&[&["index", &double], &there[..]].concat());
     assert!(
-        e.contains("pictures stand in several fields: input.jpg (18 samples)"),
+        e.contains("images are in several fields: input.jpg (18 samples)"),
         "{e}"
     );
     assert!(e.contains(&double) && !e.contains("fetched/"), "{e}");

@@ -4,10 +4,10 @@
 Needs nerfstudio (1.1.5 or later), which the package does not install. Importing ``featherload``
 does not import it.
 
-- ``rays``: ``RayDataManager``, in the place of nerfstudio's ``VanillaDataManager``;
-- ``images``: ``ImageDataManager``, in the place of its ``FullImageDatamanager``;
-- ``methods``: what ``ns-train`` finds;
-- ``_scene``: what nerfstudio's dataparser found, as a scene of featherload.
+- ``rays``: ``RayDataManager``, which replaces nerfstudio's ``VanillaDataManager``;
+- ``images``: ``ImageDataManager``, which replaces its ``FullImageDatamanager``;
+- ``methods``: the methods that ``ns-train`` finds;
+- ``_scene``: converts the outputs of nerfstudio's dataparser to a scene of featherload.
 
 ::
 

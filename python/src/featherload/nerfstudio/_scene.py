@@ -1,9 +1,9 @@
-"""What nerfstudio's dataparser found, as a scene of featherload.
+"""Converts the outputs of nerfstudio's dataparser to a scene of featherload.
 
-The dataparser has the say: which images, in which order, with which cameras, poses, masks and
-depths. It writes poses and intrinsics as float32, which go through JSON without a change.
+The dataparser decides the images, their order, cameras, poses, masks and depths. Its poses and
+intrinsics are float32, which JSON does not change.
 
-Never in here: a ray, a pixel.
+Never in here: rays, pixels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .._errors import ConfigError, DatasetError
 from .._scene import Scene
 
 Dataset = TypeVar("Dataset", bound=InputDataset)
-"""What a manager's images are of, as in ``RayDataManager[DepthDataset]``."""
+"""The dataset class of a manager, as in ``RayDataManager[DepthDataset]``."""
 
 _MODELS = {
     CameraType.PERSPECTIVE.value: "OPENCV",
@@ -36,8 +36,8 @@ _MODELS = {
 }
 # nerfstudio uses no coefficients for these.
 _WITHOUT_LENS = (CameraType.EQUIRECTANGULAR.value, CameraType.ORTHOPHOTO.value)
-# What says what a dataset's images are. A dataset that overrides one of them gives pixels that
-# are in no file.
+# Methods that make the images of a dataset. A dataset that overrides one returns other pixels than
+# its files.
 _SAYS = (
     "__getitem__",
     "get_data",
@@ -49,24 +49,24 @@ _SAYS = (
 
 
 class Source:
-    """A dataset of nerfstudio as featherload reads it."""
+    """A dataset of nerfstudio, as a scene of featherload."""
 
     def __init__(self, dataset: Any) -> None:
         _check(dataset)
         outputs = dataset._dataparser_outputs
         self.files = [Path(os.path.abspath(path)) for path in outputs.image_filenames]
         self.alpha = any(map(_has_alpha, self.files))
-        """Whether an image has transparency, by its header."""
+        """Whether any image has transparency, by its header."""
         self.alpha_color = outputs.alpha_color
-        """What stands behind transparent pixels; None: they keep their alpha."""
+        """Colour behind transparent pixels. None: images keep alpha."""
         self.has_masks = outputs.mask_filenames is not None
         self.has_depths = isinstance(dataset, DepthDataset)
         self.downscale = _downscale(dataset)
         self.scene = _scene(dataset, self.files, self.has_depths)
 
     def opaque(self, images: torch.Tensor) -> torch.Tensor:
-        """Float colours with alpha, (..., 4), on the dataparser's colour, as nerfstudio's
-        datasets do it. As they are without a colour.
+        """Composites float colours with alpha, (..., 4), on the dataparser's colour, like
+        nerfstudio's datasets. Without such a colour, returns them unchanged.
         """
         if self.alpha_color is None:
             return images
@@ -76,7 +76,7 @@ class Source:
 
 
 def dataset_type(manager: Any) -> Any:
-    """The dataset of ``Manager[Dataset]``, or of a class that is derived from one."""
+    """The dataset class of ``Manager[Dataset]``, or of a class that is derived from it."""
     given = [get_orig_class(manager, default=None)]
     for base in type(manager).__mro__:
         given.extend(getattr(base, "__orig_bases__", ()))
@@ -98,8 +98,8 @@ def _check(dataset: Any) -> None:
             )
     if own is DepthDataset and dataset.depth_filenames is None:
         raise ConfigError(
-            "the dataparser names no depth files, and featherload reads no depths that nerfstudio "
-            "guesses: add depths to the data, or use nerfstudio's own data manager",
+            "the dataparser names no depth files, and featherload does not estimate depths as "
+            "nerfstudio does: add depths to the data, or use nerfstudio's own data manager",
             option="dataparser",
         )
 
@@ -123,9 +123,9 @@ def _downscale(dataset: Any) -> int:
     )
     if n < 1 or n * factor != 1.0 or bool((sizes % n != 0).any()):
         raise ConfigError(
-            f"camera_res_scale_factor of {factor}: featherload reads images at 1/2, 1/3, 1/4 and "
-            "so on of their size, where that divides width and height. Give the dataparser a "
-            "downscale_factor instead",
+            f"camera_res_scale_factor of {factor} is not supported: featherload reads images at "
+            "1/2, 1/3, 1/4 and so on of their size, if that divides width and height. Give the "
+            "dataparser a downscale_factor instead",
             option="camera_res_scale_factor",
         )
     return n
@@ -142,7 +142,7 @@ def _scene(dataset: Any, files: list[Path], has_depths: bool) -> Scene:
         try:
             scene = Scene(
                 path,
-                # The one that keeps the order of the frames.
+                # This format keeps the order of the frames.
                 format="instant-ngp",
                 orientation="none",
                 center="none",
@@ -155,7 +155,7 @@ def _scene(dataset: Any, files: list[Path], has_depths: bool) -> Scene:
                 strict=True,
             )
         except DatasetError as e:
-            # Nobody knows the file, which is gone.
+            # Not the name of the temporary file.
             text = str(e).replace(str(path), "what nerfstudio's dataparser found")
             raise DatasetError(text) from None
     sizes = torch.cat([outputs.cameras.width, outputs.cameras.height], 1).tolist()
@@ -163,30 +163,30 @@ def _scene(dataset: Any, files: list[Path], has_depths: bool) -> Scene:
         camera = scene.cameras[frame.camera]
         width, height = sizes[number]
         if frame.image != path:
-            raise DatasetError(f"{path}: no such file", path=str(path))
-        # Folders of smaller images may round otherwise than the dataparser.
+            raise DatasetError(f"{path}: no such file: check the data", path=str(path))
+        # Folders of smaller images may be rounded in another way than by the dataparser.
         if abs(camera.width - width) > 1 or abs(camera.height - height) > 1:
             raise DatasetError(
-                f"{path}: the image has {camera.width} x {camera.height} pixels, and nerfstudio's "
-                f"dataparser says {width} x {height}",
+                f"{path}: the image has {camera.width} x {camera.height} pixels, but nerfstudio's "
+                f"dataparser says {width} x {height}: make them equal",
                 path=str(path),
             )
         if has_depths and frame.depth is None:
             depth = outputs.metadata["depth_filenames"][number]
-            raise DatasetError(f"{depth}: no such file", path=str(depth))
+            raise DatasetError(f"{depth}: no such file: check the data", path=str(depth))
     return scene
 
 
 def _frames(dataset: Any, files: list[Path], has_depths: bool) -> list[dict[str, Any]]:
-    """Frames as a transforms.json has them, each with its camera. Without w and h: intrinsics
-    are those of the image as it is, as in nerfstudio.
+    """Frames in the form of a transforms.json, each with its camera. They have no w and h, because
+    intrinsics are for the size of the image file, as in nerfstudio.
     """
     outputs = dataset._dataparser_outputs
     cameras = outputs.cameras
     if len(cameras.shape) != 1 or len(cameras) != len(files):
         raise DatasetError(
-            f"the dataparser found {len(files)} images and cameras of shape "
-            f"{tuple(cameras.shape)}: each image needs one"
+            f"the dataparser found {len(files)} images, but cameras of shape "
+            f"{tuple(cameras.shape)}: each image needs one camera"
         )
     lens = cameras.distortion_params
     radius = (cameras.metadata or {}).get("fisheye_crop_radius")
@@ -204,8 +204,8 @@ def _frames(dataset: Any, files: list[Path], has_depths: bool) -> list[dict[str,
     for number, (path, kind, pose, fx, fy, cx, cy) in enumerate(columns):
         if kind not in _MODELS:
             raise ConfigError(
-                f"{path}: cameras of type {CameraType(kind).name} are not served: use nerfstudio's "
-                "own data manager",
+                f"{path}: cameras of type {CameraType(kind).name} are not supported: use "
+                "nerfstudio's own data manager",
                 option="dataparser",
             )
         frame: dict[str, Any] = {
@@ -220,7 +220,7 @@ def _frames(dataset: Any, files: list[Path], has_depths: bool) -> list[dict[str,
         if lens is not None and kind not in _WITHOUT_LENS:
             frame["distortion_params"] = lens[number].tolist()
         if radius is not None:
-            # Some dataparsers give one number for all images, others one for each.
+            # Some dataparsers have one number for all images, others one for each image.
             frame["fisheye_crop_radius"] = float(
                 radius[number]
                 if isinstance(radius, torch.Tensor) and radius.numel() > 1

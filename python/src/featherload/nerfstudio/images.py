@@ -1,6 +1,6 @@
-"""``ImageDataManager``: full images for nerfstudio's splatting, by ``featherload.Views``.
+"""``ImageDataManager``: full images for nerfstudio's splatting, from ``featherload.Views``.
 
-Never in here: how a scene is read, how images are straightened.
+Never in here: reading a scene, straightening images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._scene import Dataset, Source, dataset_type
 
 _log = logging.getLogger("featherload")
 
-# Never straight, whatever their coefficients are.
+# Images of these cameras are never straight, whatever the coefficients.
 _FISHEYES = (CameraType.FISHEYE.value, CameraType.FISHEYE624.value)
 
 
@@ -35,30 +35,31 @@ _FISHEYES = (CameraType.FISHEYE.value, CameraType.FISHEYE624.value)
 class ImageDataManagerConfig(FullImageDatamanagerConfig):
     """Full images by featherload: each is decoded once, into memory that all ranks share.
 
-    ``cache_images``, ``max_thread_workers`` and main's ``dataloader_num_workers``,
-    ``prefetch_factor`` and ``cache_compressed_images`` have no effect: images are on the device of
-    the pipeline. So have ``eval_num_images_to_sample_from`` and its like.
+    ``cache_images``, ``max_thread_workers``, and the newer ``dataloader_num_workers``,
+    ``prefetch_factor`` and ``cache_compressed_images`` have no effect: images are delivered on the
+    device of the pipeline. ``eval_num_images_to_sample_from`` and similar options have no effect
+    either.
     """
 
     _target: type = field(default_factory=lambda: ImageDataManager)
     """Target class to instantiate."""
     undistort: bool = True
-    """Whether images are straightened, as splatting wants them. False gives images as they are,
-    and cameras with their coefficients."""
+    """Whether images are straightened, as splatting needs. False returns the original images, and
+    cameras with their coefficients."""
     num_workers: Optional[int] = None  # noqa: UP045
-    """Worker processes. Default: as many as there are CPUs."""
+    """Worker processes. Default: one for each usable CPU."""
     memory_limit: Optional[str] = None  # noqa: UP045
-    """Most memory of all processes, as 8G. Images that do not fit are kept in a file."""
+    """Most memory of all processes, such as 8G. If images do not fit, they are kept in a file."""
     store_folder: Optional[Path] = None  # noqa: UP045
-    """Where that file goes. Default: TMPDIR, or /tmp."""
+    """Folder for that file. Default: TMPDIR, or /tmp."""
 
 
 class ImageDataManager(FullImageDatamanager, Generic[Dataset]):
     """A ``FullImageDatamanager`` whose images come from ``featherload.Views``.
 
-    ``next_train(step)`` gives the image of that step: each epoch is a new order of all images, and
-    a run that goes on from a checkpoint gets the images that it would have got. Cameras of
-    straightened images have no coefficients left.
+    ``next_train(step)`` returns the image of that step. Each epoch has a new order of all images.
+    A run that is resumed from a checkpoint gets the same images as an uninterrupted run. Cameras
+    of straightened images have no coefficients.
     """
 
     config: ImageDataManagerConfig
@@ -67,19 +68,20 @@ class ImageDataManager(FullImageDatamanager, Generic[Dataset]):
     def __init__(self, config: ImageDataManagerConfig, *args: Any, **keywords: Any) -> None:
         if config.train_cameras_sampling_strategy != "random":
             raise ConfigError(
-                f"train_cameras_sampling_strategy={config.train_cameras_sampling_strategy!r}: "
-                "featherload gives each image once an epoch, in random order: use 'random'",
+                f"train_cameras_sampling_strategy={config.train_cameras_sampling_strategy!r} is "
+                "not supported: featherload returns each image once per epoch, in random order: "
+                "use 'random'",
                 option="train_cameras_sampling_strategy",
             )
         if config.cache_images == "disk":
-            # Main sets the start method of all processes by it.
+            # Newer nerfstudio sets the start method of all processes if it is "disk".
             config.cache_images = "cpu"
             _log.warning("cache_images='disk' has no effect: featherload reads the images")
         super().__init__(config, *args, **keywords)
 
     @cached_property
     def dataset_type(self) -> Any:
-        """``InputDataset``, or what ``ImageDataManager[...]`` was made of."""
+        """``InputDataset``, or the class in ``ImageDataManager[...]``."""
         return dataset_type(self)
 
     def setup_train(self) -> None:
@@ -113,7 +115,7 @@ class ImageDataManager(FullImageDatamanager, Generic[Dataset]):
         return self.next_eval_image(step)
 
     def next_eval_image(self, step: int) -> tuple[Cameras, dict[str, Any]]:
-        """The next image for evaluation: each once, in random order, then all again."""
+        """The next image for evaluation. Each comes once, in random order, then all come again."""
         if self._eval_views is None:
             self._eval_views = self._eval.open(rank=0, world_size=1, num_workers=1)
         return self._eval.taken(next(self._eval_views))
@@ -130,23 +132,23 @@ class ImageDataManager(FullImageDatamanager, Generic[Dataset]):
 
     @property
     def cached_train(self) -> NoReturn:
-        """Images are nowhere in a list."""
+        """Raises an error: there is no list of images."""
         raise ConfigError("ImageDataManager keeps no list of images: call next_train")
 
     @property
     def cached_eval(self) -> NoReturn:
-        """Images are nowhere in a list."""
+        """Raises an error: there is no list of images."""
         raise ConfigError("ImageDataManager keeps no list of images: call next_eval_image")
 
     def close(self) -> None:
-        """Ends the workers now. They end with the process, too."""
+        """Ends the workers now. Otherwise they end with the process."""
         for views in (getattr(self, "_train_views", None), getattr(self, "_eval_views", None)):
             if views is not None:
                 views.close()
 
 
 class _Images:
-    """Images of a dataset and their cameras, as nerfstudio has them."""
+    """Images of a dataset and their cameras, in the form of nerfstudio."""
 
     def __init__(self, dataset: Any, config: ImageDataManagerConfig, device: Any) -> None:
         self._source = Source(dataset)
@@ -159,8 +161,8 @@ class _Images:
         undistort = config.undistort and (bent or not kinds.isdisjoint(_FISHEYES))
         if undistort and not kinds <= {CameraType.PERSPECTIVE.value, *_FISHEYES}:
             raise ConfigError(
-                "undistort: panoramas and orthophotos have no straight image, and some are "
-                "beside distorted images: give undistort=False",
+                "undistort is not possible: some images are panoramas or orthophotos, which have "
+                "no straight image: give undistort=False",
                 option="undistort",
             )
         self._options: dict[str, Any] = {
@@ -176,7 +178,7 @@ class _Images:
             self._options["alpha"] = True
         self._is_to_straighten = undistort
         self.cameras: Cameras = dataset.cameras.to(device)
-        """Of the images as they are given."""
+        """Cameras of the images that are returned."""
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -188,7 +190,7 @@ class _Images:
         return views
 
     def _straighten(self, views: Views) -> None:
-        """Sets the cameras of straightened images on the dataset too."""
+        """Sets the cameras of straightened images, also in the dataset."""
         old = self._dataset.cameras
         new = views.cameras
         metadata = dict(old.metadata or {})
@@ -213,7 +215,7 @@ class _Images:
         self._is_to_straighten = False
 
     def taken(self, view: View) -> tuple[Cameras, dict[str, Any]]:
-        """A view as nerfstudio's manager gives it."""
+        """A view in the form of nerfstudio's manager."""
         index = view.index
         data: dict[str, Any] = {"image_idx": index, "image": self._colours(view.image)}
         if view.mask is not None:
@@ -239,7 +241,7 @@ class _Images:
 
 
 class _InOrder:
-    """All images once, in the order of the dataset, read as they are asked for."""
+    """All images once, in the order of the dataset. Each is read when it is requested."""
 
     def __init__(self, images: _Images) -> None:
         self._images = images

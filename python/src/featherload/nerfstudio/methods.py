@@ -1,7 +1,7 @@
 """The methods that ``ns-train`` finds by the entry points of the package.
 
-They are the installed nerfstudio's own methods with another data manager, so they are made when
-somebody asks for them: nerfstudio asks while it is being imported.
+They are the methods of the installed nerfstudio, with another data manager. They are made on first
+access, because nerfstudio accesses them while it is being imported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _made: dict[str, MethodSpecification] = {}
 def __getattr__(name: str) -> Any:
     if name not in _METHODS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The first import of it asks for all methods, in here.
+    # The first import of this module accesses all methods, so it calls this function again.
     from nerfstudio.configs.method_configs import method_configs
 
     if name not in _made:

@@ -1,7 +1,7 @@
-"""``RayDataManager``: rays for nerfstudio's methods, by ``featherload.Rays``.
+"""``RayDataManager``: rays for nerfstudio's methods, from ``featherload.Rays``.
 
-Never in here: how a scene is read, how full images are evaluated (nerfstudio's own loaders do
-that, one image at a time).
+Never in here: reading a scene, evaluation of full images (nerfstudio's own loaders do that, one
+image at a time).
 """
 
 from __future__ import annotations
@@ -29,49 +29,49 @@ from ._scene import Dataset, Source, dataset_type
 
 _log = logging.getLogger("featherload")
 
-# Optional and not "| None": tyro, which reads these for flags, shows both alike, and nerfstudio
-# writes the former.
+# "Optional" instead of "| None", as in nerfstudio. tyro makes flags from these fields, and shows
+# both in the same way.
 
 
 @dataclass
 class RayDataManagerConfig(VanillaDataManagerConfig):
     """Rays by featherload: each image is decoded once, into memory that all ranks share.
 
-    ``train_num_images_to_sample_from``, ``train_num_times_to_repeat_images`` and their twins for
-    evaluation have no effect: rays come from all images. ``images_on_gpu`` and ``masks_on_gpu``
-    have none either: batches are on the device of the pipeline.
+    ``train_num_images_to_sample_from``, ``train_num_times_to_repeat_images`` and the same options
+    for evaluation have no effect: rays come from all images. ``images_on_gpu`` and
+    ``masks_on_gpu`` have no effect either: batches are delivered on the device of the pipeline.
     """
 
     _target: type = field(default_factory=lambda: RayDataManager)
     """Target class to instantiate."""
     seed: int = 0
-    """Of the draws. The rays of a step follow from seed, rank and step."""
+    """Seed of the draws. The rays of a step depend on seed, rank and step."""
     spread: Literal["uniform", "by_image"] = "uniform"
-    """How rays are spread: all pixels alike, or all images alike."""
+    """Distribution of rays: all pixels with equal probability, or all images."""
     joining: int = 4
-    """Images that join at each step, so that training begins when a few are decoded. 0 draws from
-    all at once."""
+    """Images that are added at each step, so that training begins after a few are decoded. 0 draws
+    from all images at once."""
     num_workers: Optional[int] = None  # noqa: UP045
-    """Worker processes. Default: as many as there are CPUs."""
+    """Worker processes. Default: one for each usable CPU."""
     memory_limit: Optional[str] = None  # noqa: UP045
-    """Most memory of all processes, as 8G. Images that do not fit are kept in a file."""
+    """Most memory of all processes, such as 8G. If images do not fit, they are kept in a file."""
     store_folder: Optional[Path] = None  # noqa: UP045
-    """Where that file goes. Default: TMPDIR, or /tmp."""
+    """Folder for that file. Default: TMPDIR, or /tmp."""
 
 
 class RayDataManager(VanillaDataManager, Generic[Dataset]):
     """A ``VanillaDataManager`` whose rays come from ``featherload.Rays``.
 
     Dataparser, datasets and full images for evaluation are nerfstudio's. ``next_train(step)``
-    gives the rays of that step, so that a run that goes on from a checkpoint gets the rays that
-    it would have got. Asked for the same step again, it gives further rays.
+    returns the rays of that step. So a run that is resumed from a checkpoint gets the same rays as
+    an uninterrupted run. A second call with the same step returns further rays.
     """
 
     config: RayDataManagerConfig
 
     @cached_property
     def dataset_type(self) -> Any:
-        """``InputDataset``, or what ``RayDataManager[...]`` was made of."""
+        """``InputDataset``, or the class in ``RayDataManager[...]``."""
         return dataset_type(self)
 
     def setup_train(self) -> None:
@@ -103,7 +103,7 @@ class RayDataManager(VanillaDataManager, Generic[Dataset]):
         return self._eval.next(step)
 
     def close(self) -> None:
-        """Ends the workers now. They end with the process, too."""
+        """Ends the workers now. Otherwise they end with the process."""
         for stream in (getattr(self, "_train", None), getattr(self, "_eval", None)):
             if stream is not None:
                 stream.close()
@@ -119,13 +119,13 @@ class RayDataManager(VanillaDataManager, Generic[Dataset]):
             )
         wanted = getattr(config, f"{split}_num_rays_per_batch")
         sampler = self._get_pixel_sampler(dataset, wanted)
-        # A sampler of patches has rounded by its default size, before it was told another one.
+        # A sampler of patches has rounded the number by its default patch size.
         sampler.set_num_rays_per_batch(wanted)
         return _Stream(dataset, sampler, config, self.device, split)
 
 
 class _Stream:
-    """Rays of a dataset, step by step, as nerfstudio has them."""
+    """Rays of a dataset, step by step, in the form of nerfstudio."""
 
     def __init__(
         self,
@@ -139,13 +139,13 @@ class _Stream:
         self._cameras = dataset.cameras.to(device)
         self._device = device
         self.sampler = sampler
-        """Says the number of rays, which may change before each step."""
+        """Has the number of rays, which may change before each step."""
         kind, self._unit = _kind(sampler, config.spread)
         masked = self._source.has_masks and not sampler.config.ignore_mask
         if self._source.has_masks and not masked and dataset.mask_color is not None:
             raise ConfigError(
-                "pixel_sampler.ignore_mask would draw pixels that the dataparser wants to have "
-                "mask_color, which rays do not do: leave one of them out",
+                "pixel_sampler.ignore_mask and the dataparser's mask_color exclude each other: "
+                "rays of masked pixels cannot have mask_color. Leave one of them out",
                 option="pixel_sampler",
             )
         self._masked = masked
@@ -155,7 +155,7 @@ class _Stream:
             "joining": config.joining,
             "masks": masked,
             "downscale": self._source.downscale,
-            # Evaluation takes a batch now and then.
+            # Evaluation needs few batches.
             "num_workers": config.num_workers if split == "train" else 1,
             "memory_limit": config.memory_limit,
             "store_folder": config.store_folder,
@@ -168,13 +168,13 @@ class _Stream:
         self._told = False
 
     def start(self) -> Rays:
-        """The rays, with room for those of the next step."""
+        """The stream of rays, which can deliver the number of the next step."""
         wanted = self._wanted()
         if self._rays is None:
             self._rays = self._open(wanted)
         elif wanted > self._most:
-            # Twice as many, since the number may grow step by step. The new ones find the decoded
-            # images of the old ones while these are there.
+            # Twice the number, because it may grow step by step. The new stream shares the decoded
+            # images of the old one, which still exists.
             bigger = self._open(2 * wanted)
             bigger.go_to(self._rays.step)
             self._rays.close()
@@ -209,22 +209,22 @@ class _Stream:
         return Rays(self._source.scene, self._wanted(), most_rays=self._most, **self._options)
 
     def _without_invalid(self, arrays: dict[str, Any], step: int) -> dict[str, Any]:
-        """Where the lens has no ray there is no direction, and nerfstudio's models know of no
-        such rays: others of the batch take their place.
+        """Replaces rays without a direction, for which the lens is not defined, by other rays of
+        the batch. nerfstudio's models do not support such rays.
         """
         good = arrays["valid"].view(-1, self._unit).all(1)
         among = good.nonzero().flatten()
         if len(among) == 0:
             raise DatasetError(
-                f"step {step}: no ray of {len(arrays['valid'])} has a direction, since the lenses "
-                "are defined for none of these pixels: check the distortion coefficients"
+                f"step {step}: no ray of {len(arrays['valid'])} has a direction, because the "
+                "lenses are defined for none of these pixels: check the distortion coefficients"
             )
         bad = (~good).nonzero().flatten()
         if not self._told:
             self._told = True
             _log.warning(
-                "the lens is defined for no ray of %s of %s pixels of step %s: other rays of the "
-                "batch take their place, here and in later steps",
+                "the lens is not defined for %s of %s pixels of step %s: other rays of the batch "
+                "replace theirs, also in later steps",
                 *(len(bad) * self._unit, len(arrays["valid"]), step),
             )
         units = torch.arange(len(good))
@@ -237,7 +237,7 @@ class _Stream:
         which = arrays["indices"][:, 0]
         metadata: dict[str, Any] = {}
         if cameras.metadata is not None:
-            # As Cameras.generate_rays does.
+            # Like Cameras.generate_rays.
             metadata = cameras._apply_fn_to_dict(cameras.metadata, lambda of_all: of_all[which])
         metadata["directions_norm"] = arrays["directions_norms"][:, None]
         return RayBundle(
@@ -256,7 +256,7 @@ class _Stream:
             "indices": arrays["indices"],
         }
         if self._masked:
-            # None is drawn that a mask leaves out.
+            # No masked pixel is drawn.
             batch["mask"] = torch.ones(len(image), 1, dtype=torch.bool, device=image.device)
         if self._source.has_depths:
             batch["depth_image"] = arrays["depths"].reshape(-1, 1)
@@ -264,13 +264,14 @@ class _Stream:
 
 
 def _kind(sampler: PixelSampler, spread: str) -> tuple[str | RaySampler, int]:
-    """How rays are drawn, and how many belong together."""
+    """The sampler of rays, and the number of rays that belong together."""
     if sampler.config.keep_full_image:
         raise ConfigError(
-            "pixel_sampler.keep_full_image: featherload's ray batches have no full images",
+            "pixel_sampler.keep_full_image is not supported: featherload's ray batches have no "
+            "full images. Leave it out",
             option="pixel_sampler",
         )
-    # The exact class: others draw as they like.
+    # The exact class: derived classes may draw in another way.
     if type(sampler) is PixelSampler:
         return spread, 1
     if type(sampler) is PatchPixelSampler:
@@ -279,7 +280,7 @@ def _kind(sampler: PixelSampler, spread: str) -> tuple[str | RaySampler, int]:
     if type(sampler) is PairPixelSampler:
         return Pairs(int(sampler.radius)), 2
     raise ConfigError(
-        f"pixel_sampler: {type(sampler).__name__} is none that featherload knows: use "
+        f"pixel_sampler: {type(sampler).__name__} is not supported: use "
         "PixelSampler, PatchPixelSampler or PairPixelSampler, or nerfstudio's own data manager",
         option="pixel_sampler",
     )

@@ -28,7 +28,7 @@ struct CeilingReport {
     ceiling_ratio: f64,
     ceiling_ratio_min: f64,
     ceiling_ratio_max: f64,
-    /// True when the ratios' halves differ by more than 5%: measure again.
+    /// True if the medians of both halves differ by more than 5%: measure again.
     void: bool,
     workers: usize,
     pairs: Vec<Pair>,
@@ -163,9 +163,9 @@ fn summarise(pairs: Vec<Pair>, workers: usize, scan: Option<ScanReport>) -> Ceil
 
 fn print(r: &CeilingReport, part: LoaderPart) -> Result<()> {
     let what = match part {
-        LoaderPart::Full => "decoding whole pictures",
-        LoaderPart::Crop => "decoding the recipe's boxes",
-        LoaderPart::Copy => "copying raw pictures",
+        LoaderPart::Full => "decoding whole images",
+        LoaderPart::Crop => "decoding the recipe's crops",
+        LoaderPart::Copy => "copying raw images",
     };
     for p in &r.pairs {
         output::line(&format!(

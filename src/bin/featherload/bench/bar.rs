@@ -9,7 +9,8 @@ use super::text::rate;
 use crate::output::{self, grouped};
 use crate::pool_processes;
 
-/// Largest share of the time spent on reading memory figures: each reading walks all pages.
+/// Reading the memory figures walks all pages. The next reading waits this many times as long as
+/// the last one took.
 const LOOKS: u32 = 50;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -17,14 +18,14 @@ pub struct TerminalBar {
     bar: ProgressBar,
     images: u64,
     epochs: u64,
-    /// When the first batch arrived, and its images: they were made before that.
+    /// When the first batch arrived, and its images. They do not count: they were made before.
     first: Option<(Instant, u64)>,
     memory: Option<u64>,
     next_look: Instant,
 }
 
 impl TerminalBar {
-    /// Number of images in the run. The bar is shown only on a terminal.
+    /// A bar for `images` images. It is visible only on a terminal.
     pub fn new(images: u64, epochs: u64, shown: bool) -> Self {
         Self {
             bar: output::progress(images, output::WITH_MESSAGE, shown),

@@ -20,7 +20,7 @@ const MOST_BARS: usize = 96;
 const STALL_S: f64 = 0.25;
 const STALL_MEDIANS: f64 = 3.0;
 
-/// Most arrivals that are kept. Beyond that, every two are merged.
+/// Most arrivals that are kept. At this number, every two are merged.
 const MOST_MARKS: usize = 1 << 16;
 
 /// Most worker deaths and coordinator messages that are kept.
@@ -124,7 +124,7 @@ impl RunTimeline {
             .max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)))
         {
             words.push_str(&format!(
-                " The longest stall took {:.2} s, from {from:.2} s on.",
+                " The longest stall took {:.2} s and began at {from:.2} s.",
                 to - from
             ));
         }
@@ -133,12 +133,12 @@ impl RunTimeline {
 
     fn keys(&self, sheet: &mut ChartSheet, report: &BenchReport, stalls: &[(f64, f64)]) {
         let rate = match report.images_per_s {
-            Some(rate) => format!("images/s; the broken line: {rate:.0} in the whole run"),
-            None => "images/s; the run is too short for a rate of the whole".to_owned(),
+            Some(rate) => format!("images/s; dashed line: {rate:.0} in the whole run"),
+            None => "images/s; the run is too short for its own rate".to_owned(),
         };
         let mut keys = vec![("one", rate)];
         if !stalls.is_empty() {
-            let words = format!("stalls, in which no batch came: {}", stalls.len());
+            let words = format!("stalls, in which no batch arrived: {}", stalls.len());
             keys.push(("stalled", words));
         }
         if let died @ 1.. = report.worker_deaths {
@@ -193,7 +193,7 @@ impl RunTimeline {
             "soft",
             TextAnchor::Middle,
             at,
-            "seconds from the start of the process; upwards images/s",
+            "across: seconds from the start of the process; up: images/s",
         );
         sheet.y = bottom + 44.0;
     }
@@ -233,7 +233,7 @@ impl RunTimeline {
     }
 }
 
-/// Merges two arrivals: the later time, with the images of both.
+/// Merges every two arrivals: the later time, with the images of both.
 fn halved(marks: &[(f64, u64)]) -> Vec<(f64, u64)> {
     let pairs = marks.chunks(2).filter_map(|pair| {
         let (at, _) = pair.last()?;
@@ -258,7 +258,12 @@ fn stages(sheet: &mut ChartSheet, report: &BenchReport) {
         "Where the time of the workers went",
         &format!(
             "limited by {}",
-            fitted(report.bound_by.unwrap_or("nothing that was measured"), 60)
+            fitted(
+                report
+                    .bound_by
+                    .unwrap_or("an unknown cause: the run is too short"),
+                60
+            )
         ),
     );
     let y = sheet.y + 4.0;

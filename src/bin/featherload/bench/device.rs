@@ -57,17 +57,17 @@ impl DeviceUse {
     pub fn print(&self) -> Result<()> {
         let m = &self.memory;
         let steady = if self.steady_min_bytes == self.steady_max_bytes {
-            "the same behind every batch".to_owned()
+            "the same after every batch".to_owned()
         } else {
             format!(
-                "{:.1} to {:.1} behind batches",
+                "{:.1} to {:.1} after batches",
                 output::mib(self.steady_min_bytes),
                 output::mib(self.steady_max_bytes)
             )
         };
         let text = format!(
-            "{:.1} MiB at most since its context was made: {:.1} planned, {:.1} at the start, \
-             {steady}; {:.1} were used before",
+            "{:.1} MiB at most since the context was created: {:.1} planned, {:.1} at the start, \
+             {steady}; {:.1} were in use before",
             self.peak_mib(),
             output::mib(m.planned_bytes),
             output::mib(m.at_start_bytes),
@@ -88,7 +88,7 @@ pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f
     let batches = times.batches.max(1) as f64;
     let text = format!(
         "{:.2} ms a batch to copy, {:.2} for the kernel: {:.1}% and {:.1}% of the time; the \
-         consumer waited {:.1}% for workers and had {:.1}% for itself",
+         consumer waited {:.1}% for workers and kept {:.1}% for its own work",
         1e3 * times.copy_s / batches,
         1e3 * times.kernel_s / batches,
         share(times.copy_s),
@@ -99,7 +99,7 @@ pub fn print_times(times: &DeviceTimes, wait_s: f64, consumer_s: f64, seconds: f
     field("GPU time", &text)
 }
 
-/// Samples that the GPU decoded, of this total.
+/// Prints how many of `samples` the GPU decoded.
 pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> {
     let share = |part: f64, of: f64| 100.0 * (part / of.max(1e-9)).min(1.0);
     let again = match times.decoded_again {
@@ -110,7 +110,7 @@ pub fn print_jpegs(times: &JpegTimes, samples: u64, seconds: f64) -> Result<()> 
         ),
     };
     let text = format!(
-        "{} of {} samples ({:.0}%), at work {:.0}% of the time{again}",
+        "{} of {} samples ({:.0}%), busy {:.0}% of the time{again}",
         output::grouped(times.pictures),
         output::grouped(samples),
         share(times.pictures as f64, samples as f64),

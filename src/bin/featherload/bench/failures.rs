@@ -18,7 +18,7 @@ pub struct FailedSample {
     pub path: String,
     pub kind: &'static str,
     pub reason: String,
-    /// The sample that substitutes it in its row. None if the row is masked.
+    /// The sample that replaced it in its row. None if the row is masked.
     pub substitute: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct FailureLog {
     pub kinds: BTreeMap<&'static str, u64>,
     /// Rows whose own sample failed.
     pub rows: u64,
-    /// Of these, rows filled by another sample.
+    /// Rows of `rows` that another sample filled.
     pub substituted: u64,
     /// One bit a sample, 64 in a word.
     samples: BTreeMap<u64, u64>,

@@ -6,17 +6,18 @@ use featherload::LoaderReport;
 use featherload::measure::{ProcessUsage, TreeUsage};
 use serde::Serialize;
 
-/// A device that is busy for this share of the time is the limit.
+/// A device that is busy for more than this share of the time is the limit.
 const DEVICE_BUSY: f64 = 0.8;
 
-/// Shares of worker time. Above them, the limit is: workers idle, waiting for data, waiting for a
-/// CPU.
+/// Share of worker time. Workers that are idle for longer are not the limit.
 const RESTING: f64 = 0.3;
+/// Share of the time on samples. Above it, waiting for data is the limit.
 const BLOCKED: f64 = 0.3;
+/// Share of the time on samples. Above it, other programs may be the limit: workers wait for a CPU.
+const QUEUED: f64 = 0.2;
 
 /// Share of the run. Above it, waiting for shards of an object store is the limit.
 const FETCHED: f64 = 0.3;
-const QUEUED: f64 = 0.2;
 
 /// Share of the usable CPUs. If all processes of the run use less, other programs use the rest.
 const RECEIVED: f64 = 0.8;
@@ -24,8 +25,8 @@ const RECEIVED: f64 = 0.8;
 /// Idle CPUs that one more worker can use.
 const IDLE: f64 = 0.5;
 
-/// Bytes of a JPEG of quality 90 for each pixel of a square on its shorter side: more than a 16:9
-/// image takes. A larger file holds an image that can be made smaller.
+/// Bytes per pixel of a square on the shorter side. A JPEG of quality 90 takes less, even at 16:9.
+/// So a larger file holds an image that can be made smaller.
 const SMALL_FILE: f64 = 1.0;
 
 /// Name of a stage, and its share of worker time.
@@ -111,7 +112,7 @@ pub struct RunFacts {
     pub is_raw: bool,
     pub has_digest: bool,
     pub is_f32: bool,
-    /// Moves that `--reorder fast` would make.
+    /// Whether `--reorder fast` would move an operation.
     pub has_moves_left: bool,
     pub gpu_decoding: GpuDecoding,
     /// Rate with scaled decoding, relative to this run. None if it is not higher.
@@ -246,7 +247,7 @@ impl RateLimit {
         match self {
             Self::Device => format!("the device: busy {:.0}% of the time", shares.device),
             Self::GpuDecoder => format!(
-                "the GPU decoder: at work {:.0}% of the time, and workers waited {:.0}% of theirs",
+                "the GPU decoder: busy {:.0}% of the time, and workers waited {:.0}% of theirs",
                 shares.gpu_decoder, shares.idle
             ),
             Self::Fetch => format!(
@@ -254,7 +255,7 @@ impl RateLimit {
                 shares.fetch
             ),
             Self::SlowRows => format!(
-                "slow images: finished rows wait for them, and workers rest {:.0}% of their time",
+                "slow images: finished rows wait for them, and workers are idle {:.0}% of their time",
                 shares.idle
             ),
             Self::Mixing => {
@@ -648,7 +649,7 @@ mod tests {
         let text = limit.text(&busy, &two, 2);
         assert_eq!(
             text,
-            "the GPU decoder: at work 92% of the time, and workers waited 46% of theirs"
+            "the GPU decoder: busy 92% of the time, and workers waited 46% of theirs"
         );
         assert_eq!(limit.faster(&small, &busy, &two), None);
     }

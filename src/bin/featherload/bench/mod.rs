@@ -60,7 +60,7 @@ fn measure(args: &BenchArgs, began: Instant) -> Result<CommandOutcome> {
         }
     }
     if args.limit == Some(0) {
-        return Err(Error::config("--limit is 0, it must be at least 1"));
+        return Err(Error::config("--limit is 0: use at least 1"));
     }
     let mut setup = RunSetup::new(&args.run.loader, &args.source)?;
     setup.warn();
@@ -87,7 +87,7 @@ fn is_good(args: &BenchArgs) -> Result<bool> {
     let report = verified(folder, &VerifyOptions::default(), args.json)?;
     if !report.checksums {
         return Err(Error::config(format!(
-            "--verify needs a cache, and {} has no checksums: leave the option out",
+            "--verify needs a cache, but {} has no checksums: remove the option",
             folder.display()
         )));
     }

@@ -43,11 +43,11 @@ pub struct BenchReport {
     pub samples: u64,
     /// Rows whose own sample failed.
     pub failed: u64,
-    /// Number of different samples of these rows. A sample has one row in each epoch.
+    /// Number of different samples in these rows: a sample fails again in each epoch.
     pub failed_samples: u64,
-    /// Of these, masked rows.
+    /// Rows of `failed` that are masked.
     pub skipped: u64,
-    /// Of these, rows filled by another sample.
+    /// Rows of `failed` that another sample filled.
     pub substituted: u64,
     /// Padding rows, including those whose sample failed.
     pub repeated: u64,

@@ -35,13 +35,13 @@ struct Seen {
     row: Option<(usize, usize)>,
 }
 
-/// Figures at the time when the workers had started.
+/// Figures at the time when the workers have started.
 struct Started {
     began: Instant,
     at: Instant,
-    /// This process, up to then.
+    /// Usage of this process until then.
     usage: Option<ProcessUsage>,
-    /// All processes of the machine.
+    /// CPU clocks of the machine.
     clocks: Option<CpuClocks>,
 }
 
@@ -86,8 +86,8 @@ pub fn one(
     let first = loader.state();
     if args.run.epochs <= first.epoch {
         return Err(Error::config(format!(
-            "nothing to do: the run starts at epoch {}, counted from 0, and --epochs {} is the \
-             number of epochs of the whole run; give more of them",
+            "nothing to do: the run starts at epoch {}, counted from 0, and --epochs {} counts all \
+             epochs from 0: use more --epochs",
             first.epoch, args.run.epochs
         )));
     }
@@ -146,7 +146,7 @@ pub fn one(
     Ok(report)
 }
 
-/// Batches of the run if nothing ends it. With a limit, the batches up to now.
+/// Batches of the run, if nothing ends it. With a limit, only the batches up to that limit.
 fn planned(args: &BenchArgs, loader: &Loader, first: &State) -> u64 {
     let epochs = args.run.epochs - first.epoch;
     let further = loader.batches_per_epoch().saturating_mul(epochs - 1);

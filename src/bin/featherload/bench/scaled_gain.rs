@@ -21,7 +21,6 @@ const LEAST: f64 = 1.05;
 ///
 /// # Errors
 /// A file does not decode, or a signal arrived.
-/// A file that does not decode, or a signal.
 pub fn measure(
     setup: &RunSetup<'_>,
     loader: &Loader,

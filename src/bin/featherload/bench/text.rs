@@ -32,7 +32,7 @@ impl BenchReport {
                 _ => String::new(),
             };
             let ran = format!(
-                "after {}{of} batches: the figures are of these",
+                "after {}{of} batches: the figures cover these",
                 grouped(self.batches)
             );
             toned(TextTone::Warning, "interrupted", &ran)?;
@@ -76,7 +76,7 @@ impl BenchReport {
             field("workers", &killed)?;
         }
         if let died @ 1.. = self.worker_deaths.saturating_sub(ordered) {
-            let died = format!("{} died and were replaced (-v says why)", grouped(died));
+            let died = format!("{} died and were replaced (-v shows why)", grouped(died));
             toned(TextTone::Warning, "workers", &died)?;
         }
         if let Some(digest) = &self.digest {
@@ -197,7 +197,7 @@ impl BenchReport {
         field(
             "page cache",
             &format!(
-                "{:.1} MiB of input files that the processes map, in that PSS",
+                "{:.1} MiB of input files that the processes map; this PSS contains it",
                 output::mib(self.memory.memory.pss_input_bytes)
             ),
         )?;
@@ -217,7 +217,7 @@ impl BenchReport {
         }
         if l.truncated_rows > 0 {
             let rows = format!(
-                "{} of {} rows are of files that end too early: the rest is grey or black",
+                "{} of {} rows come from files that end too early: the rest is grey or black",
                 grouped(l.truncated_rows),
                 grouped(l.times.rows)
             );
@@ -232,7 +232,7 @@ impl BenchReport {
         }
         if l.stderr_lost > 0 {
             let lost = format!(
-                "{} lines of coordinator and workers: nobody read stderr",
+                "{} lines of coordinator and workers: stderr was not read",
                 grouped(l.stderr_lost)
             );
             field("dropped", &lost)?;
@@ -312,14 +312,15 @@ pub fn rate(images_per_s: f64) -> String {
         fast => grouped(fast.round() as u64),
     }
 }
-/// `1.2 GiB in 120 shards, 40 removed; 1.3 s waited for them`.
+
+/// `1.2 GiB in 120 shards, 40 removed again; 1.3 s waited for them`.
 fn fetched(fetch: &FetchReport) -> String {
     let count = |n: u64, what: &str| match n {
         0 => String::new(),
         n => format!(", {} {what}", grouped(n)),
     };
     let removed = count(fetch.removed, "removed again");
-    let retries = count(fetch.retries, "requests made again");
+    let retries = count(fetch.retries, "requests repeated");
     let deaths = count(fetch.deaths, "fetchers died");
     let shards = match fetch.shards {
         1 => "1 shard".to_owned(),

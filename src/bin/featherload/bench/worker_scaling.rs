@@ -56,7 +56,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>) -> Result<CommandOutcome> {
     ] {
         if given {
             return Err(Error::config(format!(
-                "{flag} is for one run, and --num-workers names several: give one number"
+                "{flag} needs one run, but --num-workers has several numbers: give one"
             )));
         }
     }
@@ -140,7 +140,7 @@ fn verdict(lines: &[Line]) -> Option<Verdict> {
             text: "none: runs are too short to measure. Use more --epochs".to_owned(),
         });
     } else if lines.iter().any(|l| l.is_disturbed) {
-        "none: other work had the processors meanwhile. Measure again when it has ended".to_owned()
+        "none: other work used the CPUs. Measure again when it has ended".to_owned()
     } else if from_storage > 0 && from_storage < lines.len() {
         "none: some runs read from storage, others from memory. Measure again".to_owned()
     } else if enough.workers == most.workers {

@@ -60,7 +60,7 @@ pub struct BuildArgs {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = units::seconds, help_heading = cli::LIMITS)]
     row_limit: Duration,
 
-    /// Kill a worker N times, to test the recovery.
+    /// Kill a worker at this interval, such as 200 (milliseconds), to test the recovery.
     #[arg(long, value_name = "MS", help_heading = cli::LIMITS)]
     kill_workers_every: Option<u64>,
 
@@ -101,7 +101,7 @@ pub struct BuildArgs {
     json: bool,
 }
 
-/// Unlike commands for which SRC is optional.
+/// The help of SRC, which is required here, and which `--list` does not replace.
 fn src_help() -> String {
     format!(
         "{}; with --list the folder that its paths are relative to",
@@ -141,7 +141,7 @@ impl BuildArgs {
 }
 
 pub fn run(args: BuildArgs) -> Result<CommandOutcome> {
-    // A signal to the whole group ends the workers first.
+    // A signal to the whole process group ends the workers first: their error is an interruption.
     CommandOutcome::or_interrupted(build(&args))
 }
 
@@ -204,7 +204,7 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 fn print_fields(scan: Option<&ScanReport>) {
     if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
         output::complain(&format!(
-            "left out: {fields}: a cache has picture and label, other fields are not copied"
+            "left out: {fields}: a cache has image and label, other fields are not copied"
         ));
     }
 }
@@ -225,7 +225,7 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
     ));
 }
 
-/// Text for the number of helpers of a kind that died.
+/// Text for the number of dead helpers of one kind. Empty if there are none.
 fn died(deaths: u64, what: &str) -> String {
     match deaths {
         0 => String::new(),
@@ -236,7 +236,7 @@ fn died(deaths: u64, what: &str) -> String {
 fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     let state = match (report.complete, report.kept_samples) {
         (false, _) => "ended early: the same command continues after these",
-        (true, kept) if kept == report.samples && kept > 0 => "all of them were there",
+        (true, kept) if kept == report.samples && kept > 0 => "all of them existed already",
         (true, _) => "complete",
     };
     let share = match part {
@@ -257,12 +257,12 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
         false => String::new(),
     };
     output::line(&format!(
-        "made       {made} samples in {:.1} s{rate}; {} were there",
+        "made       {made} samples in {:.1} s{rate}; {} existed already",
         report.seconds, report.kept_samples
     ))?;
     if let Some(fetched) = &report.fetched {
         output::line(&format!(
-            "fetched    {} in {} shards, {} requests made again{}",
+            "fetched    {} in {} shards, {} requests repeated{}",
             error::size(fetched.bytes),
             fetched.shards,
             fetched.retries,
@@ -271,7 +271,7 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     }
     if let Some(sent) = &report.sent {
         output::line(&format!(
-            "sent       {} in {} objects, {} requests made again; {} shards are there{}",
+            "sent       {} in {} objects, {} requests repeated; {} shards are there{}",
             error::size(sent.bytes),
             sent.objects,
             sent.retries,
@@ -294,7 +294,7 @@ fn print(folder: &Path, report: &BuildReport, part: BuildPart) -> Result<()> {
     }
     if report.skipped > 0 {
         output::line(&format!(
-            "left out   {} samples that give no picture",
+            "left out   {} samples without a usable image",
             report.skipped
         ))?;
         for s in &report.skipped_examples {

@@ -171,7 +171,7 @@ impl Pace {
     }
 }
 
-/// The number of the part, if the cache is made in parts.
+/// Text for the number of the part. Empty if the cache is not made in parts.
 pub fn part(progress: &BuildProgress<'_>) -> String {
     progress.share.map_or_else(String::new, |(number, of)| {
         format!("part {} of {of}: ", number + 1)
@@ -180,7 +180,7 @@ pub fn part(progress: &BuildProgress<'_>) -> String {
 
 fn what(phase: BuildPhase) -> &'static str {
     match phase {
-        BuildPhase::Checking => "checking what is there: ",
+        BuildPhase::Checking => "checking existing shards: ",
         BuildPhase::Fetching => "fetching shards: ",
         BuildPhase::ReadingHeaders => "reading headers: ",
         BuildPhase::Sending => "waiting for the store: ",
@@ -188,7 +188,7 @@ fn what(phase: BuildPhase) -> &'static str {
     }
 }
 
-/// Lists the fields that a cache does not keep. Empty if there are none.
+/// Lists the fields that a cache does not keep. None if there are none.
 pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
     let said = |(name, samples): (&String, &u64)| match samples {
         1 => format!("{name} in 1 sample"),
@@ -235,7 +235,7 @@ mod tests {
         let pace = Pace::at(Some(pace), BuildPhase::Checking, 0, at(100));
         assert!(pace.is_due(at(200)).1);
         let line = pace.words(0, 100, None, at(200));
-        assert_eq!(line, "checking what is there: 0 of 100 samples");
+        assert_eq!(line, "checking existing shards: 0 of 100 samples");
         let line = pace.words(1000, 2000, None, at(200));
         assert!(line.ends_with("1,000 of 2,000 samples, 10/s"), "{line}");
     }

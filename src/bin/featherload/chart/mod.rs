@@ -235,7 +235,7 @@ pub fn ticks(most: f64, wanted: u32) -> Vec<f64> {
     (0..=count).map(|i| f64::from(i) * step).collect()
 }
 
-/// The text, cut to this number of letters.
+/// The text, cut to this number of characters.
 pub fn fitted(words: &str, most: usize) -> String {
     if words.chars().count() <= most {
         return words.to_owned();

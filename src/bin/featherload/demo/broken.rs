@@ -50,7 +50,7 @@ pub(super) struct BrokenSpec {
     pub(super) listed: BrokenFile,
 }
 
-/// All but those that are cut off: what their names say behind `broken_`, and the manifest.
+/// All broken files except the truncated JPEGs: name after `broken_`, faults, and defect as text.
 #[rustfmt::skip] // A file a line.
 const OTHERS: [(Damage, &str, &[FaultKind], &str); 11] = [
     (Damage::Empty, "empty.jpg", &[FaultKind::Truncated], "no bytes"),
@@ -63,7 +63,7 @@ const OTHERS: [(Damage, &str, &[FaultKind], &str); 11] = [
     (Damage::Fifo, "fifo.jpg", &[FaultKind::NotRegular], "a FIFO"),
     (Damage::DanglingLink, "dangling_link.jpg", &[FaultKind::Unreadable], "a link to nothing"),
     (Damage::LinkLoop, "link_to_itself.jpg", &[FaultKind::Unreadable], "a link to itself"),
-    // Root can read it, and finds text.
+    // Root can read it. The content is text, so the fault is another one.
     (Damage::NoPermission, "no_permission.jpg", &[FaultKind::Unreadable, FaultKind::Unsupported], "a text that nobody but root may read"),
 ];
 const CUT: &[FaultKind] = &[FaultKind::Truncated, FaultKind::Corrupt];
@@ -125,7 +125,7 @@ impl BrokenSpec {
                         .map_err(|e| Error::io_at("encode", &path, e))?;
                     write_whole(&path, &bytes)?;
                 }
-                // Also if an interrupted call wrote only this file.
+                // Also if the file exists: an interrupted call may have written it and then ended.
                 if damage == Damage::NoPermission {
                     fs::set_permissions(&path, Permissions::from_mode(0o000))
                         .map_err(|e| Error::io_at("take the permissions of", &path, e))?;

@@ -24,7 +24,7 @@ pub(super) enum JpegOptions {
     Grey,
     Baseline(ChromaSampling),
     Progressive(ChromaSampling),
-    /// Stored with this EXIF orientation (2 to 8), which turns it upright.
+    /// Stored turned. This EXIF orientation (2 to 8) turns it upright.
     Turned(u8),
     /// CMYK as Adobe writes it: inverted.
     Cmyk,
@@ -149,8 +149,8 @@ fn inks(rgb: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// TIFF's header and one directory with one entry: the orientation. The byte
-/// order is little-endian for even ones, big-endian for odd ones.
+/// TIFF's header and one directory with one entry: the orientation. The byte order is
+/// little-endian for even orientations, big-endian for odd ones.
 fn exif(orientation: u8) -> Vec<u8> {
     const TAG: u16 = 0x0112;
     const SHORT: u16 = 3;

@@ -59,7 +59,7 @@ pub(super) fn in_threads(
         for thread in threads {
             let made = thread
                 .join()
-                .map_err(|_| Error::worker("a thread that makes pictures panicked"))??;
+                .map_err(|_| Error::worker("a thread that makes images panicked"))??;
             sum.add(&made);
         }
         Ok(sum)

@@ -14,7 +14,7 @@ use crate::short_text;
 
 /// The file name. A scan does not report featherload's own names as left out.
 pub(super) const MANIFEST: &str = ".featherload-demo.json";
-/// The former, visible file name. Such a set is taken over.
+/// The former, visible file name. A set with this file is accepted: the file is renamed.
 const FORMER: &str = "featherload-demo.json";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ where
         return Ok(file);
     }
     let found: M = serde_json::from_str(&text).map_err(|e| {
-        let what = format!("not the manifest of such a demo set: {e}: name another DIR");
+        let what = format!("not a manifest of this kind of demo set: {e}: name another DIR");
         Error::dataset(&path, what)
     })?;
     if found == *wanted {

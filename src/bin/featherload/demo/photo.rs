@@ -19,8 +19,8 @@ const CYCLE: u64 = 32;
 /// The format of image `i` of the set.
 pub(super) fn coding(seed: u64, i: u64) -> JpegCoding {
     let turn = hash(hash(seed, 1), i / CYCLE);
-    // 13 and 32 have no common divisor, and neighbours, which are of
-    // different classes, get forms that are far apart.
+    // 13 and 32 have no common divisor, so each format comes once in a cycle. Neighbours, which
+    // belong to different classes, get formats that are far apart.
     JpegCoding::Jpeg(match (i % CYCLE * 13).wrapping_add(turn) % CYCLE {
         0 => JpegOptions::Grey,
         1 => JpegOptions::Progressive(ChromaSampling::Full),

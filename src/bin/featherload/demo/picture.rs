@@ -7,7 +7,7 @@ use super::encode::{ChromaSampling, JpegCoding, JpegOptions};
 use super::random::{RandomStream, hash};
 use super::{mixed, photo, scene};
 
-/// All that fixes the bytes of one picture.
+/// The values that determine the bytes of one image.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DemoPicture {
     /// Name of its format. None if all images share one.
@@ -27,8 +27,7 @@ impl DemoPicture {
         let mut s = RandomStream::new(hash(key, 0));
         let (form, coding, (width, height)) = match kind {
             DemoKind::Photos => (None, photo::coding(seed, i), photo::size(&mut s)),
-            // Camera sizes, a quarter of them upright. The random numbers of a photo's size are
-            // drawn all the same.
+            // Camera sizes, a quarter of them upright. A photo's size is drawn too, but not used.
             DemoKind::Large => {
                 photo::size(&mut s);
                 let size = if i % 4 == 3 {

@@ -54,7 +54,7 @@ impl RandomStream {
 mod tests {
     use super::*;
 
-    /// splitmix64 seeded with 1234567, as its reference implementation gives it.
+    /// splitmix64 seeded with 1234567, as its reference implementation returns it.
     #[test]
     fn the_finaliser_is_splitmix64s() {
         let mut state = 1_234_567u64;

@@ -1,21 +1,21 @@
-//! Pictures with the statistics of photos: soft and sharp edges, surfaces that
-//! differ in their texture, smooth noise in octaves, light, film grain. What
-//! matters is that entropy coding and decoding cost what photos cost.
+//! Images with the statistics of photos: soft and sharp edges, surfaces with different textures,
+//! smooth noise in octaves, light, film grain. Their entropy coding and decoding cost as much as
+//! those of photos.
 //!
-//! Integers, and f32 additions, multiplications, divisions and square roots
-//! only: IEEE 754 fixes the result of each, so that every machine paints the
-//! same bytes. No sine, no power, no exponential, no fused multiply-add.
+//! Uses only integers, and f32 additions, multiplications, divisions and square roots. IEEE 754
+//! defines the result of each, so every machine paints the same bytes. Never in here: sine, power,
+//! exponential, fused multiply-add.
 
 use super::random::{RandomStream, hash, unit};
 
-/// Side lengths of the cells of the octaves in pixels. All but the finest are
-/// odd, so that no octave lies on JPEG's grid of 8 x 8 blocks.
+/// Side lengths of the cells of the octaves in pixels. All but the finest are odd, so no octave is
+/// aligned to JPEG's grid of 8 x 8 blocks.
 const COARSE: [usize; 4] = [151, 73, 37, 19];
 const FINE: [usize; 4] = [11, 5, 3, 2];
 const TINT: [usize; 4] = [61, 23, 7, 3];
 
-/// An RGB picture, 3 bytes a pixel. `look` chooses the palette and the kinds
-/// of surfaces, which a class has in common; `key` everything else.
+/// An RGB image, 3 bytes per pixel. `look` chooses the palette and the kinds of surfaces, which the
+/// images of a class share. `key` chooses everything else.
 pub(super) fn paint(width: usize, height: usize, look: u64, key: u64) -> Vec<u8> {
     let scene = Scene::new(width as f32, height as f32, look, key);
     let mut coarse = Field::new(&COARSE, hash(key, 1), width);
@@ -39,7 +39,7 @@ pub(super) fn paint(width: usize, height: usize, look: u64, key: u64) -> Vec<u8>
             let tint = scene.tint * warm[x];
             let grain = hash(row_key, x as u64);
             let [a, b, c, d, e, f, _, _] = grain.to_le_bytes().map(f32::from);
-            // Four bytes summed are near a normal distribution.
+            // The sum of four bytes is close to a normal distribution.
             let luma = scene.grain * (a + b + c + d - 510.0);
             let chroma = scene.grain * (e - f);
             let shown = [
@@ -47,7 +47,7 @@ pub(super) fn paint(width: usize, height: usize, look: u64, key: u64) -> Vec<u8>
                 p.colour[1] * light + luma,
                 p.colour[2] * light - tint + luma - chroma,
             ];
-            // `as` saturates: under 0 is 0, over 255 is 255.
+            // `as` saturates at 0 and 255.
             pixels.extend(shown.map(|v| (v + 0.5) as u8));
         }
     }
@@ -83,11 +83,11 @@ impl Field {
 /// Value noise in [-1, 1]: random numbers on a lattice, blended smoothly.
 struct Octave {
     key: u64,
-    /// How far the lattice is shifted against the picture.
+    /// Offset of the lattice from the image, in pixels: x, y.
     shift: [usize; 2],
-    /// The blend between two neighbours, for each place within a cell.
+    /// Weight of the second neighbour, for each position within a cell.
     blend: Vec<f32>,
-    /// The lattice rows above and below, and which they are.
+    /// The lattice rows above and below, and the number of the row above.
     above: Vec<f32>,
     below: Vec<f32>,
     at: Option<usize>,
@@ -131,7 +131,7 @@ impl Octave {
         }
         let down = self.blend[within];
         let node = |i: usize| self.above[i] + (self.below[i] - self.above[i]) * down;
-        // The first cell starts left of the picture.
+        // The first cell starts left of the image.
         let mut skip = self.shift[0];
         let mut rest = sum;
         let mut i = 0;
@@ -147,7 +147,7 @@ impl Octave {
     }
 }
 
-/// What a surface looks like at one pixel, before texture and grain.
+/// The appearance of a surface at one pixel, before texture and grain.
 #[derive(Clone, Copy, Default)]
 struct Point {
     colour: [f32; 3],
@@ -178,8 +178,8 @@ struct Scene {
 struct Surface {
     shape: Shape,
     point: Point,
-    /// The light is the point's here, and changes by `slope` for a pixel to
-    /// the right and one down.
+    /// The light is the point's at `origin`. It changes by `slope` for each pixel to the right and
+    /// down.
     origin: [f32; 2],
     slope: [f32; 2],
     /// Width of the edge in pixels: near 1 in focus.
@@ -193,7 +193,7 @@ impl Surface {
     }
 }
 
-/// Convex, so that a row of pixels meets it in one span.
+/// A convex shape: a row of pixels meets it in one span.
 enum Shape {
     Everywhere,
     /// Two straight sides between two heights: trunks, walls, roads, ground.
@@ -202,7 +202,7 @@ enum Shape {
         bottom: f32,
         left: f32,
         right: f32,
-        /// How far the sides move for a pixel down.
+        /// Movement of the two sides for each pixel down.
         lean: [f32; 2],
     },
     /// A sheared ellipse: heads, stones, leaves, lights.
@@ -214,7 +214,7 @@ enum Shape {
 }
 
 impl Shape {
-    /// Where the row at `y` enters and leaves, and how much of it is covered.
+    /// Left and right end in the row at `y`, and how much of the row is covered.
     fn span(&self, y: f32, edge: f32) -> Option<(f32, f32, f32)> {
         match *self {
             Self::Everywhere => Some((f32::MIN, f32::MAX, 1.0)),
@@ -246,7 +246,7 @@ impl Shape {
     }
 }
 
-/// 0 outside, 1 inside, a straight line across the edge.
+/// 0 outside, 1 inside, linear across the edge.
 fn ramp(inside: f32, edge: f32) -> f32 {
     (inside / edge + 0.5).clamp(0.0, 1.0)
 }
@@ -296,7 +296,7 @@ impl Scene {
             surfaces.push(palette.surface(shape, [left + thick / 2.0, top], thick, &mut s));
         }
 
-        // Sizes fall off, as those of things in photos do: the many are small.
+        // Most things are small, as in photos.
         let things = 12 + s.below(40);
         for _ in 0..things {
             let u = s.between(0.1, 1.0);
@@ -326,7 +326,7 @@ impl Scene {
                 continue;
             };
             let half = surface.edge / 2.0;
-            // `as` saturates, so that both stay within the row.
+            // `as` saturates, so both stay within the row.
             let from = ((left - half) as usize).min(width);
             let to = ((right + half) as usize).saturating_add(1).min(width);
             let mut point = surface.point;
@@ -340,7 +340,7 @@ impl Scene {
     }
 }
 
-/// The colours and textures that the pictures of a class share.
+/// The colours and textures that the images of a class share.
 struct Palette {
     kinds: [Point; 6],
     size: f32,
@@ -363,7 +363,7 @@ impl Palette {
         Self { kinds, size }
     }
 
-    /// A kind of surface, a little different each time.
+    /// A surface of this kind, with small random differences.
     fn point(&self, kind: usize, s: &mut RandomStream) -> Point {
         let mut point = self.kinds[kind];
         for c in &mut point.colour {
@@ -376,7 +376,7 @@ impl Palette {
         point
     }
 
-    /// A surface about `size` pixels across, in focus or, more seldom, not.
+    /// A surface about `size` pixels across. One in four is out of focus.
     fn surface(&self, shape: Shape, origin: [f32; 2], size: f32, s: &mut RandomStream) -> Surface {
         let kind = s.below(self.kinds.len() as u32) as usize;
         let mut point = self.point(kind, s);

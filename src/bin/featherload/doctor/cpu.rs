@@ -20,13 +20,13 @@ fn instructions() -> DoctorFinding {
         .rfind(|l| l.is_supported())
         .unwrap_or(CpuLevel::Scalar);
     match CpuLevel::detect() {
-        Err(e) => DoctorFinding::missing(name, best.name(), format!("every run is refused: {e}"))
-            .breaks("a run with the environment as it is (FEATHERLOAD_CPU)"),
+        Err(e) => DoctorFinding::missing(name, best.name(), format!("every run is rejected: {e}"))
+            .breaks("a run with the current environment (FEATHERLOAD_CPU)"),
         Ok(level) if forced.is_some() && level != best => DoctorFinding::limited(
             name,
             format!("{} by FEATHERLOAD_CPU", level.name()),
             format!(
-                "slower than {}, which this CPU has; the same bytes",
+                "slower than {}, which this CPU supports; the bytes are the same",
                 best.name()
             ),
         ),
@@ -39,7 +39,7 @@ fn instructions() -> DoctorFinding {
         Ok(level) => DoctorFinding::limited(
             name,
             format!("{} on {}", level.name(), env::consts::ARCH),
-            "slow, and only on x86-64 is a stream the same on all machines",
+            "slow; a stream is the same on all machines only on x86-64",
         ),
     }
 }

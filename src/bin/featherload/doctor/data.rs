@@ -77,7 +77,11 @@ impl CheckedSamples {
 /// For a data set in an object store, the index was downloaded or kept. No sample is requested.
 fn in_store(samples: u64) -> DoctorFinding {
     let value = format!("{samples}, in an object store");
-    DoctorFinding::ok("samples", value, "the index is here; no sample was fetched")
+    DoctorFinding::ok(
+        "samples",
+        value,
+        "the index is on this machine; no sample was fetched",
+    )
 }
 
 fn readable(samples: u64, tried: &[PathBuf]) -> DoctorFinding {
@@ -108,8 +112,8 @@ fn readable(samples: u64, tried: &[PathBuf]) -> DoctorFinding {
     }
 }
 
-/// The index and the report of its scan. If only the labels are invalid, the index has no labels,
-/// and the reason is returned.
+/// The index and the report of its scan. If only the labels are invalid: an index without labels,
+/// and the error.
 fn open(source: Source) -> Result<(Index, Option<ScanReport>, Option<Error>)> {
     let (opened, unlabelled) = match source {
         Source::Shards(shards, mut options) => {
@@ -145,8 +149,8 @@ fn labels(refused: &Error) -> DoctorFinding {
     DoctorFinding::missing(
         "labels",
         flags::of_error(refused),
-        "a run is refused: use --labels none, or name other labels with --label-field or \
-         --label-json, of a table with --label-column",
+        "a run is rejected: use --labels none, or name other labels with --label-field, \
+         --label-json or (for a table) --label-column",
     )
     .breaks("the labels of the data set can be read")
 }
@@ -190,8 +194,8 @@ fn left_out(scan: &ScanReport) -> impl Iterator<Item = DoctorFinding> {
 fn with_order(mut place: DoctorFinding, in_shards: bool) -> DoctorFinding {
     if in_shards && place.verdict == FindingVerdict::Limited {
         place.meaning.push_str(
-            "; --sampler shard-shuffle reads shards nearly from end to end, where shuffle reads \
-             here and there",
+            "; --sampler shard-shuffle reads shards almost sequentially, shuffle reads them at \
+             random",
         );
     }
     place
@@ -239,11 +243,11 @@ fn file_system(place: &Path) -> Option<DoctorFinding> {
         return Some(DoctorFinding::ok(
             name,
             format!("type {:#x}", kind.0),
-            "unknown here; samples are mapped, and any file system that maps files will do",
+            "unknown; samples are mapped, so any file system that can map files works",
         ));
     };
     let meaning = match (*found, *remote) {
-        ("tmpfs" | "ramfs", _) => "the data are in memory already, and count against it",
+        ("tmpfs" | "ramfs", _) => "the data are in memory already, and use it",
         ("fuse", _) => {
             "each miss of the page cache goes through another process or a network: storage may \
              limit the first epoch"
@@ -280,7 +284,7 @@ fn device(place: &Path) -> Option<DoctorFinding> {
     Some(if rotational.trim() == "1" {
         DoctorFinding::limited(
             "disk",
-            format!("{value}, rotating as it says"),
+            format!("{value}, reported as rotating"),
             "shuffled reads seek, so storage limits the first epoch. Data that fit in memory \
              come from the page cache later (virtual disks may report rotation without rotating)",
         )
@@ -288,7 +292,7 @@ fn device(place: &Path) -> Option<DoctorFinding> {
         DoctorFinding::ok(
             "disk",
             format!("{value}, not rotating"),
-            "random reads are as good as any",
+            "random reads need no seeks",
         )
     })
 }

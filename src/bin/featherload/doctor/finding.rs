@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_long_meaning_goes_on_below_itself() {
         let finding =
-            DoctorFinding::limited("disk", "sda, rotating as it says", "seeks ".repeat(30));
+            DoctorFinding::limited("disk", "sda, reported as rotating", "seeks ".repeat(30));
         let text = finding.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.len() > 3, "{text}");

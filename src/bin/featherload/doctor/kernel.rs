@@ -38,7 +38,7 @@ fn version(all_needed: bool) -> DoctorFinding {
         None => DoctorFinding::limited(
             "kernel",
             format!("'{release}'"),
-            "a version that cannot be read, and 5.10 is needed",
+            "the version cannot be read; 5.10 is needed",
         ),
     }
 }
@@ -52,7 +52,7 @@ fn call(call: &SystemCall) -> DoctorFinding {
     let purpose = match call.name {
         "memfd_create" => "the ring, sealed and allocated before the run",
         "pidfd_open" => "processes are watched without a race",
-        "pidfd_send_signal" => "a process is killed without hitting another of its number",
+        "pidfd_send_signal" => "a process is killed without hitting another one with the same id",
         "close_range" => "workers hold no descriptors of the caller",
         "MADV_POPULATE_WRITE" => "a row's pages are mapped by one call, not one fault each",
         _ => "used by a pool",
@@ -68,7 +68,7 @@ fn call(call: &SystemCall) -> DoctorFinding {
     }
     let fix = match e.is_limit() {
         true => "",
-        false => ". A container's seccomp profile may refuse it",
+        false => ". A container's seccomp profile may block it: allow it there",
     };
     let meaning = format!("without it only --num-workers 0 runs ({purpose}){fix}");
     DoctorFinding::missing(call.name, value, meaning).breaks(POOL)
@@ -82,13 +82,13 @@ fn seccomp(all_needed: bool) -> Option<DoctorFinding> {
         (_, true) => (
             FindingVerdict::Ok,
             "filter",
-            "system calls are filtered, and those that a pool needs pass",
+            "system calls are filtered; the calls that a pool needs are allowed",
         ),
         (_, false) => (
             FindingVerdict::Limited,
             "filter",
-            "system calls are filtered, which may be why the ones above are refused: allow \
-             them in the container's profile",
+            "system calls are filtered, which may be why calls above fail: allow them in the \
+             container's profile",
         ),
     };
     Some(DoctorFinding::new(verdict, "seccomp", value, meaning))

@@ -55,8 +55,8 @@ fn locked_memory() -> Option<DoctorFinding> {
     Some(DoctorFinding::ok(
         "RLIMIT_MEMLOCK",
         value,
-        "a run locks nothing itself; with --device the driver pins the ring, which was not \
-         seen to count against this limit",
+        "a run locks nothing itself; with --device the driver pins the ring, which did not \
+         count against this limit in tests",
     ))
 }
 
@@ -75,7 +75,7 @@ fn user_processes() -> Option<DoctorFinding> {
         return Some(DoctorFinding::ok(
             name,
             soft.to_string(),
-            "does not bind root",
+            "does not apply to root",
         ));
     }
     let running = fs::read_dir("/proc")

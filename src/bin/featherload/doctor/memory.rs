@@ -93,7 +93,7 @@ fn overcommit(ring: u64) -> Option<DoctorFinding> {
         line.split_whitespace().next()?.parse().ok()
     };
     let left = kib("CommitLimit:")?.saturating_sub(kib("Committed_AS:")?) * 1024;
-    let value = format!("2, {:.0} MiB left to promise", mib(left));
+    let value = format!("2, {:.0} MiB left to reserve", mib(left));
     Some(if left < 2 * ring {
         DoctorFinding::limited(
             name,
@@ -118,7 +118,7 @@ fn address_space(ring: u64) -> Option<DoctorFinding> {
     } else if soft < ring + REST {
         let meaning = format!(
             "{maps} ({:.0} MiB) beside its scratch (--max-scratch): workers may fail to decode \
-             large pictures",
+             large images",
             mib(ring)
         );
         DoctorFinding::limited(name, value, meaning)
@@ -131,8 +131,8 @@ fn huge_pages() -> Option<DoctorFinding> {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").ok()?;
     let chosen = text.split(['[', ']']).nth(1)?.to_owned();
     let meaning = match chosen.as_str() {
-        "always" | "within_size" | "force" => "the ring may lie in huge pages",
-        _ => "the ring lies in pages of 4 KiB, mapped a row at a time; nothing to change",
+        "always" | "within_size" | "force" => "the ring may use huge pages",
+        _ => "the ring uses pages of 4 KiB, mapped a row at a time; nothing to change",
     };
     Some(DoctorFinding::ok("huge pages (shmem)", chosen, meaning))
 }

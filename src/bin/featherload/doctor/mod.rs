@@ -44,8 +44,8 @@ pub struct DoctorArgs {
 
 fn source_help() -> String {
     format!(
-        "Look at a data set too: where it lies, whether it can be read, what of it is damaged or \
-         left out. It is {}",
+        "Also check a data set: where it is stored, whether it can be read, what is damaged or \
+         left out. SRC is {}",
         Source::KINDS
     )
 }

@@ -12,7 +12,7 @@ use featherload::{Error, Loader, Result, SandboxStatus, Source};
 use super::finding::DoctorFinding;
 use crate::demo;
 
-const POOL: &str = "a pool starts and gives batches";
+const POOL: &str = "a pool starts and delivers batches";
 const MEMORY: &str = "reports show the memory of the processes of a run";
 
 pub fn findings() -> Vec<DoctorFinding> {
@@ -25,7 +25,7 @@ pub fn findings() -> Vec<DoctorFinding> {
                     "{:.0} ms to the first batch of 1, {:.0} ms with its end",
                     started.first_batch_ms, started.all_ms
                 ),
-                "the helper is of this version, and a worker decoded a picture into the ring",
+                "the helper has this version, and a worker decoded an image into the ring",
             ));
             findings.push(memory_of_workers(&started.usage));
             findings.extend(sandbox(started.sandboxed));
@@ -54,7 +54,7 @@ struct Started {
 fn start() -> Result<Started> {
     let dir = tempfile::tempdir().map_err(|e| {
         Error::io(
-            "make a folder for the picture to try it with (TMPDIR names another place)",
+            "make a folder for the test image (TMPDIR names another place)",
             e,
         )
     })?;
@@ -73,7 +73,7 @@ fn start() -> Result<Started> {
     let batch = loader.epoch().next().transpose()?;
     let first_batch_ms = ms();
     if batch.is_none_or(|b| b.len() != 1) {
-        return Err(Error::worker("the pool gave no picture"));
+        return Err(Error::worker("the pool delivered no image"));
     }
     let report = loader.report()?;
     let usage = report
@@ -98,18 +98,16 @@ fn sandbox(kept: SandboxStatus) -> [DoctorFinding; 2] {
         // The kernel's answer decides which advice would help.
         let fix = match possible {
             true => {
-                "this kernel has it, so a limit of this process or a container refuses it: `bench \
-                 --sandbox require` prints which"
+                "this kernel supports it, so a limit of this process or a container blocks it: \
+                 `bench --sandbox require` prints which"
             }
             false => fix,
         };
         match works {
             true => DoctorFinding::ok(name, "works", what),
-            false => DoctorFinding::limited(
-                name,
-                "refused",
-                format!("workers are not kept from it ({what}): {fix}"),
-            ),
+            false => {
+                DoctorFinding::limited(name, "refused", format!("not enforced ({what}): {fix}"))
+            }
         }
     };
     [
@@ -136,8 +134,8 @@ fn helper() -> DoctorFinding {
         None => (
             env::current_exe().unwrap_or_default(),
             "this executable; a program with `featherload::init();` as the first line of main is \
-             its \
-             own, others find it beside theirs, on PATH, or by FEATHERLOAD_HELPER",
+             its own helper, others find it beside their executable, on PATH, or by \
+             FEATHERLOAD_HELPER",
         ),
     };
     let value = path.display().to_string();
@@ -166,12 +164,8 @@ fn memory_of_workers(usage: &[Result<ProcessUsage>]) -> DoctorFinding {
             "smaps_rollup (Linux 4.14) of other processes cannot be read: bench leaves them out",
         )
         .breaks(MEMORY),
-        _ => DoctorFinding::missing(
-            name,
-            "0 MiB PSS",
-            "smaps_rollup is there and reports nothing useful",
-        )
-        .breaks(MEMORY),
+        _ => DoctorFinding::missing(name, "0 MiB PSS", "smaps_rollup exists but reports 0 bytes")
+            .breaks(MEMORY),
     }
 }
 
@@ -182,7 +176,7 @@ fn process_files() -> Vec<DoctorFinding> {
         let finding = DoctorFinding::missing(
             "/proc",
             e.to_string(),
-            "is not mounted, and a process that forks counts its threads there: mount it, or use \
+            "is not mounted, and a process that forks reads its threads there: mount it, or use \
              --num-workers 0",
         );
         findings.push(finding.breaks(POOL));
@@ -203,7 +197,7 @@ fn process_files() -> Vec<DoctorFinding> {
         findings.push(DoctorFinding::ok(
             "/proc",
             hidden,
-            "other users' processes are hidden; a run has none of them",
+            "other users' processes are hidden; a run has no such processes",
         ));
     }
     findings

@@ -34,7 +34,7 @@ pub fn field(label: &str, text: &str) -> Result<()> {
     toned(TextTone::Plain, label, text)
 }
 
-/// Like that, with a tone.
+/// Like [`field`], with a tone.
 pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
     let style = match tone {
         TextTone::Plain => Style::new().bold(),

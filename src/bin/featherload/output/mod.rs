@@ -39,7 +39,7 @@ pub fn report<T: Serialize>(
     }
 }
 
-/// Like that, for a plan. The text of a rejected run has the plan, then the reason.
+/// Like [`report`], for a plan. The text of a rejected run has the plan, then the reason.
 ///
 /// # Errors
 /// The run is rejected.
@@ -110,12 +110,12 @@ pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{}", printable_within(text, LONGEST_LINE));
 }
 
-/// Like that, for one JSON object.
+/// Like [`complain`], for one JSON object.
 pub fn complain_json(object: &serde_json::Value) {
     let _ = writeln!(io::stderr(), "{}", harmless_json(&object.to_string()));
 }
 
-/// A progress bar on a terminal. None when piped.
+/// A progress bar on a terminal. Hidden if stderr is not a terminal, or `shown` is false.
 pub fn progress(total: u64, template: &str, shown: bool) -> ProgressBar {
     if !shown || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -127,19 +127,19 @@ pub fn progress(total: u64, template: &str, shown: bool) -> ProgressBar {
     bar
 }
 
-/// Like that, with the time left.
+/// Like [`progress`], with the time left.
 pub fn progress_of(total: u64, what: &str, shown: bool) -> ProgressBar {
     let template = format!("{{bar:20}} {{human_pos}}/{{human_len}} {what}, {{eta}} left");
     progress(total, &template, shown)
 }
 
-/// Like that, for bytes. Their total is set later.
+/// Like [`progress_of`], for bytes. The total is set later.
 pub fn bytes(shown: bool) -> ProgressBar {
     let template = "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
     progress(0, template, shown)
 }
 
-/// Like that, for `total` steps of another kind.
+/// Like [`progress`], for `total` steps, without the time left.
 pub fn steps(total: u64, what: &str, shown: bool) -> ProgressBar {
     progress(total, &format!("{{bar:40}} {{pos}}/{{len}} {what}"), shown)
 }
@@ -210,7 +210,7 @@ fn folder_of(file: &Path) -> &Path {
 pub fn check_text_writable(option: &str, file: &Path) -> Result<()> {
     if fs::metadata(file).is_ok_and(|there| there.is_file()) && !is_text(file)? {
         return Err(Error::config(format!(
-            "{option} cannot write {}: it is there and holds no text, so this command did not \
+            "{option} cannot write {}: the file exists and is not text, so this command did not \
              write it: name another file",
             file.display()
         )));
@@ -233,7 +233,7 @@ pub fn check_writable(option: &str, file: &Path) -> Result<()> {
     // The file has no name, so nothing remains when the process ends.
     tempfile::tempfile_in(folder).map_err(|e| {
         refused(format!(
-            "no file can be made in {}: {e}. Name another place",
+            "no file can be made in {}: {e}: name another place",
             folder.display()
         ))
     })?;
@@ -317,7 +317,7 @@ pub fn dropped_lines(lines: u64) -> Result<()> {
         return Ok(());
     }
     line(&format!(
-        "{lines:>10} lines of coordinator and workers were dropped: nobody read stderr"
+        "{lines:>10} lines of coordinator and workers were dropped: stderr was not read"
     ))
 }
 

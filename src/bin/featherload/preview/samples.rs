@@ -92,7 +92,7 @@ impl SampleDraw {
     }
 }
 
-/// Reads the samples that `args` ask for.
+/// Reads the samples of `args`.
 pub fn read(args: &PreviewArgs) -> Result<SamplePreview> {
     let setup = RunSetup::new(&args.loader, &args.source)?;
     setup.warn();
@@ -180,7 +180,7 @@ fn in_order(mut setup: RunSetup<'_>, index: Index, rows: usize) -> Result<Loader
         .num_workers(WORKERS.min(rows)))
 }
 
-/// Fills in the originals: decoded as by the recipe, but in colour and whole, one a batch.
+/// Fills in the originals, one a batch. They are decoded as in the recipe, but whole and in RGB.
 fn originals(
     args: &PreviewArgs,
     recipe: &Recipe,

@@ -86,7 +86,7 @@ impl ScreenImages {
         let width = width.filter(|w| *w > 0).unwrap_or(WIDTH);
         Some(Self {
             protocol,
-            // xterm shows no sixels beyond it.
+            // xterm shows no sixels beyond this width.
             width: match protocol {
                 Protocol::Sixel => width.min(WIDTH),
                 Protocol::Kitty | Protocol::Iterm => width,

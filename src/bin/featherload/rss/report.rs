@@ -56,7 +56,7 @@ pub struct ReportRow {
     pub pss_without_ring_bytes: u64,
     /// Page cache of input files that is mapped: `total.pss_input_bytes`.
     pub pss_input_bytes: u64,
-    /// The memory that is reported: PSS without the ring and without mapped input.
+    /// PSS without the ring and without mapped input. Slope and growth are computed from it.
     pub pss_own_bytes: u64,
     /// The largest PSS of all processes in any sample.
     pub peak_pss_bytes: u64,
@@ -72,7 +72,7 @@ pub struct ReportRow {
     pub worker_deaths: u64,
     /// Failed samples that were masked.
     pub skipped: u64,
-    /// Part of no figure above, except the mapped part (`pss_file_bytes`).
+    /// Page cache of the system. The figures above contain only its mapped part (`pss_file_bytes`).
     pub page_cache: Option<PageCache>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub epoch_medians: Vec<EpochMedian>,
@@ -101,8 +101,8 @@ pub fn own(memory: &ProcessMemory) -> u64 {
     without_ring(memory).saturating_sub(memory.pss_input_bytes)
 }
 
-/// Growth over the epochs in MiB, without the ring, whose slots were allocated before their first
-/// use. Also without mapped input, of which more and more is read.
+/// Growth over the epochs in MiB. The ring does not count: its slots are allocated before their first
+/// use. Mapped input does not count either: a run maps more and more of it.
 pub fn growth_mib(epochs: &[EpochMedian]) -> Option<f64> {
     let medians: Vec<f64> = epochs.iter().map(|e| mib(e.pss_own_bytes)).collect();
     growth(&medians, GROWTH_EPOCHS)

@@ -94,7 +94,7 @@ fn measure(args: &RaysArgs) -> Result<CommandOutcome> {
 impl SceneRss {
     fn print(&self) -> Result<()> {
         let head = format!(
-            "{}: PSS of all processes in MiB, medians over {} s once every image is decoded",
+            "{}: PSS of all processes in MiB, medians over {} s after every image was decoded",
             self.scene.display(),
             self.seconds
         );
@@ -116,7 +116,7 @@ impl SceneRss {
         if let Some(slope) = self.slope_mib_per_worker {
             line("")?;
             line(&format!(
-                "{slope:.2} MiB a worker, images and batches apart"
+                "{slope:.2} MiB a worker, without images and batches"
             ))?;
         }
         Ok(())

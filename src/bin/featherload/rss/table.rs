@@ -29,7 +29,7 @@ pub fn print(report: &RssReport) -> Result<()> {
     };
     beside(
         "",
-        &format!("MiB; medians over {span}, once every worker had committed {WARM_ROWS} rows"),
+        &format!("MiB; medians over {span}, after every worker has committed {WARM_ROWS} rows"),
     )?;
     line("")?;
     print_totals(report)?;
@@ -64,7 +64,7 @@ fn heads(names: &[&str]) -> String {
 }
 
 fn print_totals(report: &RssReport) -> Result<()> {
-    line("PSS of all processes: each page is divided among those who map it")?;
+    line("PSS of all processes: each page is divided among the processes that map it")?;
     line(&format!(
         "workers{}",
         heads(&[
@@ -90,16 +90,16 @@ fn print_totals(report: &RssReport) -> Result<()> {
         ))?;
     }
     note(
-        "planned: what `plan` prints, at most; measured: PSS and unmapped, without mapped shards, \
-         which the plan has apart",
+        "planned: the upper limit of `plan`; measured: PSS and unmapped, without mapped shards, \
+         which the plan lists separately",
     )?;
     note(
-        "ring: what is mapped of it; unmapped: what is allocated of the ring and mapped by nobody, \
-         so in no PSS and no peak, though it takes memory",
+        "ring: its mapped part; unmapped: the part that is allocated but that no process maps. It \
+         takes memory, but is in no PSS and no peak",
     )?;
     note(
-        "input: page cache of input files that the processes map; it is the system's, goes when \
-         memory is short, and is no part of the rest",
+        "input: page cache of input files that the processes map. The system drops it when memory \
+         is short; it is not part of the rest",
     )
 }
 
@@ -108,7 +108,7 @@ fn print_samples(report: &RssReport) -> Result<()> {
     for row in &report.rows {
         let cache = match &row.page_cache {
             Some(cache) => format!("{:.1}", mib(cache.bytes)),
-            None => "not told".to_owned(),
+            None => "unknown".to_owned(),
         };
         line(&format!(
             "{:>7}{cache:>13}{:>9.1}{:>9}{:>9}",
@@ -122,7 +122,7 @@ fn print_samples(report: &RssReport) -> Result<()> {
         return Ok(());
     };
     note(&format!(
-        "page cache: {}; no part of PSS but for what is mapped",
+        "page cache: {}; only its mapped part is in PSS",
         shortened(&cache.source, WIDTH - NOTE)
     ))
 }
@@ -170,8 +170,8 @@ const OF_PROCESSES: [&[Part]; 2] = [
 fn print_processes(report: &RssReport) -> Result<()> {
     beside(
         "",
-        "by process; anon, file and shmem are parts of PSS: own memory, mapped files, shared memory \
-         (ring, index); input is what is page cache of input files",
+        "by process; anon, file and shmem are parts of PSS: private memory, mapped files, shared \
+         memory (ring, index); input is page cache of input files",
     )?;
     for parts in OF_PROCESSES {
         let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
@@ -180,7 +180,7 @@ fn print_processes(report: &RssReport) -> Result<()> {
             print_processes_of(row, parts)?;
         }
     }
-    note("a worker is the median of its kind; the RSS of all counts shared pages again and again")
+    note("worker: the median of all workers; the RSS of `all` counts a shared page in each process")
 }
 
 fn print_processes_of(row: &ReportRow, parts: &[Part]) -> Result<()> {
@@ -194,7 +194,6 @@ fn print_processes_of(row: &ReportRow, parts: &[Part]) -> Result<()> {
             n => format!("{} (of {n})", role.name()),
         };
         let memory = match role {
-            // One process of several alike.
             ProcessRole::Worker => {
                 ProcessMemory::median(&processes.iter().map(|p| p.memory).collect::<Vec<_>>())
             }
@@ -253,7 +252,7 @@ fn print_conclusions(report: &RssReport) -> Result<()> {
             true => "MiB in the ring for any number of workers, all of it allocated, mapped or not"
                 .to_owned(),
             false => format!(
-                "MiB in the ring with {} workers; IT DIFFERS with others",
+                "MiB in the ring with {} workers; IT DIFFERS with other numbers",
                 row.workers
             ),
         };

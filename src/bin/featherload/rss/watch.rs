@@ -15,16 +15,16 @@ use crate::{output, pool_processes};
 /// Rows that every worker must commit before steady samples begin.
 pub const WARM_ROWS: u64 = 20;
 
-/// Least steady samples.
+/// Least number of steady samples.
 pub const SAMPLES: usize = 20;
 
-/// Least samples of each epoch.
+/// Least number of samples of each epoch.
 const SAMPLES_AN_EPOCH: usize = 3;
 
 /// Most time between two samples.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Like that, before the steady samples, and while epochs are measured.
+/// Most time between two samples before the steady ones, and while epochs are measured.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(40);
 
 /// Timeout for the end of a process tree.
@@ -232,7 +232,7 @@ impl WatchedMemory {
 
 impl Drop for WatchedMemory {
     fn drop(&mut self) {
-        // While they can be found by parent process.
+        // Before the consumer ends: then its processes can no longer be found by parent process.
         let members = self.members();
         // A process that has ended cannot be killed, and need not be.
         self.consumer.end();
@@ -245,7 +245,7 @@ impl Drop for WatchedMemory {
     }
 }
 
-/// A zombie process has no memory to be read.
+/// Whether the process still has memory. A zombie has none.
 fn is_there(pid: i32) -> bool {
     ProcessMemory::read(pid).is_ok_and(|memory| memory.rss_bytes > 0)
 }

@@ -28,7 +28,7 @@ pub struct SceneRunArgs {
 }
 
 impl SceneRunArgs {
-    /// The option `depths`. Without the flag, for which clap has false, it is unset.
+    /// The option `depths`: true with `--depths`, false with `--no-depths`, otherwise unset.
     pub fn depths(&self, flag: Option<bool>) -> Option<bool> {
         flag.filter(|given| *given || self.no_depths)
     }

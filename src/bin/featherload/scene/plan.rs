@@ -153,7 +153,7 @@ fn print_text(scene: &Path, f: &SceneMemoryPlan, [one, many]: &[String; 2]) -> R
 
 fn print_device(d: &SceneDeviceMemory) -> Result<()> {
     line("")?;
-    line("On the device, its context apart:")?;
+    line("On the device, without its context:")?;
     row(d.image_bytes, "decoded images")?;
     row(
         d.batch_bytes,

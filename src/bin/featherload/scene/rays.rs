@@ -97,7 +97,7 @@ fn draw(args: &RaysArgs, began: Instant) -> Result<CommandOutcome> {
         ],
         note: invalid.filter(|n| *n > 0).map(|invalid| {
             format!(
-                "{} rays are outside of what their lens defines: they are masked",
+                "{} rays are not defined by their lens: they are masked",
                 output::grouped(invalid)
             )
         }),

@@ -192,7 +192,7 @@ impl<W: Serialize> RunMeasurement<W> {
         ))?;
         output::line("")?;
         if interrupt::caught().is_some() {
-            output::line("  interrupted    the figures are of what ran")?;
+            output::line("  interrupted    the figures cover the steps before that")?;
         }
         output::line(&format!(
             "  {}   {} after {:.0} ms{}",

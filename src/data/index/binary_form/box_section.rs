@@ -1,26 +1,26 @@
-//! The section of boxes: which part of each picture counts as the picture. An index
-//! without boxes does not have it.
+//! The section of boxes: for each sample, the part of its image that is used. An index without
+//! boxes does not have this section.
 
 use crate::data::index::binary_form::IndexDamage;
 use crate::data::index::binary_form::words::{SectionCursor, word};
 use crate::picture::PixelBox;
 
-/// Bytes of a box: left, top, right, bottom, a u32 each.
+/// Bytes of a box: left, top, right, bottom, each a u32.
 const BOX: usize = 16;
 
-/// Bytes of a box as the counts have them, and the section.
+/// The number of bytes per box for the counts, and the section.
 pub(crate) fn encode(boxes: &[PixelBox]) -> (u8, Vec<u8>) {
     let side_by_side = |b: &PixelBox| [b.left, b.top, b.right, b.bottom].map(u32::to_le_bytes);
     let section = boxes.iter().flat_map(side_by_side).flatten().collect();
     (if boxes.is_empty() { 0 } else { BOX as u8 }, section)
 }
 
-/// Where the section begins in bytes that were checked.
+/// The offset of the section in checked bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BoxSection(usize);
 
 impl BoxSection {
-    /// Takes its section, if there is one.
+    /// Takes the section, if there is one.
     pub(crate) fn take(
         sections: &mut SectionCursor,
         samples: u64,
@@ -35,7 +35,7 @@ impl BoxSection {
         Ok((box_bytes != 0).then_some(Self(section.start)))
     }
 
-    /// Every box has a pixel.
+    /// Checks that no box is empty.
     pub(crate) fn check(self, bytes: &[u8], samples: usize) -> Result<(), IndexDamage> {
         let is_box = |id: &usize| self.get(bytes, *id).is_some_and(|b| !b.is_empty());
         match (0..samples).find(|id| !is_box(id)) {
@@ -47,7 +47,7 @@ impl BoxSection {
         }
     }
 
-    /// The box of a sample whose id is one.
+    /// The box of a sample. The id must be valid.
     pub(crate) fn get(self, bytes: &[u8], id: usize) -> Option<PixelBox> {
         let numbers: [u8; BOX] = word(bytes, self.0 + id * BOX)?;
         let [left, top, right, bottom] = *numbers.as_chunks::<4>().0 else {

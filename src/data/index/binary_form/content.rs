@@ -1,4 +1,4 @@
-//! What a scan gathers, and how it becomes the sealed form.
+//! The result of a scan, and its encoding to the sealed form.
 //!
 //! Runs in the consumer.
 
@@ -20,7 +20,7 @@ use crate::picture::PixelBox;
 use crate::sys::regular_file::FileStamp;
 use crate::sys::sealed_bytes::SealedBytes;
 
-/// What a scan gathers, before it is sealed.
+/// The result of a scan, before it is sealed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IndexContent {
     paths: Vec<u8>,
@@ -28,19 +28,19 @@ pub(crate) struct IndexContent {
     parts: Option<ShardContent>,
     pub(crate) labels: IndexLabels,
     pub(crate) classes: ClassList,
-    /// One a sample, or none at all.
+    /// One per sample, or empty.
     pub(crate) boxes: Vec<PixelBox>,
-    /// Where links lead, as far as somebody looked. No part of the sealed form.
+    /// Targets of links, if the scan looked at them. Not part of the sealed form.
     pub(in crate::data::index) beyond: Option<LinkTargets>,
 }
 
-/// The labels of all samples, of one kind.
+/// The labels of all samples. All have the same kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum IndexLabels {
     #[default]
     None,
     Class(Vec<i64>),
-    /// `width` numbers a sample.
+    /// `width` numbers per sample.
     Vector {
         width: usize,
         values: Vec<f32>,
@@ -53,21 +53,20 @@ impl IndexContent {
         self.ends.push(self.paths.len() as u64);
     }
 
-    /// The samples that are pushed from here on are parts of the shard at `path`.
+    /// Starts the shard at `path`. Samples that are pushed later are parts of it.
     pub(crate) fn begin_shard(&mut self, path: &[u8]) {
         self.begin_page(path, None);
     }
 
-    /// The same of a page of the file at `path`, which is unpacked before samples are found
-    /// in it.
+    /// Like `begin_shard`, for a page of the file at `path`. The page is unpacked before samples
+    /// are read from it.
     pub(crate) fn begin_page(&mut self, path: &[u8], page: Option<PackedPage>) {
         let first = self.ends.len() as u64;
         let parts = self.parts.get_or_insert_default();
         parts.begin_shard(path, first, page);
     }
 
-    /// A sample that is `bytes` bytes at `at` of the shard that was begun last,
-    /// under the name of its member.
+    /// Adds a sample: `bytes` bytes at offset `at` of the current shard. `name` is its member name.
     pub(crate) fn push_part(&mut self, name: &[u8], at: u64, bytes: u64) {
         self.push_path(name);
         self.parts.get_or_insert_default().push(at, bytes);
@@ -77,7 +76,7 @@ impl IndexContent {
         self.ends.len()
     }
 
-    /// The path that was pushed as number `sample`; empty when there is none.
+    /// The path of a sample that was pushed. Empty if there is no such sample.
     pub(crate) fn path(&self, sample: usize) -> &[u8] {
         let start = sample.checked_sub(1).map_or(Some(&0), |i| self.ends.get(i));
         let places = start.zip(self.ends.get(sample));
@@ -185,10 +184,10 @@ impl IndexContent {
     }
 }
 
-/// Bytes of a shard's stamp.
+/// Bytes of the fingerprint of a shard.
 pub(crate) const STAMP: usize = 24;
 
-/// The last section: where the data set is, and what its shards are like there.
+/// The last section: the root of the data set, and the fingerprints of its shards.
 pub(crate) fn place(root: &Path, stamps: &[FileStamp]) -> Vec<u8> {
     let mut place = root.as_os_str().as_bytes().to_vec();
     for stamp in stamps {

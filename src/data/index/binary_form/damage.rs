@@ -1,11 +1,11 @@
-//! Why bytes are no index.
+//! Reasons why bytes are not a valid index.
 
 use std::fmt;
 
 use super::head::VERSION;
 use crate::error;
 
-/// Why bytes are no index, or no longer one.
+/// Why bytes are not a valid index.
 #[derive(Debug, PartialEq)]
 pub(crate) enum IndexDamage {
     NotAnIndex,
@@ -16,7 +16,7 @@ pub(crate) enum IndexDamage {
         said: u64,
         found: u64,
     },
-    /// More than the memory that is to be had.
+    /// The index needs more memory than is available.
     TooLarge {
         bytes: u64,
         room: u64,
@@ -52,7 +52,7 @@ impl fmt::Display for IndexDamage {
                 )
             }
             Self::Length { said, found } => {
-                write!(f, "damaged: it has {found} bytes, and its head says {said}")
+                write!(f, "damaged: it has {found} bytes, but its head says {said}")
             }
             Self::TooLarge { bytes, room } => write!(
                 f,
@@ -71,8 +71,9 @@ impl fmt::Display for IndexDamage {
 
 impl std::error::Error for IndexDamage {}
 
-/// Refuses an index that more than half of the memory is needed for: for a moment it is held
-/// twice. A hole of a sparse file takes nothing on the disk, and its zeros may be labels.
+/// Rejects an index over half of the available memory, because it is in memory twice while it is
+/// read. A sparse file can claim any size without taking disk space, and its zeros may be valid
+/// labels.
 pub(crate) fn check_room(bytes: u64, available: Option<u64>) -> Result<(), IndexDamage> {
     match available.map(|bytes| bytes / 2) {
         Some(room) if bytes > room => Err(IndexDamage::TooLarge { bytes, room }),

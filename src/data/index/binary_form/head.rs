@@ -1,6 +1,6 @@
-//! The numbers that the sealed form begins with.
+//! The constants at the start of the sealed form.
 
-/// The memfd's name.
+/// Name of the memfd.
 pub(crate) const NAME: &str = "featherload-index";
 
 pub(crate) const MAGIC: &[u8; 8] = b"\x89FLIDX\r\n";

@@ -1,17 +1,17 @@
-//! The section of packed pages: where a shard is no file, but a page of one that must be
-//! unpacked. An index without such shards does not have it.
+//! The section of packed pages: for each shard that is a page of a file, its place in that file. An
+//! index without packed pages does not have this section.
 //!
-//! Runs wherever an index is mapped.
+//! Runs in every process that maps an index.
 
 use crate::data::index::binary_form::IndexDamage;
 use crate::data::index::binary_form::words::{SectionCursor, word};
 use crate::data::packed_page::{PackedPage, PageCodec};
 
-/// Bytes of a page: place, length in its file, length unpacked, codec, a u64 each. All zero
-/// for a shard that is a file.
+/// Bytes of a page: offset, packed length, unpacked length, codec, each a u64. All are zero for a
+/// shard that is a file.
 const PAGE: usize = 32;
 
-/// Bytes of a page as the counts have them, and the section.
+/// The number of bytes per page for the counts, and the section.
 pub(crate) fn encode(pages: &[Option<PackedPage>]) -> (u8, Vec<u8>) {
     if pages.iter().all(Option::is_none) {
         return (0, Vec::new());
@@ -24,12 +24,12 @@ pub(crate) fn encode(pages: &[Option<PackedPage>]) -> (u8, Vec<u8>) {
     (PAGE as u8, section)
 }
 
-/// Where the section begins in bytes that were checked.
+/// The offset of the section in checked bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageSection(usize);
 
 impl PageSection {
-    /// Takes its section, if there is one.
+    /// Takes the section, if there is one.
     pub(crate) fn take(
         sections: &mut SectionCursor,
         shards: u64,
@@ -44,7 +44,7 @@ impl PageSection {
         Ok((page_bytes != 0).then_some(Self(section.start)))
     }
 
-    /// Each is a page with an end, or none.
+    /// Checks that each entry is zero, or a page whose end does not overflow.
     pub(crate) fn check(self, bytes: &[u8], shards: u64) -> Result<(), IndexDamage> {
         for number in 0..shards {
             let is_right = match self.get(bytes, number) {
@@ -61,7 +61,7 @@ impl PageSection {
         Ok(())
     }
 
-    /// The page that a shard is; none where it is a file.
+    /// The packed page that a shard is. `None` if the shard is a file.
     pub(crate) fn get(self, bytes: &[u8], number: u64) -> Option<PackedPage> {
         let [at, packed, unpacked, codec] = self.words(bytes, number)?;
         Some(PackedPage {

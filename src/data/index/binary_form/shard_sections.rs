@@ -1,9 +1,7 @@
-//! Samples that are parts of files: which shards there are, and which bytes of
-//! them are a sample's. The sections of the sealed form that an index of files
-//! does not have.
+//! The sections of the sealed form for samples in shards. An index of files does not have them.
 //!
-//! Either all samples of an index are parts of shards or none is; those of a
-//! shard follow each other, in the order in which they lie there.
+//! Either all samples of an index are in shards, or none is. The samples of a shard are
+//! consecutive, in the order of the shard.
 
 use std::ops::Range;
 
@@ -12,16 +10,16 @@ use crate::data::index::binary_form::page_section::{self, PageSection};
 use crate::data::index::binary_form::words::{SectionCursor, WordArray};
 use crate::data::packed_page::PackedPage;
 
-/// What a scan of shards gathers beside names and labels.
+/// The result of a scan of shards, other than names and labels.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShardContent {
     offsets: Vec<u64>,
     sizes: Vec<u64>,
-    /// The number of the first sample of each shard.
+    /// The id of the first sample of each shard.
     firsts: Vec<u64>,
     shard_ends: Vec<u64>,
     shard_paths: Vec<u8>,
-    /// The page that each shard is; none where it is a file.
+    /// The page that each shard is. `None` if the shard is a file.
     pages: Vec<Option<PackedPage>>,
 }
 
@@ -77,32 +75,32 @@ impl ShardContent {
     }
 }
 
-/// Which bytes of which shard are a sample's.
+/// The shard of a sample, and its byte range there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleLocation {
     pub(crate) shard: u64,
-    /// Where they begin, bytes from the shard's beginning.
+    /// Offset from the start of the shard.
     pub(crate) at: u64,
-    /// How many they are.
+    /// Length.
     pub(crate) bytes: u64,
 }
 
 impl SampleLocation {
     pub(crate) fn range(self) -> Range<u64> {
-        // The layout was checked for this sum.
+        // `check` made sure that this sum does not overflow.
         self.at..self.at + self.bytes
     }
 }
 
-/// What an index says of one shard.
+/// The samples of one shard, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardExtent {
     pub(crate) samples: u64,
-    /// The end of the samples' bytes, counted from the shard's beginning.
+    /// The largest end of a sample, as an offset from the start of the shard.
     pub(crate) end: u64,
 }
 
-/// Where the sections lie in bytes that were checked.
+/// The offsets of the sections in checked bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct ShardSections {
     shards: usize,
@@ -114,7 +112,7 @@ pub(crate) struct ShardSections {
     pages: Option<PageSection>,
 }
 
-/// The counts, as they stand in front of the sections.
+/// The counts, as they are stored before the sections.
 #[derive(Clone, Copy)]
 pub(crate) struct SectionCounts {
     pub(crate) samples: u64,
@@ -125,10 +123,10 @@ pub(crate) struct SectionCounts {
 }
 
 impl SectionCounts {
-    /// Whether samples are parts of shards.
+    /// Whether samples are in shards.
     ///
     /// # Errors
-    /// Counts that do not go together.
+    /// The counts contradict each other.
     pub(crate) fn is_of_shards(self) -> Result<bool, IndexDamage> {
         match (self.size_bytes, self.shards) {
             (0, 0) if self.shard_path_bytes == 0 && self.page_bytes == 0 => Ok(false),
@@ -139,7 +137,7 @@ impl SectionCounts {
 }
 
 impl ShardSections {
-    /// Takes its sections, but the paths, which lie further behind.
+    /// Takes its sections. The paths follow later, with `take_paths`.
     pub(crate) fn take(
         sections: &mut SectionCursor,
         counts: SectionCounts,
@@ -185,8 +183,8 @@ impl ShardSections {
         Ok(())
     }
 
-    /// Everything that the accessors rely on: paths that are some, first samples
-    /// that rise from 0, parts that end.
+    /// Checks everything that the accessors rely on: no path is empty, first samples rise from 0,
+    /// and no end overflows.
     pub(crate) fn check(&self, bytes: &[u8], samples: usize) -> Result<(), IndexDamage> {
         let damaged = |number: usize, what| IndexDamage::Shard {
             number: number as u64,
@@ -233,7 +231,7 @@ impl ShardSections {
         self.shards as u64
     }
 
-    /// The page that a shard is; none where it is a file.
+    /// The packed page that a shard is. `None` if the shard is a file.
     pub(crate) fn page(&self, bytes: &[u8], number: u64) -> Option<PackedPage> {
         self.pages?.get(bytes, number)
     }
@@ -250,7 +248,7 @@ impl ShardSections {
             .get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// How many samples each shard has, and where the last of their bytes lies.
+    /// The number of samples of each shard, and the largest end of their bytes.
     pub(crate) fn extents(&self, bytes: &[u8], samples: usize) -> Vec<ShardExtent> {
         let first = |number: usize| match number < self.shards {
             true => self.firsts.unsigned(bytes, number).unwrap_or(0) as usize,
@@ -267,10 +265,10 @@ impl ShardSections {
         (0..self.shards).map(extent).collect()
     }
 
-    /// Where a sample lies whose id is one.
+    /// The place of a sample. The id must be valid.
     pub(crate) fn part(&self, bytes: &[u8], id: usize) -> Option<SampleLocation> {
-        // The last shard whose first sample is not behind this one: empty shards
-        // have the first sample of the next.
+        // Finds the last shard whose first sample is not after this one. An empty shard has the
+        // same first sample as the next one.
         let (mut low, mut high) = (0, self.shards);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-//! The sealed form: what comes back, and bytes that are no index.
+//! The sealed form: contents that come back unchanged, and bytes that are not an index.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn content(paths: &[&[u8]], labels: IndexLabels, classes: &[&str]) -> IndexConte
     content
 }
 
-/// Three samples in the second and the fourth of four shards.
+/// Three samples, in the second and the fourth of four shards.
 fn of_shards(wide: bool) -> IndexContent {
     let mut content = IndexContent::default();
     content.begin_shard(b"none.tar");
@@ -68,7 +68,7 @@ fn samples() -> [Vec<u8>; 7] {
     .map(|c| c.encode(Path::new("/data")).unwrap().bytes().to_vec())
 }
 
-/// Makes the checksums right again, so that the checks behind them are met.
+/// Corrects the checksums, so that the later checks run.
 fn mend(bytes: &mut [u8]) {
     let Some(root_at) = word(bytes, 48).map(u64::from_le_bytes) else {
         return;
@@ -80,7 +80,7 @@ fn mend(bytes: &mut [u8]) {
     bytes[32..48].copy_from_slice(&root.to_le_bytes());
 }
 
-/// Reads all that can be read: what decodes must be safe to use.
+/// Reads everything that can be read. Bytes that decode must be safe to use.
 fn use_all(bytes: &[u8]) -> bool {
     let Ok((layout, classes)) = IndexLayout::decode(bytes) else {
         return false;
@@ -199,7 +199,7 @@ fn boxes_come_back_and_cost_sixteen_bytes_where_there_are_some() {
     let (without, _) = IndexLayout::decode(&plain).unwrap();
     assert!(!without.has_boxes() && without.pixel_box(&plain, 0).is_none());
     assert_ne!(layout.hash(), without.hash());
-    // Of four bytes that were zero the first says so.
+    // The first of the four zero bytes holds the number of bytes per box.
     assert_eq!((plain[76..80].to_vec(), bytes[76]), (vec![0; 4], 16));
     let mut content = with_boxes();
     content.boxes.pop();
@@ -310,10 +310,7 @@ fn damage_is_told_in_words() {
     );
     assert_eq!(told(128 + 12 + 4, &[2]), "damaged: the class of sample 1");
     let names = 128 + 12 + 12 + 16;
-    assert_eq!(
-        told(names, b"b"),
-        "damaged: the name, which stands twice, of class 1"
-    );
+    assert_eq!(told(names, b"b"), "damaged: the duplicate name of class 1");
     assert_eq!(
         told(names + 2 + 8, &[0]),
         "damaged: the path's bytes of sample 1"

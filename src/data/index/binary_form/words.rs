@@ -1,7 +1,6 @@
-//! Numbers and sections in bytes that may be anything: each is looked for, and
-//! nothing is out of reach.
+//! Reads numbers and sections from untrusted bytes. No access is out of bounds.
 //!
-//! Runs wherever an index is mapped.
+//! Runs in every process that maps an index.
 
 use std::ops::Range;
 
@@ -36,7 +35,7 @@ pub(crate) fn word<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// Takes fields off the front; a missing field is zero, which no check passes.
+/// Reads fields in order. A missing field reads as zero, which a check then rejects.
 pub(crate) struct FieldReader<'a>(pub(crate) &'a [u8]);
 
 impl FieldReader<'_> {
@@ -55,7 +54,7 @@ impl FieldReader<'_> {
     }
 }
 
-/// Hands out sections from the front, and none past the end.
+/// Takes sections in order. Rejects a section that would end past `end`.
 pub(crate) struct SectionCursor {
     pub(crate) at: usize,
     pub(crate) end: usize,

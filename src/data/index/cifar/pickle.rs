@@ -1,22 +1,22 @@
-//! The few words of Python's pickles in which CIFAR's batches are written, read without
-//! running anything: a dictionary, lists, numbers, texts and an array of NumPy.
+//! Parses the subset of Python's pickle format that CIFAR batches use: a dictionary, lists,
+//! numbers, texts and a NumPy array. Nothing is executed.
 //!
-//! Reads strangers' bytes. Texts stay where they lie, as ranges of the file. Each word makes
-//! one value at most, and their number has a limit. Whatever else a pickle says is
-//! refused by name. Never in here: what the keys of a batch mean.
+//! Reads untrusted bytes. Texts are not copied: they are ranges of the file. Each opcode makes at
+//! most one value, and the number of opcodes is limited. Any other opcode or name is an error that
+//! names it. Not in this file: the meaning of the keys of a batch.
 //!
-//! Served are protocols 2 to 5. Python 2 wrote the archives that are distributed, by protocol
-//! 2. Python 3 writes bytes by protocol 2 as text, which `_codecs.encode` turns back.
+//! Reads protocols 2 to 5. Python 2 wrote the published archives with protocol 2. Python 3 writes
+//! bytes in protocol 2 as text, which `_codecs.encode` converts back.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 type PickleResult<T> = Result<T, String>;
 
-/// A value, by its place among all.
+/// A value, by its position in `PickleDocument::values`.
 pub(super) type ValueId = u32;
 
-/// What a pickle holds.
+/// A value in a pickle.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PickleValue {
     None,
@@ -25,35 +25,37 @@ pub(super) enum PickleValue {
     Tuple(Vec<ValueId>),
     List(Vec<ValueId>),
     Dictionary(Vec<(ValueId, ValueId)>),
+    /// An array. `None` until its contents have been read.
     Array(Option<PickleArray>),
-    /// Whether it is that of bytes, `u1`.
+    /// Whether the data type is `u1`, bytes.
     Dtype(bool),
     Named(PickleGlobal),
 }
 
-/// Bytes, or text, as they lie in the file.
+/// Bytes or text, as a range of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PickleBytes {
     pub(super) at: Range<usize>,
-    /// UTF-8, each character of which is a byte.
+    /// Whether it is UTF-8 text in which each character is a byte.
     pub(super) is_text: bool,
 }
 
 /// An array of bytes in C order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PickleArray {
-    /// Rows, and the bytes of each.
+    /// Rows, and bytes per row.
     pub(super) shape: [u64; 2],
     pub(super) data: PickleBytes,
 }
 
-/// The most words. A batch of 50,000 pictures has a tenth of them. Each takes up to 100 bytes.
+/// Maximum number of opcodes. A batch of 50,000 images has a tenth of it. Each opcode takes up to
+/// 100 bytes of memory.
 const MOST_WORDS: u32 = 1 << 21;
 
-/// So many values of a tuple are looked at where a call reads it: one more than any call takes.
+/// Maximum number of values read from the tuple of a call: one more than any call has.
 const MOST_GIVEN: usize = 6;
 
-/// What a pickle may name.
+/// The names that a pickle may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PickleGlobal {
     Reconstruct,
@@ -78,7 +80,7 @@ impl PickleGlobal {
     }
 }
 
-/// A pickle that was read.
+/// A parsed pickle.
 #[derive(Debug)]
 pub(super) struct PickleDocument {
     values: Vec<PickleValue>,
@@ -87,7 +89,7 @@ pub(super) struct PickleDocument {
 
 impl PickleDocument {
     /// # Errors
-    /// A fragment for behind the file's name: what no batch of CIFAR has.
+    /// A fragment to put after the name of the file. The file is not a pickle of a CIFAR batch.
     pub(super) fn read(file: &[u8]) -> PickleResult<Self> {
         PickleReader {
             file,
@@ -114,7 +116,7 @@ struct PickleReader<'a> {
     at: usize,
     values: Vec<PickleValue>,
     stack: Vec<ValueId>,
-    /// How many values lay below each mark.
+    /// Height of the stack at each mark.
     marks: Vec<usize>,
     memo: HashMap<u32, ValueId>,
 }
@@ -137,7 +139,7 @@ impl PickleReader<'_> {
                     let values = self.values;
                     return Ok(PickleDocument { values, top });
                 }
-                // A protocol; and a frame, whose words follow by themselves.
+                // A protocol. Then a frame: its length is skipped, because its opcodes follow.
                 0x80 => match self.byte()? {
                     2..=5 => {}
                     other => {
@@ -234,13 +236,13 @@ impl PickleReader<'_> {
                 b'b' => self.build()?,
                 other => {
                     return Err(format!(
-                        "has the word {other:#04x} of pickles, which no batch of CIFAR has"
+                        "has the pickle opcode {other:#04x}, which no CIFAR batch uses"
                     ));
                 }
             }
         }
         Err(format!(
-            "has more than {MOST_WORDS} words of pickles, which no batch of CIFAR has"
+            "has more than {MOST_WORDS} pickle opcodes, which no CIFAR batch has"
         ))
     }
 
@@ -259,7 +261,7 @@ impl PickleReader<'_> {
         self.file.get(range.start).copied().ok_or_else(cut)
     }
 
-    /// A number of so many bytes, the least first.
+    /// A little-endian number of `N` bytes.
     fn length<const N: usize>(&mut self) -> PickleResult<u64> {
         let range = self.take(N)?;
         let bytes = self.file.get(range).ok_or_else(cut)?;
@@ -297,7 +299,7 @@ impl PickleReader<'_> {
         self.stack.pop().ok_or_else(broken)
     }
 
-    /// What lies above the last mark, and the mark itself.
+    /// Removes the last mark, and returns the values above it.
     fn marked(&mut self) -> PickleResult<Vec<ValueId>> {
         let below = self.marks.pop().ok_or_else(broken)?;
         if below > self.stack.len() {
@@ -352,7 +354,7 @@ impl PickleReader<'_> {
         let named = PickleGlobal::of(module, name).ok_or_else(|| {
             let short = |text: &[u8]| text[..text.len().min(60)].escape_ascii().to_string();
             format!(
-                "calls {}.{}, which no batch of CIFAR does: pickles are never run",
+                "calls {}.{}, which no CIFAR batch does: pickles are never executed",
                 short(module),
                 short(name)
             )
@@ -376,7 +378,7 @@ impl PickleReader<'_> {
             (PickleGlobal::Dtype, [Some(PickleValue::Bytes(name)), ..]) => {
                 PickleValue::Dtype(self.file.get(name.at.clone()) == Some(b"u1".as_slice()))
             }
-            // Its bytes are the characters of a text.
+            // Its bytes are the characters of the text.
             (
                 PickleGlobal::Encode,
                 [Some(PickleValue::Bytes(text)), Some(PickleValue::Bytes(by))],
@@ -399,7 +401,7 @@ impl PickleReader<'_> {
             self.stack.last().and_then(|id| self.value(*id)),
             self.value(state),
         ) {
-            // The order of its bytes, of which it has one.
+            // The state holds the byte order. Bytes have no order, so it is ignored.
             (Some(PickleValue::Dtype(_)), Some(PickleValue::Tuple(_))) => return Ok(()),
             (Some(PickleValue::Array(None)), Some(PickleValue::Tuple(state))) => {
                 let state = state.iter().take(MOST_GIVEN);
@@ -432,7 +434,7 @@ impl PickleReader<'_> {
         };
         let [rows, columns] = shape.as_slice() else {
             return Err(format!(
-                "has an array of {} dimensions, and a batch of CIFAR has 2",
+                "has an array of {} dimensions, but a CIFAR batch has 2",
                 shape.len()
             ));
         };

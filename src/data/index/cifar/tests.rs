@@ -1,4 +1,4 @@
-//! Archives as Python 2 wrote them, word by word, and as Python 3 writes them.
+//! Archives as Python 2 wrote them, opcode by opcode, and as Python 3 writes them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::data::index::binary_form::Label;
 use crate::data::packed_page::read_page;
 
-/// A byte of a picture of a batch.
+/// One byte of an image of a batch.
 fn byte(row: usize, at: usize) -> u8 {
     ((row * 7 + at * 13 + at / 1024) % 251) as u8
 }
@@ -16,8 +16,8 @@ fn pixels(rows: usize) -> Vec<u8> {
     all.collect()
 }
 
-/// `cPickle.dumps({'batch_label': ..., 'labels': [...], 'data': array}, 2)` of Python 2: texts
-/// are `U` and `T`, and everything is put into the memo.
+/// `cPickle.dumps({'batch_label': ..., 'labels': [...], 'data': array}, 2)` of Python 2. Texts are
+/// the opcodes `U` and `T`, and every value is put into the memo.
 fn of_python_2(name: &str, labels: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x80\x02}q\x01(U\x0bbatch_labelq\x02U\x15training batch 1 of 5q\x03".to_vec();
     bytes.push(b'U');
@@ -41,8 +41,8 @@ fn of_python_2(name: &str, labels: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// `pickle.dumps({b'labels': [...], b'data': array}, 2)` of Python 3, whose bytes are texts
-/// that `_codecs.encode` takes apart.
+/// `pickle.dumps({b'labels': [...], b'data': array}, 2)` of Python 3. Bytes are texts that
+/// `_codecs.encode` converts back.
 fn of_python_3(labels: &[u8]) -> Vec<u8> {
     let encoded = |text: &str| {
         let mut bytes = b"c_codecs\nencode\nX".to_vec();
@@ -79,7 +79,7 @@ fn ten() -> CifarOptions {
     }
 }
 
-/// Red, green and blue of a pixel of every sample, as the arrays have them that samples are
+/// Checks red, green and blue of a pixel of every sample, in the arrays that the samples are
 /// unpacked to.
 fn check(index: &Index, rows: &[usize], labels: &[i64]) {
     assert_eq!(index.len(), rows.len() as u64);
@@ -151,7 +151,7 @@ fn fine_labels_are_those_of_a_hundred_classes() {
     assert!(e.contains("'data_batch' in its name"), "{e}");
 }
 
-/// `np.random.choice(idx, n, False)` of each class in turn, and the whole repeated.
+/// Like `np.random.choice(idx, n, False)` for each class, then the whole list repeated.
 #[test]
 fn some_of_each_class_stand_several_times() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,11 +214,11 @@ fn what_is_no_batch_is_refused_by_name() {
         (b"\x80\x01N.".to_vec(), "protocol 1"),
         (b"\x80\x02N.".to_vec(), "no dictionary"),
         (b"\x80\x02}.".to_vec(), "no array 'data'"),
-        (b"I5\n.".to_vec(), "the word 0x49"),
+        (b"I5\n.".to_vec(), "the pickle opcode 0x49"),
         (b"((((((((((b".to_vec(), "does not fit together"),
-        // A mark, a value or a memo each takes a byte there, and many here.
-        (vec![b'('; 3 << 20], "more than 2097152 words"),
-        (vec![b'N'; 3 << 20], "more than 2097152 words"),
+        // A mark, a value or a memo entry takes one byte in the file, and many bytes in memory.
+        (vec![b'('; 3 << 20], "more than 2097152 pickle opcodes"),
+        (vec![b'N'; 3 << 20], "more than 2097152 pickle opcodes"),
         (
             replaced(b"cnumpy\ndtype", b"cnumpy\ndtypf"),
             "calls numpy.dtypf",
@@ -241,7 +241,7 @@ fn what_is_no_batch_is_refused_by_name() {
             "{says}: {e}"
         );
     }
-    // Any cut and any changed byte is an error or a batch, and no panic.
+    // Any cut and any changed byte gives an error or a batch, and never a panic.
     for at in 0..good.len().min(700) {
         let mut bytes = good.clone();
         bytes[at] ^= 0x5a;
@@ -254,7 +254,7 @@ fn what_is_no_batch_is_refused_by_name() {
     assert!(e.contains("tar -xzf cifar-10-python.tar.gz"), "{e}");
 }
 
-/// A shape of many numbers that many arrays share takes no memory in each of them.
+/// A long shape that many arrays share is not copied into each of them.
 #[test]
 fn an_array_has_rows_and_columns() {
     let mut bytes = b"\x80\x02(".to_vec();

@@ -1,4 +1,4 @@
-//! Folders as people have them: links, odd names, nothing in them.
+//! Real folder trees: links, odd names, empty folders.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::data::index::folder::*;
 use crate::data::index::{Index, Label};
 
-/// Makes the named files, and the folders for names that end in a slash.
+/// Makes the named files, and folders for names that end in a slash.
 fn tree(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in names {
@@ -201,7 +201,7 @@ fn what_is_no_sample_is_counted_with_examples() {
         "a/.thumbs/y.jpg",
         "Thumbs.db",
         "a/jpg",
-        // Notes of our own are passed over.
+        // Files of featherload itself are skipped.
         ".featherload-demo.json",
         "a/.featherload-cache/x.jpg",
     ]);
@@ -246,7 +246,7 @@ fn whatever_has_an_image_name_and_is_no_folder_is_a_sample() {
     assert_eq!(report.skipped_total(), 0);
 }
 
-/// torchvision's `ImageFolder(root).samples` has the same, in the order of its classes.
+/// torchvision's `ImageFolder(root).samples` is the same list, in the order of its classes.
 #[test]
 fn a_folder_named_like_a_picture_is_a_folder() {
     let store = tree(&["far.png"]);
@@ -275,7 +275,7 @@ fn a_folder_named_like_a_picture_is_a_folder() {
     assert_eq!(report.skipped[&SkipReason::LinkLoop].count, 1);
     assert_eq!(report.skipped_total(), 1);
     assert_eq!(unlabelled(&dir).unwrap().0.len(), 5);
-    // Links out of the data set are known to a sandbox.
+    // A sandbox knows links that lead out of the data set.
     let far = fs::canonicalize(store.path()).unwrap();
     assert!(
         index.sandbox_roots().contains(&far),
@@ -335,10 +335,10 @@ fn hidden_names_and_folders_of_systems_are_no_samples_and_no_classes() {
     );
     assert_eq!(report.skipped_total(), 15);
     assert_eq!(unlabelled(&dir).unwrap().0.len(), 1);
-    // They do not make a flat folder one of classes.
+    // They do not turn a flat folder into class folders.
     let flat = tree(&["1.jpg", "._1.jpg", "__MACOSX/._1.jpg", ".thumbnails/1.jpg"]);
     assert_eq!(labels(&labelled(&flat).unwrap().0), [-1]);
-    // Where nothing else is there, the error says so.
+    // If there is nothing else, the error names them.
     let e = error(labelled(&tree(&["a/._1.jpg", "__MACOSX/._1.jpg"])));
     assert!(e.contains("hidden file: 1, such as \"a/._1.jpg\""), "{e}");
     assert!(e.contains("system folder: 1, such as \"__MACOSX\""), "{e}");
@@ -382,7 +382,7 @@ fn two_links_to_a_folder_are_two_classes_and_folders_of_links_end() {
     symlink(store.path().join("x"), at("c")).unwrap();
     let (index, _) = labelled(&dir).unwrap();
     assert_eq!(labels(&index), [0, 1, 1, 2, 2]);
-    // 2^29 folders by their paths, 30 of them by themselves.
+    // 2^29 folders by their paths, 30 real folders.
     for number in 0..30 {
         std::fs::create_dir(store.path().join(number.to_string())).unwrap();
         for link in ["l", "m"].iter().filter(|_| number < 29) {
@@ -462,7 +462,7 @@ fn no_images_is_an_error_that_says_what_was_there() {
     assert!(error(unlabelled(&tree(&["a/"]))).contains("no images found"));
 }
 
-/// Every command that takes a folder says this, not that there are no pictures.
+/// Every command that takes a folder reports the damage, and not that images are missing.
 #[test]
 fn a_cache_whose_manifest_is_damaged_is_named_as_one() {
     let dir = tree(&["shard-000000.tar", "shard-000000.json", "manifest.json"]);
@@ -487,7 +487,7 @@ fn a_cache_whose_manifest_is_damaged_is_named_as_one() {
     named("too long: it has 600 MiB");
     fs::remove_file(&manifest).unwrap();
     named("is missing");
-    // Of others, who give their shards such names.
+    // A file of another program may have such a name.
     put("shard-000000.json", b"{}");
     put("manifest.json", b"{}");
     assert!(error(labelled(&dir)).contains("no images found"));
@@ -549,7 +549,7 @@ fn too_deep_is_an_error() {
     assert!(error(labelled(&dir)).contains("over 128 folders deep"));
 }
 
-/// Names that sort differently with and without a slash behind them.
+/// Names that sort differently with and without a slash after them.
 fn name() -> impl Strategy<Value = String> {
     let letter = proptest::sample::select(vec!['a', 'b', 'B', '-', '.', '0', ' ', '\u{e9}']);
     vec(letter, 0..3).prop_map(|tail| std::iter::once('k').chain(tail).collect())
@@ -558,8 +558,8 @@ fn name() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Many folders (so threads) and few, made in any order: the samples
-    /// are those of a plain sort.
+    /// With many folders (threads) and few folders, in any order of creation, the samples are those
+    /// of a plain sort.
     #[test]
     fn the_order_is_that_of_the_paths_bytes(
         names in vec((name(), proptest::option::of(name()), name()), 1..40)

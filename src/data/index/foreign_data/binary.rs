@@ -1,4 +1,4 @@
-//! Files that are no text: archives, tables, records, videos, pictures.
+//! Binary files: archives, tables, records, videos, images.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::file_kind::{EXPORT, ForeignKind, LIST, UNPACK, is_text};
 use crate::picture::FileFormat;
 
-/// How a file begins, what it is, and what to do with it.
+/// The first bytes of a file, its kind, and the fix.
 const MAGIC: [(&[u8], &str, &str); 42] = [
     (b"PAR1", "a Parquet file", PARQUET),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", HDF5),
@@ -29,7 +29,7 @@ const MAGIC: [(&[u8], &str, &str); 42] = [
     (
         b"%PDF-",
         "a PDF file",
-        "give a folder of pictures, or a list of them",
+        "give a folder of images, or a list of them",
     ),
     (b"MATLAB 5.0 MAT-file", "a MATLAB file", MATLAB),
     (b"MATLAB 7.3 MAT-file", "a MATLAB file (HDF5)", HDF5),
@@ -52,11 +52,11 @@ const MAGIC: [(&[u8], &str, &str); 42] = [
     (b"OggS", "an Ogg video or sound", VIDEO),
     (b"ID3", "a sound (MP3)", SOUND),
     (b"fLaC", "a sound (FLAC)", SOUND),
-    (b"\xff\x0a", "a JPEG XL picture", CONVERT),
-    (b"\0\0\0\x0cJXL ", "a JPEG XL picture", CONVERT),
-    (b"\0\0\0\x0cjP  ", "a JPEG 2000 picture", CONVERT),
-    (b"\xff\x4f\xff\x51", "a JPEG 2000 picture", CONVERT),
-    (b"8BPS", "a Photoshop picture", CONVERT),
+    (b"\xff\x0a", "a JPEG XL image", CONVERT),
+    (b"\0\0\0\x0cJXL ", "a JPEG XL image", CONVERT),
+    (b"\0\0\0\x0cjP  ", "a JPEG 2000 image", CONVERT),
+    (b"\xff\x4f\xff\x51", "a JPEG 2000 image", CONVERT),
+    (b"8BPS", "a Photoshop image", CONVERT),
     (b"\x1bLua", "a Lua program", LIST),
     (b"\x7fELF", "a program", LIST),
     (b"glTF", "a 3D model (glTF)", SCENE_FILE),
@@ -64,7 +64,7 @@ const MAGIC: [(&[u8], &str, &str); 42] = [
     (b"GGUF", "a model's weights (GGUF)", WEIGHTS),
 ];
 
-/// Ends of names of files whose content has no mark of its own.
+/// Extensions of files whose content has no signature, their kind, and the fix.
 const NAMES: [(&str, &str, &str); 8] = [
     ("beton", "an FFCV file", EXPORT),
     ("mds", "a shard of MosaicML Streaming", EXPORT),
@@ -76,45 +76,46 @@ const NAMES: [(&str, &str, &str); 8] = [
     ("lmdb", "an LMDB database", EXPORT),
 ];
 
-const PARQUET: &str = "give it by a name that ends in .parquet, or a folder of such files alone";
+const PARQUET: &str =
+    "rename it so that its name ends in .parquet, or give a folder that has only such files";
 const DECOMPRESS: &str = "unpack it, and give the folder or the plain tar";
-const RECORDIO: &str = "write its pictures to a folder or to tar shards (Python's \
+const RECORDIO: &str = "write its images to a folder or to tar shards (Python's \
                         mxnet.recordio.MXIndexedRecordIO reads it), and give these";
 const HDF5: &str =
-    "write its pictures to a folder or to tar shards (Python's h5py reads it), and give these";
-const MATLAB: &str = "write its labels to a list with one `path label` a line (Python's \
+    "write its images to a folder or to tar shards (Python's h5py reads it), and give these";
+const MATLAB: &str = "write its labels to a list with one `path label` per line (Python's \
                       scipy.io.loadmat reads it), and give this";
-const NPZ: &str = "write its pictures to a folder or to tar shards (Python's numpy.load reads \
+const NPZ: &str = "write its images to a folder or to tar shards (Python's numpy.load reads \
                    it), and give these";
 const ARRAY: &str = "give the folder or the list that it belongs to, or write each of its \
-                     pictures to a file";
+                     images to a file";
 const SHEET: &str = "save its sheet as CSV (UTF-8) with a header line, and give this";
-const VIDEO: &str = "write its frames as pictures (ffmpeg -i VIDEO FOLDER/%06d.jpg), and give \
+const VIDEO: &str = "write its frames as images (ffmpeg -i VIDEO FOLDER/%06d.jpg), and give \
                      their folder";
-const SOUND: &str = "only pictures are read";
+const SOUND: &str = "only images are read";
 const CONVERT: &str = "it is not decoded: convert it to JPEG, PNG or WebP, and give the folder";
-const WEIGHTS: &str = "give the folder or the list of the pictures";
-const SCENE_FILE: &str = "give the folder or the list of the pictures";
+const WEIGHTS: &str = "give the folder or the list of the images";
+const SCENE_FILE: &str = "give the folder or the list of the images";
 
-/// What a file is that is no text.
+/// The kind of a binary file.
 pub(super) fn kind(path: &Path, head: &[u8]) -> ForeignKind {
     marked(path, head)
         .or_else(|| picture(head))
         .unwrap_or_else(|| {
-            let what = "a binary file of no kind that is known";
+            let what = "a binary file of an unknown kind";
             ForeignKind::new(
                 what,
-                "give a folder of pictures, a list, a table or tar shards",
+                "give a folder of images, a list, a table or tar shards",
             )
         })
 }
 
-/// What its bytes say; or its name, where they are no text.
+/// The kind of a file by its signature, or by its extension if it has a zero byte.
 pub(super) fn marked(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     if let Some(kind) = of_arrow(path, head) {
         return Some(kind);
     }
-    // A path of a list may begin with letters that are a mark too.
+    // A path in a list may begin with the letters of a signature.
     let is_plain = |magic: &[u8]| magic.len() < 5 && magic.iter().all(u8::is_ascii_graphic);
     let is_list = is_text(head);
     let is = |(magic, ..): &&(&[u8], &str, &str)| {
@@ -153,7 +154,7 @@ pub(super) fn marked(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     if let [0, 0, 8, axes @ 1..=4, ..] = head {
         let what = match axes {
             1 => "a file of labels in the IDX format of MNIST",
-            _ => "a file of pictures in the IDX format of MNIST",
+            _ => "a file of images in the IDX format of MNIST",
         };
         return Some(ForeignKind::new(what, EXPORT));
     }
@@ -167,13 +168,13 @@ pub(super) fn marked(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     Some(ForeignKind::new(*what, *fix))
 }
 
-const TFRECORD: &str = "write its pictures to a folder or to tar shards (Python's \
+const TFRECORD: &str = "write its images to a folder or to tar shards (Python's \
                         tensorflow.data.TFRecordDataset reads it), and give these";
 
-/// One picture, where a data set was to be given.
+/// A single image, given instead of a data set.
 pub(super) fn picture(head: &[u8]) -> Option<ForeignKind> {
     let format = FileFormat::sniff(head, &[]).ok()?;
-    let what = format!("one picture ({format})");
+    let what = format!("one image ({format})");
     Some(ForeignKind::new(what, "give the folder that it is in"))
 }
 
@@ -182,7 +183,7 @@ fn ends(path: &Path, end: &str) -> bool {
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case(end))
 }
 
-/// Arrow's forms: as a file, as a stream, and the first Feather. Parquet files hold the same.
+/// Arrow files, Arrow streams and Feather version 1. The fix converts each to Parquet.
 fn of_arrow(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = Path::new(&*name).with_extension("parquet");
@@ -202,7 +203,7 @@ fn of_arrow(path: &Path, head: &[u8]) -> Option<ForeignKind> {
              '{new}')), and give this"
         );
         Some(ForeignKind::new(
-            "an Arrow stream, as Hugging Face writes it",
+            "an Arrow stream in Hugging Face's format",
             fix,
         ))
     } else {
@@ -210,7 +211,7 @@ fn of_arrow(path: &Path, head: &[u8]) -> Option<ForeignKind> {
     }
 }
 
-/// What goes by zip's form, by the name of the archive or of its first member.
+/// A zip archive, or a format that uses zip, by the names of the archive and its first member.
 fn of_archive(path: &Path, head: &[u8], what: &str) -> ForeignKind {
     if !head.starts_with(b"PK\x03\x04") {
         return ForeignKind::new(what, UNPACK);
@@ -237,17 +238,17 @@ fn of_archive(path: &Path, head: &[u8], what: &str) -> ForeignKind {
     }
 }
 
-/// Videos, sounds and pictures whose mark does not stand first.
+/// Videos, sounds and images whose signature is not at the first byte, or has variable bits.
 fn of_media(head: &[u8]) -> Option<ForeignKind> {
     let boxes = [&b"moov"[..], b"mdat", b"wide", b"free", b"skip"];
     match head.get(4..8) {
         Some(b"ftyp") => {
             return Some(match head.get(8..12).unwrap_or_default() {
-                b"avif" | b"avis" => ForeignKind::new("an AVIF picture", CONVERT),
+                b"avif" | b"avis" => ForeignKind::new("an AVIF image", CONVERT),
                 b"heic" | b"heix" | b"hevc" | b"heim" | b"heis" | b"mif1" | b"msf1" => {
-                    ForeignKind::new("a HEIF picture", CONVERT)
+                    ForeignKind::new("a HEIF image", CONVERT)
                 }
-                b"crx " => ForeignKind::new("a raw picture of a camera (CR3)", CONVERT),
+                b"crx " => ForeignKind::new("a camera's raw image (CR3)", CONVERT),
                 b"M4A " => ForeignKind::new("a sound (MPEG-4)", SOUND),
                 b"qt  " => ForeignKind::new("a QuickTime video", VIDEO),
                 _ => ForeignKind::new("an MP4 video", VIDEO),
@@ -273,7 +274,7 @@ fn of_media(head: &[u8]) -> Option<ForeignKind> {
     (is_mp3 && head.contains(&0)).then(|| ForeignKind::new("a sound (MP3)", SOUND))
 }
 
-/// FFCV's header: its version, fields, bytes of a page, samples, and where its table lies.
+/// FFCV's header: version 2, number of fields, page size, number of samples, offset of the table.
 fn is_beton(head: &[u8]) -> bool {
     let number = |at: usize, bytes: usize| {
         let bytes = head.get(at..at + bytes)?;
@@ -297,7 +298,7 @@ fn is_beton(head: &[u8]) -> bool {
         && (24..1 << 50).contains(&table)
 }
 
-/// The length of a JSON header, and the header.
+/// Safetensors begin with the length of a JSON header, then the header.
 fn is_safetensors(head: &[u8]) -> bool {
     let Some((length, rest)) = head.split_first_chunk::<8>() else {
         return false;

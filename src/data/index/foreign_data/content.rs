@@ -1,4 +1,4 @@
-//! What a file is by its content: the bytes are read here.
+//! Recognizes a file by its first bytes, which it reads.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,19 +10,21 @@ use super::text;
 use crate::data::index::text_encoding::TextEncoding;
 use crate::sys::regular_file;
 
-/// Keys of a JSON document are looked for this far.
+/// Most bytes that are read of a file. Keys of a JSON document are found up to here.
 pub(super) const MOST_READ: usize = 64 << 10;
-/// What is looked at of a first line.
+/// Most bytes of the first line that are checked for binary content.
 const FIRST_LINE: usize = 512;
 
-/// What is wrong with a file that is no list, no tar and no saved index: a fragment that begins
-/// with `is`. None of a file that may be a list.
+/// The kind of a file that is not a list, a tar or a saved index, with a fix.
+///
+/// The text is a fragment that begins with `is`. `None` if the file may be a list, or cannot be
+/// read.
 pub(crate) fn of_file(path: &Path) -> Option<String> {
     let kind = kind_of(path)?;
     Some(format!("is {}: {}", kind.what, kind.fix))
 }
 
-/// The same of a file whose lines are JSON: its text is not looked at.
+/// Like [`of_file`], for a file named as JSON lines: recognizes binary files only.
 pub(crate) fn of_file_of_json_lines(path: &Path) -> Option<String> {
     let head = beginning(path)?;
     let kind = match is_binary(&head) {
@@ -49,8 +51,10 @@ pub(super) fn kind_of(path: &Path) -> Option<ForeignKind> {
     }
 }
 
-/// Whether the first line is no line of text. A path may have any byte but zero, and a text may
-/// have a zero by mistake: its own line is then named.
+/// Whether the first line is binary.
+///
+/// A zero byte alone does not make it binary, because text may have one by mistake. The reader of
+/// the list then reports that line.
 fn is_binary(head: &[u8]) -> bool {
     let line = &head[..head.len().min(FIRST_LINE)];
     let line = line.split(|b| *b == b'\n').next().unwrap_or(line);

@@ -1,9 +1,11 @@
-//! What a file is, and what to do with it: for messages.
+//! The kind of a foreign file, and how to make a data set from it: texts for errors.
 
-/// What something is, and what to do with it.
+/// A kind of file or folder that featherload does not read as a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ForeignKind {
+    /// A noun phrase, such as `a zip archive`.
     pub(super) what: String,
+    /// What the user can do, such as `unpack it, and give the folder`.
     pub(super) fix: String,
 }
 
@@ -16,13 +18,13 @@ impl ForeignKind {
     }
 }
 
-pub(super) const EXPORT: &str = "write its pictures to a folder or to tar shards, and give these";
+pub(super) const EXPORT: &str = "write its images to a folder or to tar shards, and give these";
 pub(super) const UNPACK: &str = "unpack it, and give the folder";
 pub(super) const LIST: &str =
-    "write a list with one `path label` a line, or give the folder of the pictures";
+    "write a list with one `path label` per line, or give the folder of the images";
 pub(super) const SCENE: &str = "`featherload rays` and `featherload views` read it";
 
-/// Whether no byte is one that text does not have.
+/// Whether the bytes have no control characters other than white space.
 pub(super) fn is_text(head: &[u8]) -> bool {
     !head
         .iter()

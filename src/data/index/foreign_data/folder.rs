@@ -1,4 +1,4 @@
-//! Folders without pictures that other tools wrote: databases, records, archives.
+//! Folders without images that other tools wrote: databases, records, archives.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,12 +9,13 @@ use super::content::kind_of;
 use super::file_kind::{EXPORT, ForeignKind, SCENE};
 use crate::data::index::cifar;
 
-/// Entries of a folder that are looked at, and files that are opened.
+/// Limits per folder: entries that are listed, and files or sub-folders that are opened.
 const MOST_NAMES: usize = 10_000;
 const MOST_OPENED: usize = 32;
 
-/// What lies in a folder without pictures that somebody may have meant: a fragment such as `it
-/// holds an LMDB database (data.mdb): ...`.
+/// The foreign data set in a folder without images or in one of its sub-folders, with a fix.
+///
+/// The text is a fragment, such as `it holds an LMDB database (data.mdb): ...`.
 pub(crate) fn of_folder(root: &Path) -> Option<String> {
     let held = held(root, root).or_else(|| {
         let below = names(root).into_iter().map(|name| root.join(name));
@@ -26,7 +27,7 @@ pub(crate) fn of_folder(root: &Path) -> Option<String> {
     Some(format!("it holds {}: {}", held.what, held.fix))
 }
 
-/// What a folder is by the files in it, named from `root` on.
+/// The foreign data set of a folder, by its files. Its text names files relative to `root`.
 fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     let names = names(folder);
     let has = |name: &str| names.iter().any(|known| known == name);
@@ -68,7 +69,7 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
         return named("an LMDB database", "data.mdb".as_ref(), EXPORT);
     }
     if let Some(name) = ends(".tfrecord").or_else(|| records_of_parts(&names)) {
-        let fix = "write their pictures to a folder or to tar shards, and give these";
+        let fix = "write their images to a folder or to tar shards, and give these";
         return named("TFRecord files", name, fix);
     }
     if has("index.json")
@@ -76,7 +77,7 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     {
         return named(&kind.what, "index.json".as_ref(), &kind.fix);
     }
-    // What says most stands in front of JSON and text beside it.
+    // JSON and text files come last: other files identify a data set better.
     let mut paths: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
     paths.sort_by_key(|path| {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
@@ -96,7 +97,7 @@ fn held(root: &Path, folder: &Path) -> Option<ForeignKind> {
     ))
 }
 
-/// Several data sets, each in a folder.
+/// A Hugging Face `DatasetDict`: one data set per sub-folder.
 fn of_dict(folder: &Path, names: &[OsString]) -> ForeignKind {
     let is_one = |name: &&OsString| folder.join(name).join("dataset_info.json").is_file();
     let splits: Vec<_> = names
@@ -113,14 +114,14 @@ fn of_dict(folder: &Path, names: &[OsString]) -> ForeignKind {
             splits.join(", ")
         ),
         format!(
-            "write the one that you want as Parquet (Python: \
+            "write one of them as Parquet (Python: \
              datasets.load_from_disk('{shown}')['{first}'].to_parquet('{first}.parquet')), and \
              give this"
         ),
     )
 }
 
-/// A name such as `train.tfrecord-00000-of-00010`.
+/// The first name such as `train.tfrecord-00000-of-00010`.
 fn records_of_parts(names: &[OsString]) -> Option<&OsString> {
     names.iter().find(|name| {
         let name = name.to_string_lossy();
@@ -128,7 +129,7 @@ fn records_of_parts(names: &[OsString]) -> Option<&OsString> {
     })
 }
 
-/// Names in a folder by their bytes, hidden ones left out.
+/// Names of the entries of a folder, sorted by bytes, without hidden ones.
 fn names(folder: &Path) -> Vec<OsString> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.take(MOST_NAMES).map(|entry| entry.file_name());

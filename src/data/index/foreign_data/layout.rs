@@ -1,5 +1,6 @@
-//! Folders whose sub-folders are no classes: those of splits, and those of data sets for
-//! detection. And the file that has the labels of pictures in a folder.
+//! Folders whose sub-folders are not classes: splits, and parts of detection data sets.
+//!
+//! Also finds the metadata file that holds the labels of the images beside it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +13,7 @@ use crate::data::index::lenient_json;
 use crate::data::index::names::has_image_extension;
 use crate::error::{Error, Result};
 
-/// Names that folders of splits have, in lower case.
+/// Names of split folders, in lower case.
 const SPLITS: [&str; 11] = [
     "train",
     "training",
@@ -27,20 +28,20 @@ const SPLITS: [&str; 11] = [
     "evaluation",
 ];
 
-/// What stands beside them in a name, as in `training_set` and `seg_train`.
+/// Words that a split's name may have before or after it, as in `training_set` and `seg_train`.
 const BESIDE_SPLITS: [&str; 5] = ["images", "image", "data", "set", "seg"];
 
-/// Files that have the labels of the pictures beside them, as Hugging Face writes them.
+/// Hugging Face's metadata files. They may hold the labels of the images beside them.
 const METADATA: [&str; 3] = ["metadata.jsonl", "metadata.csv", "metadata.parquet"];
 
-/// Entries of a folder in which pictures are looked for, and folders below one another.
+/// Limits of the search for images: entries per folder, and levels of sub-folders.
 const MOST_NAMES: usize = 1000;
 const DEEPEST: usize = 2;
 
-/// Folders that data sets for detection may have too, with pictures in them.
+/// Further folders of a detection data set that may hold images.
 const BESIDE_DETECTION: [&str; 2] = ["SegmentationClass", "SegmentationObject"];
 
-/// Folders that a data set for detection has beside its pictures, and where those are.
+/// Folders that identify a detection data set, the folder of its images, and its name.
 const DETECTION: [(&[&str], &str, &str); 4] = [
     (&["Annotations", "JPEGImages"], "JPEGImages", "Pascal VOC"),
     (
@@ -56,22 +57,24 @@ const DETECTION: [(&[&str], &str, &str); 4] = [
     ),
 ];
 
-/// Refuses a folder whose sub-folders, `folders`, say nothing of classes.
+/// Rejects a folder whose sub-folders `folders` are not classes.
 ///
-/// A warning, where it may be meant so.
+/// Returns a warning, as text, if the sub-folders look like splits but may be classes. Also
+/// returns one if labels of a metadata file are not used.
 ///
 /// # Errors
-/// What the folders are, and which one to give.
+/// The sub-folders are splits, or belong to a detection data set. The error names a folder or a
+/// file to use instead.
 pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Option<String>> {
     let names: Vec<&OsStr> = folders.iter().map(|name| OsStr::from_bytes(name)).collect();
-    const ALL: &str = "`labels: none` reads all pictures without labels";
+    const ALL: &str = "`labels: none` reads all images without labels";
     if let Some((pictures, of)) = of_detection(root, &names) {
         return Err(Error::dataset(
             root,
             format!(
-                "its folders are those of {of}, and no classes: give {} for the pictures alone, \
-                 or a list with one `path label` a line; {ALL}, and `classes` takes them as \
-                 classes",
+                "its folders have the layout of {of} and are not classes: give {} for the images \
+                 alone, or a list with one `path label` per line; {ALL}; `classes` uses the \
+                 folders as classes",
                 pictures.display()
             ),
         ));
@@ -81,8 +84,8 @@ pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Op
     let deep: Vec<_> = deep.map(|name| name.to_string_lossy()).collect();
     if deep.len() > 1 && !names.iter().all(|name| is_split(name)) {
         return Ok(Some(format!(
-            "{}: its folders {} look like splits, and all its folders are taken as classes: give \
-             one of them, or use `labels: none`",
+            "{}: its folders {} look like splits, but all its folders are used as classes: give \
+             one split, or use `labels: none`",
             root.display(),
             deep.join(", ")
         )));
@@ -90,7 +93,8 @@ pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Op
     if !names.iter().all(|name| is_split(name)) {
         return Ok(metadata_of(root).filter(|found| found.has_labels).map(|found| {
             format!(
-                "{}: labels are the class folders, and not those of {}: give this file to use them",
+                "{}: labels come from the class folders, not from {}: give that file to use its \
+                 labels",
                 root.display(),
                 found.path.display()
             )
@@ -104,12 +108,12 @@ pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Op
     let (is, give) = match names.as_slice() {
         [one] => {
             let one = one.to_string_lossy();
-            let is = format!("its only folder is {one}, which is a split and no class");
+            let is = format!("its only folder is {one}, which is a split, not a class");
             (is, format!("give {}", first.display()))
         }
         all => {
             let all: Vec<_> = all.iter().map(|name| name.to_string_lossy()).collect();
-            let is = format!("its folders {} are splits, and no classes", all.join(", "));
+            let is = format!("its folders {} are splits, not classes", all.join(", "));
             (is, format!("give one of them, such as {}", first.display()))
         }
     };
@@ -119,17 +123,18 @@ pub(crate) fn check_class_folders(root: &Path, folders: &[Vec<u8>]) -> Result<Op
         return Err(Error::dataset(root, what));
     }
     if names.iter().any(|name| has_folder(&root.join(name))) {
-        let what = format!("{is}: {give}; {ALL}, and `classes` takes them as classes");
+        let what = format!("{is}: {give}; {ALL}; `classes` uses the folders as classes");
         return Err(Error::dataset(root, what));
     }
     Ok(Some(format!(
-        "{}: {is}. They are taken as classes: {give}, or use `labels: none`",
+        "{}: {is}. Without class folders, splits are used as classes: {give}, or use \
+         `labels: none`",
         root.display()
     )))
 }
 
-/// The folder of the pictures of a data set for detection, and what that is. None where a
-/// folder that is no part of it has pictures: then its names are those of classes.
+/// The image folder of a detection data set, and the name of its layout. `None` if the folders
+/// match no layout, or if any other folder has images: then the folders are classes.
 fn of_detection(root: &Path, names: &[&OsStr]) -> Option<(PathBuf, &'static str)> {
     let has = |name: &str| names.iter().any(|known| *known == name);
     let known = DETECTION
@@ -152,7 +157,7 @@ fn of_detection(root: &Path, names: &[&OsStr]) -> Option<(PathBuf, &'static str)
     (!has_others).then_some((pictures, of))
 }
 
-/// Whether a folder has a picture, by names, in itself or so many folders below.
+/// Whether a folder has an image, by file extension, in itself or at most `below` levels down.
 fn has_picture(folder: &Path, below: usize) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut entries = entries.take(MOST_NAMES);
@@ -162,7 +167,7 @@ fn has_picture(folder: &Path, below: usize) -> bool {
     })
 }
 
-/// Such as `train`, `training_set`, `seg_test` and `val2017`.
+/// Whether a name is a split's, such as `train`, `training_set`, `seg_test` and `val2017`.
 fn is_split(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -178,7 +183,7 @@ fn is_split(name: &OsStr) -> bool {
     SPLITS.contains(&name)
 }
 
-/// Such as `train2017`.
+/// Whether a name is a split with a year, such as COCO's `train2017`.
 fn is_of_coco(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else {
         return false;
@@ -192,10 +197,10 @@ fn has_folder(folder: &Path) -> bool {
     entries.any(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
 }
 
-/// Refuses a flat folder whose labels would be lost: a file beside the pictures has them.
+/// Rejects a flat folder of images if a metadata file in it has their labels.
 ///
 /// # Errors
-/// Which file has them.
+/// The metadata file has a label column. The error names the file.
 pub(crate) fn check_unread_labels(root: &Path, has_pictures: bool) -> Result<()> {
     let Some(found) = metadata_of(root).filter(|_| has_pictures) else {
         return Ok(());
@@ -203,31 +208,31 @@ pub(crate) fn check_unread_labels(root: &Path, has_pictures: bool) -> Result<()>
     let path = found.path.display();
     if found.path.extension().is_some_and(|end| end == "parquet") {
         tracing::warn!(
-            "{path}: is not read with the pictures. To use its labels write it as metadata.csv \
+            "{path}: is not read with the images. To use its labels, write it as metadata.csv \
              (Python: pandas.read_parquet('metadata.parquet').to_csv('metadata.csv', \
-             index=False)), and give this"
+             index=False)), and give that file"
         );
     }
     match found.has_labels {
         true => Err(Error::dataset(
             root,
             format!(
-                "{path} has labels of its pictures, and a folder is read without it: give this \
-                 file, or use `labels: none` to read the pictures without labels"
+                "{path} has labels of its images, but reading a folder ignores it: give this \
+                 file, or use `labels: none` to read the images without labels"
             ),
         )),
         false => Ok(()),
     }
 }
 
-/// A file about the pictures beside it.
+/// A file that describes the images beside it.
 struct MetadataFile {
     path: PathBuf,
-    /// Whether it has a column of labels; Parquet's are not looked at.
+    /// Whether it has a label column. False for Parquet, whose columns are not read here.
     has_labels: bool,
 }
 
-/// That of a folder, where it has one.
+/// The metadata file of a folder, if it has one.
 fn metadata_of(folder: &Path) -> Option<MetadataFile> {
     let paths = METADATA.iter().map(|name| folder.join(name));
     let path = paths.into_iter().find(|path| path.is_file())?;
@@ -237,7 +242,7 @@ fn metadata_of(folder: &Path) -> Option<MetadataFile> {
     })
 }
 
-/// By the header line of a CSV, or the first record of JSON lines.
+/// Whether the header line of a CSV file, or the first record of JSON lines, names a label column.
 fn has_labels(path: &Path) -> bool {
     const MOST: u64 = 64 << 10;
     let Ok(file) = fs::File::open(path) else {
@@ -259,7 +264,7 @@ fn has_labels(path: &Path) -> bool {
         let fields = text.split([',', ';', '\t']);
         names.extend(fields.map(|name| name.trim().trim_matches('"').to_owned()));
     } else if let Err(fault) = lenient_json::members(line, |key, _| names.push(key.into_owned())) {
-        // The keys in front of it are known, as those of a long line are.
+        // The keys before the fault are still used. A line longer than `MOST` ends in one.
         tracing::debug!("{}: {fault}", path.display());
     }
     names.iter().any(|name| is_of_labels(name))

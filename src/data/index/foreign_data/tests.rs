@@ -12,7 +12,7 @@ fn crc_is_that_of_the_rfc() {
     assert_eq!(crc32c(b"123456789"), 0xe306_9283);
 }
 
-/// A record of TensorFlow's.
+/// One record in TensorFlow's format.
 fn tfrecord() -> Vec<u8> {
     let length = 5_u64.to_le_bytes();
     let mut bytes = length.to_vec();
@@ -45,8 +45,8 @@ fn what_is_no_data_set_is_told_by_its_content() {
         (
             "a.bin",
             &b"PAR1\x15\x04\x15"[..],
-            "is a Parquet file: give it by a name that ends in .parquet, or a folder of such \
-             files alone",
+            "is a Parquet file: rename it so that its name ends in .parquet, or give a folder that \
+             has only such files",
         ),
         (
             "b.arrow",
@@ -58,13 +58,13 @@ fn what_is_no_data_set_is_told_by_its_content() {
         (
             "c.txt",
             b"\xff\xff\xff\xff\x10\0\0\0..",
-            "is an Arrow stream, as Hugging Face writes it: write it as Parquet (Python: \
+            "is an Arrow stream in Hugging Face's format: write it as Parquet (Python: \
              datasets.Dataset.from_file('c.txt').to_parquet('c.parquet'))",
         ),
         (
             "d",
             b"\x89HDF\r\n\x1a\n\0",
-            "is an HDF5 file: write its pictures",
+            "is an HDF5 file: write its images",
         ),
         ("e", b"SQLite format 3\0", "is an SQLite database: write"),
         (
@@ -75,7 +75,7 @@ fn what_is_no_data_set_is_told_by_its_content() {
         (
             "g",
             b"\x80\x04\x95\0",
-            "is a Python pickle: write its pictures",
+            "is a Python pickle: write its images",
         ),
         (
             "h",
@@ -90,12 +90,12 @@ fn what_is_no_data_set_is_told_by_its_content() {
         (
             "i.npz",
             b"PK\x03\x04\x14\0",
-            "is a NumPy archive: write its pictures",
+            "is a NumPy archive: write its images",
         ),
         (
             "i.pt",
             b"PK\x03\x04\x14\0",
-            "is a torch archive: write its pictures",
+            "is a torch archive: write its images",
         ),
         ("j", b"7z\xbc\xaf\x27\x1c", "is a 7z archive: unpack it"),
         (
@@ -110,32 +110,24 @@ fn what_is_no_data_set_is_told_by_its_content() {
             "is compressed by zstd: unpack it",
         ),
         ("m", b"BZh91AY&SY\0", "is compressed by bzip2: unpack it"),
-        (
-            "n",
-            b"%PDF-1.7\n",
-            "is a PDF file: give a folder of pictures",
-        ),
+        ("n", b"%PDF-1.7\n", "is a PDF file: give a folder of images"),
         (
             "o",
             &tar(),
             "is a tar archive: give it a name that ends in .tar",
         ),
-        (
-            "data.mdb",
-            &lmdb(),
-            "is an LMDB database: write its pictures",
-        ),
-        ("p", &tfrecord(), "is a TFRecord file: write its pictures"),
+        ("data.mdb", &lmdb(), "is an LMDB database: write its images"),
+        ("p", &tfrecord(), "is a TFRecord file: write its images"),
         (
             "q",
             b"\xff\xd8\xff\xe0\0\x10JFIF\0",
-            "is one picture (JPEG): give the folder that \
+            "is one image (JPEG): give the folder that \
                                                 it is in",
         ),
         (
             "r",
             b"<?xml version=\"1.0\"?>\n<annotation>",
-            "is an annotation of one picture, as Pascal VOC writes it: a list with one",
+            "is an annotation of one image in Pascal VOC's format: write its label to a list with",
         ),
         (
             "s",
@@ -152,7 +144,7 @@ fn what_is_no_data_set_is_told_by_its_content() {
         (
             "u",
             spaced.as_bytes(),
-            "is a COCO annotation file: boxes and masks are not read. For one label a picture \
+            "is a COCO annotation file: boxes and masks are not read. For one label per image, \
              write a CSV file with the header line `path,label`",
         ),
         (
@@ -236,17 +228,17 @@ fn folders_without_pictures_say_what_lies_in_them() {
         (
             "data.mdb",
             b"",
-            "it holds an LMDB database (data.mdb): write its pictures",
+            "it holds an LMDB database (data.mdb): write its images",
         ),
         (
             "part-0.parquet",
             b"PAR1\x15\x04",
-            "part-0.parquet, which is a Parquet file: give it by a name",
+            "part-0.parquet, which is a Parquet file: rename it",
         ),
         (
             "a.tfrecord",
             &tfrecord(),
-            "it holds TFRecord files (a.tfrecord): write their pictures",
+            "it holds TFRecord files (a.tfrecord): write their images",
         ),
         (
             "photos.zip",
@@ -265,7 +257,7 @@ fn folders_without_pictures_say_what_lies_in_them() {
     }
 }
 
-/// Whole data sets of other tools: what they are, and the way to one that is read.
+/// Data sets of other tools: the error names the kind and a fix.
 #[test]
 fn files_of_other_tools_are_named_with_a_fix() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,18 +310,18 @@ fn files_of_other_tools_are_named_with_a_fix() {
             "a.wav",
             b"RIFF\0\x10\0\0WAVEfmt \0",
             "a sound",
-            "only pictures are read",
+            "only images are read",
         ),
         (
             "a.heic",
             b"\0\0\0\x18ftypheic\0\0\0\0",
-            "a HEIF picture",
+            "a HEIF image",
             "convert it to JPEG",
         ),
         (
             "a.avif",
             b"\0\0\0\x18ftypavif\0\0\0\0",
-            "an AVIF picture",
+            "an AVIF image",
             "convert it to JPEG",
         ),
         (
@@ -441,8 +433,8 @@ fn files_of_other_tools_are_named_with_a_fix() {
         (
             "unknown",
             b"\x01\x02\0\x03",
-            "a binary file of no kind",
-            "give a folder of pictures",
+            "a binary file of an unknown kind",
+            "give a folder of images",
         ),
     ] {
         let path = folder.path().join(name);
@@ -492,7 +484,7 @@ fn folders_of_other_tools_are_named_with_a_fix() {
         (
             &[("train/index.json", mds)],
             "a MosaicML Streaming (MDS) data set (train/index.json)",
-            "write its pictures",
+            "write its images",
         ),
         (
             &[
@@ -500,7 +492,7 @@ fn folders_of_other_tools_are_named_with_a_fix() {
                 ("a.tfrecord-00000-of-00002", b"\x01"),
             ],
             "TFRecord files (a.tfrecord-00000-of-00002)",
-            "write their pictures",
+            "write their images",
         ),
         (
             &[
@@ -533,7 +525,7 @@ fn folders_of_other_tools_are_named_with_a_fix() {
     }
 }
 
-/// A folder with these files, which need no pixels.
+/// A folder with these files, all empty.
 fn folder_of(files: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in files {
@@ -603,7 +595,7 @@ fn folders_of_splits_and_of_detection_are_no_classes() {
         };
         assert!(!Index::folder(folder.path(), &options).unwrap().0.is_empty());
     }
-    // Named as classes, and names that are classes beside others.
+    // With a class list, or beside other folders, the same names are classes.
     let folder = folder_of(&["train/cat/1.jpg", "val/cat/1.jpg"]);
     let names = folder.path().join("names.txt");
     fs::write(&names, "train\nval\n").unwrap();
@@ -633,8 +625,14 @@ fn detection_says_how_its_folders_become_classes() {
     let folder = folder_of(&["images/1.jpg", "labels/1.txt"]);
     let e = Index::folder(folder.path(), &FolderOptions::default()).unwrap_err();
     let said = e.to_string();
-    assert!(said.contains("those of YOLO, and no classes"), "{said}");
-    assert!(said.ends_with("`classes` takes them as classes"), "{said}");
+    assert!(
+        said.contains("the layout of YOLO and are not classes"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("`classes` uses the folders as classes"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -688,11 +686,11 @@ fn labels_beside_the_pictures_of_a_flat_folder_are_not_lost() {
         let gives = said.contains(&format!("ROOT/{name} has labels"));
         assert!(gives && said.contains("`labels: none`"), "{said}");
     }
-    // Captions are no labels.
+    // Captions are not labels.
     let text = "{\"file_name\": \"1.jpg\", \"text\": \"a cat\"}\n";
     assert_eq!(read("metadata.jsonl", text), Ok(2));
     assert_eq!(read("metadata.csv", ""), Ok(2));
-    // Those of a split.
+    // A metadata file in a split's folder.
     let folder = folder_of(&["train/1.jpg", "test/1.jpg"]);
     fs::write(
         folder.path().join("train/metadata.csv"),

@@ -1,10 +1,10 @@
-//! Text that is no list: JSON, XML, and files of other tools.
+//! Text files that are not lists: JSON, XML, YAML and text pickles.
 
 use std::path::Path;
 
 use super::file_kind::{EXPORT, ForeignKind, LIST, SCENE};
 
-/// What text is that is no list. It has no byte order mark any more.
+/// The kind of a text file that is not a list. `text` has no byte order mark.
 pub(super) fn kind(path: &Path, text: &[u8]) -> Option<ForeignKind> {
     let text = text.trim_ascii_start();
     if text.starts_with(b"<") {
@@ -24,12 +24,12 @@ pub(super) fn kind(path: &Path, text: &[u8]) -> Option<ForeignKind> {
 }
 
 fn of_tags(text: &[u8]) -> Option<ForeignKind> {
-    const LABELS: &str = "a list with one `path label` a line takes its labels, or give the \
-                          folder of the pictures";
+    const LABELS: &str = "write its label to a list with one `path label` per line, or give the \
+                          folder of the images";
     let begin = &text[..text.len().min(4096)];
     let has = |tag: &str| has(begin, tag);
     if has("<annotation") {
-        let what = "an annotation of one picture, as Pascal VOC writes it";
+        let what = "an annotation of one image in Pascal VOC's format";
         return Some(ForeignKind::new(what, LABELS));
     }
     if has("<svg") {
@@ -55,17 +55,17 @@ fn of_json(path: &Path, text: &[u8]) -> ForeignKind {
         return ForeignKind::new("the transforms file of a scene", SCENE);
     }
     if has("images") && has_any(&["annotations", "categories", "licenses", "file_name"]) {
-        let fix = "boxes and masks are not read. For one label a picture write a CSV file with \
-                   the header line `path,label`, or give the folder of the pictures";
+        let fix = "boxes and masks are not read. For one label per image, write a CSV file with \
+                   the header line `path,label`, or give the folder of the images";
         return ForeignKind::new("a COCO annotation file", fix);
     }
     if has("shards") && has("raw_data") {
-        let fix = "write its pictures to a folder or to tar shards (Python's \
+        let fix = "write its images to a folder or to tar shards (Python's \
                    streaming.LocalDataset reads it), and give these";
         return ForeignKind::new("the index of a MosaicML Streaming (MDS) data set", fix);
     }
     if has("chunks") && has("chunk_bytes") {
-        let fix = "write its pictures to a folder or to tar shards (Python's \
+        let fix = "write its images to a folder or to tar shards (Python's \
                    litdata.StreamingDataset reads it), and give these";
         return ForeignKind::new("the index of a LitData data set", fix);
     }
@@ -76,28 +76,28 @@ fn of_json(path: &Path, text: &[u8]) -> ForeignKind {
         return ForeignKind::new("a notebook", LIST);
     }
     if is_of_lines(text) {
-        let fix = "give it by a name that ends in .jsonl";
+        let fix = "rename it so that its name ends in .jsonl";
         return ForeignKind::new("a file of JSON lines", fix);
     }
     ForeignKind::new(
         "a JSON file",
-        "write it as JSON lines (one object a line, in a file that ends in .jsonl), or give the \
-         folder of the pictures",
+        "write it as JSON lines (one object per line, in a file that ends in .jsonl), or give the \
+         folder of the images",
     )
 }
 
-/// Whether each line is an object.
+/// Whether the file has JSON lines: the first line is an object, and the second begins one.
 fn is_of_lines(text: &[u8]) -> bool {
     let mut lines = text.split(|&b| b == b'\n').map(<[u8]>::trim_ascii);
     let is_object = |line: &[u8]| line.starts_with(b"{") && line.ends_with(b"}");
     let first = lines
         .next()
         .is_some_and(|line| is_object(line) && line.len() > 2);
-    // The last of a longer file may be cut off.
+    // The second line may end beyond the bytes that were read.
     first && lines.next().is_some_and(|line| line.starts_with(b"{\""))
 }
 
-/// Files of other tools that have lines, as lists do.
+/// Recipes, YOLO descriptions and text pickles, by file extension and lines.
 fn of_words(path: &Path, text: &[u8]) -> Option<ForeignKind> {
     let lines = || {
         let lines = text.split(|&b| b == b'\n');
@@ -110,11 +110,11 @@ fn of_words(path: &Path, text: &[u8]) -> Option<ForeignKind> {
     };
     if is_named("yaml") || is_named("yml") {
         if has_line(b"featherload:") || has_line(b"DataLoader:") {
-            let fix = "give it with `recipe`, and a data set beside it";
+            let fix = "give it with `recipe`, in addition to a data set";
             return Some(ForeignKind::new("a recipe", fix));
         }
         if has_line(b"names:") && has_line(b"train:") {
-            let fix = "boxes are not read: give the folder of the pictures";
+            let fix = "boxes are not read: give the folder of the images";
             return Some(ForeignKind::new("the description of a YOLO data set", fix));
         }
         return has_line(b"ops:").then(|| {

@@ -1,20 +1,20 @@
-//! Why a line is refused. What a line without a usable label most likely is: for its error, which
+//! Why a line is rejected. The error of a line without a usable label guesses its mistake and
 //! names what to change.
 
 use crate::data::index::list::options::{ListDelimiter, ListOptions};
 use crate::data::index::names::{has_image_extension, shown};
 
-/// Bytes that may separate a path and its label in place of blanks.
+/// Bytes that may separate a path and its label instead of blanks.
 const SEPARATORS: [u8; 4] = *b",;|\t";
 
-/// Names that a header line has in the place of the label.
+/// Names in the label column of a header line.
 const HEADERS: [&str; 7] = [
     "label", "labels", "class", "class_id", "category", "target", "id",
 ];
 
 const TABLE: &str = "a CSV file that begins with the line `path,label`";
 
-/// Why a line is refused.
+/// Why a line is rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LineFault {
     OpenQuote,
@@ -25,8 +25,9 @@ pub(super) enum LineFault {
     NotWhole(String),
     NotNumber(String),
     NotFinite(String),
-    /// What follows "the label".
+    /// A text that follows "the label".
     Ambiguous(String),
+    /// The label is of another kind than that of the first sample, which is in line `line`.
     Unlike {
         this: ListLabelKind,
         first: ListLabelKind,
@@ -37,9 +38,13 @@ pub(super) enum LineFault {
 impl LineFault {
     pub(super) fn text(&self) -> String {
         match self {
-            Self::OpenQuote => "the quoted path has no closing quote".into(),
-            Self::BehindQuote => "no delimiter between the closing quote and the label".into(),
-            Self::NoPath => "no path".into(),
+            Self::OpenQuote => "the quoted path has no closing quote: add it".into(),
+            Self::BehindQuote => {
+                "no delimiter between the closing quote and the label: add it, or check \
+                 `delimiter`"
+                    .into()
+            }
+            Self::NoPath => "no path: write it before the label".into(),
             Self::Nul => "a NUL byte in the path: is this a text file?".into(),
             Self::NoLabel => {
                 "no label, or no delimiter before it: check `delimiter`, or use `labels: none`"
@@ -49,8 +54,12 @@ impl LineFault {
                 "label '{label}' is not a whole number: check `delimiter`, or put a path with \
                  blanks in double quotes"
             ),
-            Self::NotNumber(label) => format!("'{label}' in a vector label is not a number"),
-            Self::NotFinite(label) => format!("label '{label}' is not a finite number"),
+            Self::NotNumber(label) => {
+                format!("'{label}' in a vector label is not a number: correct it")
+            }
+            Self::NotFinite(label) => {
+                format!("label '{label}' is not a finite number: correct it")
+            }
             Self::Ambiguous(what) => format!("the label {what}"),
             Self::Unlike { this, first, line } => format!(
                 "{} here, but {} in line {line}: put a path with blanks in double quotes",
@@ -61,7 +70,7 @@ impl LineFault {
     }
 }
 
-/// What a line's label is like; the numbers themselves lie beside it.
+/// The kind of a line's label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ListLabelKind {
     None,
@@ -79,7 +88,7 @@ impl ListLabelKind {
     }
 }
 
-/// Why line `number` is refused.
+/// The error text for line `number`, which has the content `line`.
 pub(super) fn text(bad: &LineFault, line: &[u8], number: u64, options: &ListOptions) -> String {
     let hint = match bad {
         LineFault::NoLabel => without_label(line, options),
@@ -99,17 +108,19 @@ pub(super) fn text(bad: &LineFault, line: &[u8], number: u64, options: &ListOpti
     }
 }
 
+/// A hint for a line without a label.
 fn without_label(line: &[u8], options: &ListOptions) -> Option<String> {
     if line.ends_with(b".tar") {
         let line = shown(line);
         return Some(format!(
-            "'{line}' names tar shards, and a list names pictures: give the shards themselves, as \
+            "'{line}' names tar shards, but a list names images: give the shards themselves, as \
              '{line}'"
         ));
     }
     other_separator(line, options)
 }
 
+/// A hint for a label that is not a whole number.
 fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Option<String> {
     if let Some(hint) = other_separator(line, options) {
         return Some(hint);
@@ -129,7 +140,7 @@ fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Op
     }
     if label.parse::<f64>().is_ok_and(f64::is_finite) && label.contains(['.', 'e', 'E']) {
         return Some(format!(
-            "write a whole number, or {TABLE}, which takes other numbers"
+            "write a whole number, or {TABLE}, which accepts other numbers"
         ));
     }
     let is_name = label.chars().any(char::is_alphabetic) && !label.contains(['\\', ',']);
@@ -141,7 +152,7 @@ fn not_whole(label: &str, line: &[u8], number: u64, options: &ListOptions) -> Op
     })
 }
 
-/// A line such as `a.jpg,3`, where something else separates.
+/// A hint for a line such as `a.jpg,3`, which uses another delimiter than the options state.
 fn other_separator(line: &[u8], options: &ListOptions) -> Option<String> {
     SEPARATORS.into_iter().find_map(|separator| {
         if options.delimiter == ListDelimiter::Byte(separator) {

@@ -1,4 +1,4 @@
-//! Lists line by line, good and bad.
+//! Parsing of valid and invalid list lines.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -37,7 +37,7 @@ fn by(byte: u8) -> ListOptions {
     }
 }
 
-/// Path and label of a line, the label as it would be printed.
+/// The path and the label of a line, both as text.
 fn line(text: &str, options: &ListOptions) -> (String, String) {
     let index = list(text.as_bytes(), options).unwrap_or_else(|e| panic!("{text:?}: {e}"));
     assert_eq!(index.len(), 1);
@@ -221,7 +221,7 @@ fn bad_lines_are_named() {
             Auto,
             ":1: the label has '1,75', which is one number with a decimal",
         ),
-        ("a.jpg 1,000,000", Auto, "marks between its thousands"),
+        ("a.jpg 1,000,000", Auto, "thousands separators"),
     ] {
         let e = error(text.as_bytes(), &kind(labels));
         assert!(e.contains(want), "{text:?}: {e}");
@@ -336,7 +336,7 @@ fn options_that_cannot_work_are_refused() {
 }
 
 proptest! {
-    /// A quoted path comes back whatever its bytes.
+    /// A quoted path may have any bytes.
     #[test]
     fn quoted_paths_come_back(
         path in vec((1u8..=255).prop_filter("a line's end", |b| *b != b'\n'), 1..30),
@@ -356,7 +356,7 @@ proptest! {
         prop_assert_eq!(found, path);
     }
 
-    /// No line makes the parser panic, and what it accepts is no empty path.
+    /// No line makes the parser panic. An accepted line has a path and finite numbers.
     #[test]
     fn any_line_is_read_or_refused(
         line in vec(proptest::sample::select(b"a1.,\"\\ \t#-en\0\xff".to_vec()), 0..16),
@@ -427,7 +427,7 @@ fn lines_without_a_usable_label_say_what_to_change() {
     }
 }
 
-/// A path with a backslash is one of Windows, unless a file has that name.
+/// A path with a backslash is a Windows path, unless a file has that name.
 #[test]
 fn an_escaped_backslash_names_a_file_that_has_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,4 @@
-//! Which column of a Parquet file has the pictures, and which the labels.
-//!
-//! In the consumer.
+//! Finds the image column and the label column of a Parquet file.
 
 use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
@@ -11,25 +9,23 @@ use crate::data::index::names::shown;
 use crate::data::index::parquet::footer::ParquetFooter;
 use crate::data::index::parquet::options::{ParquetLabels, ParquetOptions};
 
-/// The columns of one file, by their numbers among all that have values.
+/// The image and label columns of one file, by their numbers among the leaf columns of the schema.
 pub(super) struct ParquetColumns {
     pub(super) picture: usize,
     pub(super) label: Option<usize>,
-    /// Names of both.
     pub(super) picture_name: String,
     pub(super) label_name: Option<String>,
-    /// The names of classes, where the label is one of a list that the note has.
+    /// The class names in Hugging Face's metadata, if the labels are class numbers.
     pub(super) classes: Option<Vec<String>>,
-    /// Whether a path stands beside the bytes.
+    /// Whether the image column is a struct that also has a path.
     pub(super) has_paths: bool,
 }
 
-/// What a top column is, as a picture's.
+/// Whether a top-level column can hold images.
 enum PictureColumn {
-    /// The number of the column that has the bytes, and whether it is one of a struct with a
-    /// path.
+    /// Bytes: the number of the leaf column, and whether it is in a struct that also has a path.
     Bytes(usize, bool),
-    /// Texts, or a struct with nothing but a path.
+    /// Texts, or a struct with a path and without bytes.
     Paths,
     Other,
 }
@@ -48,7 +44,7 @@ impl ParquetColumns {
                     PictureColumn::Paths => return Err(paths_alone(name)),
                     PictureColumn::Other => {
                         return Err(format!(
-                            "has no pictures in column '{}', which is neither bytes nor a struct \
+                            "has no images in column '{}', which is neither bytes nor a struct \
                              with a field `bytes`: name another with `image_column`",
                             shown(name.as_bytes())
                         ));
@@ -73,8 +69,8 @@ impl ParquetColumns {
             let number = number_of(schema, &[name]);
             number.filter(|n| is_flat(&schema.column(*n))).ok_or_else(|| {
                 format!(
-                    "has a list or a struct in column '{}', which is no label: name another with \
-                     `label_column`, or use `labels: none`",
+                    "has a list or a struct in column '{}', which cannot be a label: name another \
+                     with `label_column`, or use `labels: none`",
                     shown(name.as_bytes())
                 )
             })
@@ -97,8 +93,8 @@ impl ParquetColumns {
     }
 }
 
-/// The column of labels: by the first names that there are, else the one that Hugging Face's note
-/// says to have classes, else by other names.
+/// The label column: one with a plain label name, else the one that Hugging Face's metadata marks
+/// as classes, else one with another usual name.
 fn chosen_label(
     names: &[&str],
     has_classes: impl Fn(&str) -> bool,
@@ -123,12 +119,12 @@ fn chosen_label(
     }
 }
 
-/// As what follows the name of a file.
+/// Turns an error about several label columns into a text that follows a file's name.
 fn labelled<T>(found: Result<T, String>) -> Result<T, String> {
-    found.map_err(|what| format!("is not clear about its labels: {what}"))
+    found.map_err(|what| format!("has no clear label column: {what}"))
 }
 
-/// The one column of pictures that there is, its number, and whether it has paths beside.
+/// The image column if the user names none: its name, its number, and whether it also has paths.
 fn chosen(
     schema: &SchemaDescriptor,
     tops: &[std::sync::Arc<Type>],
@@ -159,7 +155,7 @@ fn chosen(
             .ok_or_else(|| {
                 let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
                 format!(
-                    "has several columns that may be pictures ({}): name one with `image_column`",
+                    "has several columns that may be images ({}): name one with `image_column`",
                     listed(&names)
                 )
             });
@@ -168,8 +164,8 @@ fn chosen(
         (Some(one), _) => Ok(one),
         (None, Some(name)) => Err(paths_alone(name)),
         (None, None) => Err(format!(
-            "has no column of pictures, which is bytes or a struct with a field `bytes` (its \
-             columns: {})",
+            "has no image column, which is bytes or a struct with a field `bytes` (its columns: \
+             {}): write one, or check the file",
             listed(&names_of(tops))
         )),
     }
@@ -202,7 +198,7 @@ fn of_picture(schema: &SchemaDescriptor, top: &Type) -> PictureColumn {
     }
 }
 
-/// A column with one value a row.
+/// Whether a column has at most one value per row.
 fn is_flat(column: &ColumnDescPtr) -> bool {
     column.max_rep_level() == 0
 }
@@ -228,7 +224,7 @@ fn kind(feature: &Json) -> &str {
     kind.unwrap_or_default()
 }
 
-/// Whether a feature is a class a row.
+/// Whether a feature is a class number per row.
 fn is_class_label(feature: &Json) -> bool {
     kind(feature) == "ClassLabel"
 }
@@ -250,8 +246,8 @@ fn missing(name: &str, tops: &[std::sync::Arc<Type>], option: &str) -> String {
 
 pub(super) fn paths_alone(name: &str) -> String {
     format!(
-        "has paths in column '{}', and no pictures: write it with the bytes of the pictures, or \
-         give the folder of the pictures, or a table",
+        "has paths in column '{}', but no images: write it with the bytes of the images, or give \
+         the folder of the images, or a table",
         shown(name.as_bytes())
     )
 }

@@ -1,37 +1,39 @@
-//! Whole numbers as Parquet's `DELTA_BINARY_PACKED` writes them: the first one, then blocks of
-//! differences of a few bits each.
+//! Decodes Parquet's `DELTA_BINARY_PACKED`: the first number, then blocks of differences of a few
+//! bits each.
 //!
-//! In the consumer, on bytes that may be anything. Numbers come one by one and nothing is
-//! allocated: a run of equal numbers takes no bytes at all.
+//! Runs in the consumer, on untrusted bytes. Decodes one number at a time and allocates nothing,
+//! because a few bytes can hold very many equal numbers.
 
 use crate::data::index::parquet::thrift::{signed, varint};
 
-/// Numbers, one after the other; `None` where the bytes end or are malformed.
+/// Iterates over the numbers. Ends early if the bytes end or are malformed.
 #[derive(Clone)]
 pub(super) struct DeltaDecoder<'a> {
     bytes: &'a [u8],
-    /// Numbers of a small block, and small blocks of a block.
+    /// Differences per miniblock.
     small: u64,
+    /// Miniblocks per block.
     smalls: u64,
     /// Numbers still to come.
     left: u64,
-    /// The last number, or the first one.
+    /// The last number returned. Before that, the first number.
     number: i64,
     has_begun: bool,
+    /// The smallest difference of the block, which is added to each.
     least: i64,
-    /// Bits of a difference in each small block that is left of the block.
+    /// Bits per difference of each remaining miniblock of the block.
     widths: &'a [u8],
-    /// Differences left in the small block, their bits, and the bit that the next begins with.
+    /// Of the current miniblock: differences left, bits of each, and the first bit of the next.
     open: (u64, u32, u64),
 }
 
 impl<'a> DeltaDecoder<'a> {
-    /// At most `most` numbers.
+    /// Reads the header. `None` if it is malformed, or states more than `most` numbers.
     pub(super) fn new(mut bytes: &'a [u8], most: u64) -> Option<Self> {
         let mut number = || varint(|| Some(*bytes.split_off_first()?));
         let (block, smalls, left, first) = (number()?, number()?, number()?, number()?);
         let small = block.checked_div(smalls)?;
-        // Such as no reader of the format takes.
+        // The format requires these multiples.
         let is_even = small > 0 && small.is_multiple_of(32) && block == small * smalls;
         (is_even && block.is_multiple_of(128) && left <= most).then_some(Self {
             bytes,
@@ -46,7 +48,7 @@ impl<'a> DeltaDecoder<'a> {
         })
     }
 
-    /// The bytes that come after the last number.
+    /// The bytes after the last number. `None` if the numbers are malformed.
     pub(super) fn remaining_bytes(mut self) -> Option<&'a [u8]> {
         while self.left > 0 {
             self.next()?;
@@ -55,7 +57,7 @@ impl<'a> DeltaDecoder<'a> {
         Some(self.bytes)
     }
 
-    /// Steps over the small block, which is filled up to its whole length.
+    /// Skips the rest of the current miniblock, which is padded to its full length.
     fn close(&mut self) -> Option<()> {
         let (left, width, bit) = self.open;
         let bits = bit.checked_add(left.checked_mul(u64::from(width))?)?;
@@ -95,7 +97,7 @@ impl Iterator for DeltaDecoder<'_> {
 
     fn next(&mut self) -> Option<i64> {
         self.left = self.left.checked_sub(1)?;
-        // The first number stands in the head.
+        // The first number is in the header.
         if std::mem::replace(&mut self.has_begun, true) {
             self.number = self.number.wrapping_add(self.difference()?);
         }
@@ -107,10 +109,10 @@ impl Iterator for DeltaDecoder<'_> {
 mod tests {
     use super::*;
 
-    /// The examples of the format's page: in blocks of 128 in 4 small ones.
+    /// The examples of the format's specification, in blocks of 128 with 4 miniblocks.
     #[test]
     fn numbers_are_those_of_the_formats_page() {
-        // 1 to 5: all differences are 1, which takes no bits.
+        // 1 to 5: all differences are 1, so they take no bits.
         let equal = [0x80, 0x01, 0x04, 0x05, 0x02, 0x02, 0, 0, 0, 0, 7, 8];
         let delta = DeltaDecoder::new(&equal, 5).unwrap();
         assert_eq!(delta.clone().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
@@ -122,7 +124,7 @@ mod tests {
         let numbers: Vec<_> = delta.clone().collect();
         assert_eq!(numbers, [7, 5, 3, 1, 2, 3, 4, 5]);
         assert_eq!(delta.remaining_bytes(), Some(&[9][..]));
-        // One number has no block.
+        // A single number has no block.
         let one = [0x80, 0x01, 0x04, 0x01, 0x03, 6];
         let delta = DeltaDecoder::new(&one, 1).unwrap();
         assert_eq!(delta.clone().collect::<Vec<_>>(), [-2]);
@@ -137,7 +139,7 @@ mod tests {
             assert_ne!(numbers, Some(5), "{cut}");
         }
         assert!(DeltaDecoder::new(&good, 4).is_none());
-        // No small blocks; differences of 65 bits; no count; 2^56 small blocks.
+        // No miniblocks; differences of 65 bits; no count; very many miniblocks.
         assert!(DeltaDecoder::new(&[0x80, 0x01, 0x00, 0x05, 0x02], 9).is_none());
         let wide = [0x80, 0x01, 0x04, 0x05, 0x02, 0x02, 65, 0, 0, 0, 0, 0];
         assert_eq!(DeltaDecoder::new(&wide, 9).unwrap().count(), 1);

@@ -1,6 +1,6 @@
-//! One Parquet file: its rows as samples; and all files as one index.
+//! Reads each Parquet file, and joins all files to one index.
 //!
-//! In the consumer, a file a thread.
+//! Runs in the consumer, with one file per thread.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -24,13 +24,13 @@ use crate::sys::panics::catch_panic;
 use crate::sys::regular_file::FileStamp;
 use crate::sys::threads;
 
-/// Each holds a page, packed and unpacked.
+/// Each thread holds a page, compressed and decompressed.
 const MAX_THREADS: usize = 4;
 
-/// What a row takes until the index is sealed: its place, its label, its name there.
+/// Bytes per row until the index is sealed: the location of its image, its label and its name.
 const ROW_BYTES: u64 = 64;
 
-/// What one file has.
+/// The samples of one file.
 struct ParquetSamples {
     places: PictureLocations,
     labels: FileLabels,
@@ -40,9 +40,7 @@ struct ParquetSamples {
 
 pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index, ScanReport)> {
     if files.is_empty() {
-        return Err(Error::config(
-            "no Parquet file is named: give a path or a pattern",
-        ));
+        return Err(Error::config("no Parquet files: give a path or a pattern"));
     }
     let absolute = |path: &PathBuf| {
         shard_patterns::check_is_file(path)?;
@@ -51,12 +49,12 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
     let paths = files.iter().map(absolute).collect::<Result<Vec<_>>>()?;
     let names = ClassNumbering::default();
     let found = threads::each("featherload-parquet", MAX_THREADS, &paths, |path| {
-        // In front of reading, so that a change meanwhile is noticed.
+        // Before the file is read, so that a change during the read is noticed.
         let stamp = FileStamp::of(path).map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::dataset(path, "no such file: check the path"),
             _ => Error::io_at("look at", path, e),
         })?;
-        // The crate that decodes footers reads foreign bytes too.
+        // The crate that decodes footers may panic on damaged bytes.
         let read = catch_panic(|| {
             let footer = ParquetFooter::read(path)?;
             read(&footer, options, &names).map_err(|what| Error::dataset(path, what))
@@ -73,8 +71,10 @@ pub(super) fn open(files: &[PathBuf], options: &ParquetOptions) -> Result<(Index
     join(&paths, found, names, options)
 }
 
-/// All rows of a file. A run of equal rows takes a few bytes, and a hole of a sparse file none:
-/// rows that take more than half of `available` bytes are refused.
+/// The number of rows of a file.
+///
+/// A few bytes of a file can hold very many equal rows, and a sparse file can be longer than its
+/// disk space. So rows whose index needs more than half of `available` bytes are rejected.
 fn count_rows(footer: &ParquetFooter, available: Option<u64>) -> Result<u64, String> {
     let mut all: u64 = 0;
     for group in footer.data.row_groups() {
@@ -86,8 +86,8 @@ fn count_rows(footer: &ParquetFooter, available: Option<u64>) -> Result<u64, Str
     let bytes = all.saturating_mul(ROW_BYTES);
     match available.map(|bytes| bytes / 2) {
         Some(room) if bytes > room => Err(format!(
-            "has {all} rows, whose index takes {}, over half of the available memory ({}): use \
-             files of fewer rows, or more memory",
+            "has {all} rows, whose index takes {}, more than {} (half of the available memory): \
+             use files of fewer rows, or more memory",
             error::size_rounded_up(bytes),
             error::size_rounded_down(room)
         )),
@@ -125,7 +125,8 @@ fn read(
         return Err(match columns.has_paths {
             true => paths_alone(&columns.picture_name),
             false => format!(
-                "has no picture in column '{}', where every row is null",
+                "has no image in column '{}', because every row is null: name another with \
+                 `image_column`",
                 shown(columns.picture_name.as_bytes())
             ),
         });
@@ -179,7 +180,8 @@ fn join(
     Ok((index.rebased(&root, &stamps)?, report))
 }
 
-/// Adds the samples of a file; calls `begun` for each shard that they are parts of.
+/// Adds the samples of a file. Calls `begun` for each shard that is added for them: the file
+/// itself, or one of its compressed pages.
 fn add(
     content: &mut IndexContent,
     path: &Path,

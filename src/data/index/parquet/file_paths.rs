@@ -1,7 +1,6 @@
-//! Which paths are those of Parquet files: by their names, and of folders by what lies in
-//! them.
+//! Which paths name Parquet files: files by their extension, folders by the names of their files.
 //!
-//! In the consumer. Opens no file.
+//! Runs in the consumer. Lists folders and opens no file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,8 +11,10 @@ use crate::data::index::names::{has_image_extension, is_hidden, is_system_folder
 use crate::data::shard::shard_patterns;
 use crate::error::{Error, Result};
 
-/// Whether a path names Parquet files: by its end, which a pattern may have too, or as a folder
-/// of such files that has neither pictures nor folders.
+/// Whether a path names Parquet files.
+///
+/// True for a path or pattern that ends in `.parquet`, and for a folder of such files without
+/// images and sub-folders.
 pub(crate) fn is_named(path: &Path) -> bool {
     match path.is_dir() {
         true => is_folder(path),
@@ -26,7 +27,8 @@ fn has_extension(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
-/// Ends at the first picture or folder, so that a folder of pictures is not listed twice.
+/// Whether a folder has Parquet files, and neither images nor sub-folders. Stops at the first
+/// image or sub-folder, so that a large folder of images is not listed twice.
 fn is_folder(path: &Path) -> bool {
     let mut found = false;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -43,11 +45,12 @@ fn is_folder(path: &Path) -> bool {
     found
 }
 
-/// The files that a path names, in their order: a file, a pattern, or those of a folder, by
-/// the bytes of their names.
+/// The files that a path names: a file, the matches of a pattern, or the Parquet files of a
+/// folder, sorted by the bytes of their names.
 ///
 /// # Errors
-/// As those of patterns; a folder that has files of several splits.
+/// The errors of [`shard_patterns::expand_all`]; a folder that cannot be listed, or that has files
+/// of several splits.
 pub(crate) fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return shard_patterns::expand_all(&[path]);
@@ -80,8 +83,8 @@ pub(crate) fn expand(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| path.join(name)).collect())
 }
 
-/// The split of a name such as `train-00000-of-00005.parquet`, with a hash in front of the end
-/// or without.
+/// The split in a name such as `train-00000-of-00005.parquet`. The name may have a hash before
+/// its extension.
 fn split(name: &OsStr) -> Option<&[u8]> {
     let name = name.as_bytes();
     let of = name.windows(4).position(|part| part == b"-of-")?;

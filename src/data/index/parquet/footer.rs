@@ -1,7 +1,6 @@
-//! What stands at the end of a Parquet file: its schema, its row groups, and the note of
-//! Hugging Face.
+//! The footer of a Parquet file: its schema, its row groups, and Hugging Face's metadata.
 //!
-//! In the consumer, on bytes that may be anything.
+//! Runs in the consumer, on untrusted bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,18 +16,18 @@ use crate::data::index::parquet::thrift::{LIST, STRUCT, ThriftReader};
 use crate::error::{Error, Result};
 use crate::sys::regular_file;
 
-/// The longest footer.
+/// Most bytes of a footer.
 const MOST_FOOTER: u64 = 32 << 20;
-/// The longest note of Hugging Face.
+/// Most bytes of Hugging Face's metadata.
 const MOST_NOTE: usize = 4 << 20;
-/// Groups in groups.
+/// Deepest nesting of a schema's groups.
 const MOST_DEPTH: usize = 32;
-/// Columns and groups of a schema.
+/// Most columns and groups of a schema.
 const MOST_COLUMNS: u64 = 1 << 16;
 /// Bytes of the shortest row group.
 const LEAST_GROUP: u64 = 16;
 
-/// A file and its footer.
+/// An open Parquet file, its length and its footer.
 pub(super) struct ParquetFooter {
     pub(super) file: Arc<File>,
     pub(super) len: u64,
@@ -46,7 +45,7 @@ impl ParquetFooter {
         })
     }
 
-    /// The features that Hugging Face's note has, by the names of their columns.
+    /// The features in Hugging Face's metadata, by column name. Empty if there is no metadata.
     pub(super) fn features(&self) -> Result<serde_json::Map<String, Json>, String> {
         let notes = self.data.file_metadata().key_value_metadata();
         let note = notes.into_iter().flatten().find(|n| n.key == "huggingface");
@@ -54,10 +53,12 @@ impl ParquetFooter {
             return Ok(serde_json::Map::new());
         };
         if note.len() > MOST_NOTE {
-            return Err("has a note of Hugging Face of more than 4 MiB: write it without".into());
+            return Err(
+                "has Hugging Face metadata of more than 4 MiB: write the file without it".into(),
+            );
         }
         let mut features = serde_json::Map::new();
-        // A note of another form says nothing.
+        // Metadata of another form has no features.
         if let Ok(Some(found)) = lenient_json::find(note.as_bytes(), "/info/features") {
             let each = |name: Cow<'_, str>, feature: &[u8]| {
                 if let Ok(feature) = serde_json::from_slice(feature) {
@@ -74,7 +75,9 @@ fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
     if len == 0 {
         return Err("is an empty file: remove it, or write it again".into());
     }
-    let not = || "is not a Parquet file, or it is cut off: it does not end as one".to_owned();
+    let not = || {
+        "is not a Parquet file, or its end is missing: check the file, or write it again".to_owned()
+    };
     let read = |at: u64, bytes: &mut [u8]| {
         file.read_exact_at(bytes, at)
             .map_err(|e| format!("cannot be read: {e}"))
@@ -85,13 +88,13 @@ fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
     let [a, b, c, d, magic @ ..] = tail;
     match &magic {
         b"PAR1" => {}
-        b"PARE" => return Err("is an encrypted Parquet file: write it without".into()),
+        b"PARE" => return Err("is an encrypted Parquet file: write it without encryption".into()),
         _ => return Err(not()),
     }
     let bytes = u64::from(u32::from_le_bytes([a, b, c, d]));
     if bytes > MOST_FOOTER {
         return Err(format!(
-            "has a footer of {bytes} bytes, and 32 MiB is the most: write it with larger row groups"
+            "has a footer of {bytes} bytes, more than 32 MiB: write it with larger row groups"
         ));
     }
     let at = end.checked_sub(bytes).filter(|at| *at >= 4);
@@ -103,8 +106,14 @@ fn parse(file: &File, len: u64) -> Result<ParquetMetaData, String> {
         .map_err(|e| format!("is damaged: its footer cannot be read ({e})"))
 }
 
-/// Whether lists have the elements that they count, and groups of the schema the members, and
-/// whether those are few enough. The crate makes room by counts and goes down without a bound.
+/// Checks the counts of a footer before the `parquet` crate decodes it.
+///
+/// The crate allocates by these counts and follows nested groups without a limit. So every list
+/// must have as many elements as it states, and every group as many members.
+///
+/// # Errors
+/// A malformed footer, more than [`MOST_COLUMNS`] columns, or more row groups than its bytes can
+/// hold.
 fn check_counts(footer: &[u8]) -> Result<(), String> {
     let no_schema = || "is damaged: its footer has no schema".to_owned();
     let (mut is_plain, mut columns, mut groups) = (false, 0, 0);
@@ -122,21 +131,24 @@ fn check_counts(footer: &[u8]) -> Result<(), String> {
     });
     if columns > MOST_COLUMNS {
         return Err(format!(
-            "has {columns} columns, and {MOST_COLUMNS} is the most: write fewer"
+            "has {columns} columns, more than {MOST_COLUMNS}: write fewer"
         ));
     }
     if groups > footer.len() as u64 / LEAST_GROUP {
-        return Err("is damaged: its footer has more row groups than bytes for them".into());
+        return Err(format!(
+            "is damaged: its footer is too short for {groups} row groups"
+        ));
     }
     read.filter(|()| is_plain).ok_or_else(no_schema)
 }
 
-/// Whether the groups of a schema have the members that they count, and are not deep.
+/// Whether every group of a schema has as many members as it states. `None` if the schema is
+/// malformed or nested deeper than [`MOST_DEPTH`].
 fn has_plain_schema(reader: &mut ThriftReader<'_>) -> Option<bool> {
     let (count, STRUCT) = reader.list()? else {
         return None;
     };
-    // Members that each open group still lacks; the root is one of nobody.
+    // Members that each open group still lacks. The first entry counts the root itself.
     let mut open = vec![1];
     for _ in 0..count {
         let mut members = 0;

@@ -1,7 +1,7 @@
-//! Labels of Parquet files: first those of one file, then those of all.
+//! Reads the labels of each Parquet file, and joins the labels of all files.
 //!
-//! In the consumer. Holds one page, and each class name once, within bounds: a column of
-//! captions is none of labels.
+//! Runs in the consumer. Holds one page, and each class name once. The number and length of class
+//! names are limited, so that a column of captions is rejected as labels.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -18,27 +18,31 @@ use crate::data::index::parquet::pages::{PageKind, PageLocation, PageReader, enc
 use crate::data::index::parquet::rle::RleDecoder;
 use crate::data::index::parquet::values::{ColumnValue, PageValues, ValueDictionary, ValueForm};
 
+/// Most class names of a data set.
 const MOST_CLASSES: usize = 1 << 20;
-/// Bytes of a name.
+/// Most bytes of a class name.
 const LONGEST_CLASS: usize = 4 << 10;
-/// Bytes of all names of a data set. Encodings may repeat the front of a name for nothing.
+/// Most bytes of all class names of a data set. They may exceed the bytes of the file, because an
+/// encoding stores shared prefixes once.
 const MOST_NAMES: usize = 64 << 20;
-/// The largest page of labels, unpacked.
+/// Most bytes of a label page, unpacked.
 const MOST_PAGE: u64 = 64 << 20;
 
-/// The labels of one file.
+/// The labels of one file, one per row.
 #[derive(Debug, Default, PartialEq)]
 pub(super) enum FileLabels {
     #[default]
     None,
     Numbers(Vec<i64>),
     Fractions(Vec<f32>),
-    /// A number of [`ClassNumbering`] a row.
+    /// Numbers of [`ClassNumbering`].
     Names(Vec<u32>),
 }
 
-/// The class names of all files, each once, in the order in which threads met them. Numbers of the
-/// index follow from their bytes alone.
+/// Numbers the class names of all files while threads read them.
+///
+/// The numbers depend on the order in which threads find the names, so they do not go into the
+/// index. [`join`] replaces them.
 #[derive(Debug, Default)]
 pub(super) struct ClassNumbering {
     met: Mutex<ClassNumbers>,
@@ -51,8 +55,10 @@ struct ClassNumbers {
 }
 
 impl ClassNumbering {
+    /// The number of a class name, which is new or known.
+    ///
     /// # Errors
-    /// A name that is none, or one too many, in words.
+    /// A name that is not valid, or that exceeds a limit.
     fn number(&self, name: &[u8]) -> Result<u32, String> {
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = met.numbers.get(name) {
@@ -61,7 +67,7 @@ impl ClassNumbering {
         let number = met.numbers.len();
         check_name(name, number, met.bytes)?;
         met.bytes += name.len();
-        // No more than MOST_CLASSES.
+        // Less than `MOST_CLASSES`, so it fits.
         let number = number as u32;
         met.numbers.insert(name.to_vec(), number);
         Ok(number)
@@ -94,12 +100,14 @@ impl FileLabels {
 pub(super) struct LabelReader<'a> {
     labels: FileLabels,
     names: &'a ClassNumbering,
-    /// Names that this file has, so that a row takes no lock.
+    /// The names in this file, so that rows with known names take no lock.
     known: HashMap<Vec<u8>, u32>,
     form: ValueForm,
-    /// Whether fractions have 8 bytes, and whether whole numbers have a sign.
+    /// Whether fractions have 8 bytes.
     is_double: bool,
+    /// Whether whole numbers have a sign.
     is_signed: bool,
+    /// Rows read so far.
     rows: u64,
 }
 
@@ -129,7 +137,10 @@ impl<'a> LabelReader<'a> {
         })
     }
 
-    /// The labels of one row group; a row without one is an error.
+    /// Adds the labels of one row group, which has `rows` rows.
+    ///
+    /// # Errors
+    /// A row without a label or with an invalid one, a damaged page, or an unsupported encoding.
     pub(super) fn add(
         &mut self,
         column: &ColumnDescPtr,
@@ -142,7 +153,11 @@ impl<'a> LabelReader<'a> {
         let mut dictionary = None;
         while let Some(page) = pages.next_page()? {
             if page.unpacked > MOST_PAGE {
-                return Err("has a page of labels of more than 64 MiB".into());
+                return Err(
+                    "has a page of labels of more than 64 MiB: write it with smaller pages, or use \
+                     `labels: none`"
+                        .into(),
+                );
             }
             let body = pages.body(&page)?;
             if page.kind == PageKind::Dictionary {
@@ -173,7 +188,7 @@ impl<'a> LabelReader<'a> {
                     Err(Some(encoding)) => {
                         return Err(format!(
                             "has labels in the encoding {encoding} in column '{}', which is not \
-                             read: write it with plain or dictionary encoding",
+                             supported: write it with plain or dictionary encoding",
                             name()
                         ));
                     }
@@ -221,8 +236,8 @@ impl<'a> LabelReader<'a> {
                 };
                 numbers.push(number);
             }
-            // Of other forms there are none.
-            _ => return Err("its type is not that of the column".into()),
+            // A column has values of one form.
+            _ => return Err("the type of the label is not the type of its column".into()),
         }
         Ok(())
     }
@@ -232,10 +247,10 @@ impl<'a> LabelReader<'a> {
     }
 }
 
-/// The levels of a page, where it has such, and its values.
+/// The definition levels of a page, if it has any, and the bytes of its values.
 ///
 /// # Errors
-/// `None` for a damaged page, else what is wrong.
+/// `None` for a damaged page, else the reason as text.
 fn split<'a>(
     page: &PageLocation,
     body: &'a [u8],
@@ -250,7 +265,7 @@ fn split<'a>(
         _ if most_level == 0 => (0, 0),
         PageKind::Data { level_encoding } if level_encoding != encoding::RLE => {
             return Err(Some(
-                "has levels in an old form (BIT_PACKED): write it again".into(),
+                "has levels in the old encoding BIT_PACKED: write it with a newer writer".into(),
             ));
         }
         _ => {
@@ -270,8 +285,8 @@ fn split<'a>(
 
 fn no_label(column: &ColumnDescPtr, kind: &str) -> String {
     format!(
-        "has {kind} in column '{}', which is no label: name another with `label_column`, or use \
-         `labels: none`",
+        "has {kind} in column '{}', which cannot be a label: name another with `label_column`, or \
+         use `labels: none`",
         shown(column.name().as_bytes())
     )
 }
@@ -279,7 +294,10 @@ fn no_label(column: &ColumnDescPtr, kind: &str) -> String {
 fn check_name(name: &[u8], names: usize, name_bytes: usize) -> Result<(), String> {
     let advice = "name another column with `label_column`, or use `labels: none`";
     if name.is_empty() || name.contains(&0) {
-        return Err(format!("'{}' is no class name: {advice}", shown(name)));
+        return Err(format!(
+            "'{}' is not a valid class name: {advice}",
+            shown(name)
+        ));
     }
     if name.len() > LONGEST_CLASS {
         return Err(format!(
@@ -291,17 +309,19 @@ fn check_name(name: &[u8], names: usize, name_bytes: usize) -> Result<(), String
     }
     if name_bytes + name.len() > MOST_NAMES {
         return Err(format!(
-            "class names of more than 64 MiB in all files: {advice}"
+            "more than 64 MiB of class names in all files: {advice}"
         ));
     }
     Ok(())
 }
 
-/// The labels of all files, and the classes that they name. `met`: names that are labels; `names`:
-/// those of class numbers, by Hugging Face's note; `classes`: the numbers that are wanted.
+/// The labels of all files, and the class list of the index.
+///
+/// `met`: class names found in label columns. `names`: names of class numbers in Hugging Face's
+/// metadata. `classes`: the user's class list.
 ///
 /// # Errors
-/// The number of the file that it is about, and what is wrong.
+/// The index of the file at fault in `files`, and the reason as text.
 pub(super) fn join(
     files: Vec<FileLabels>,
     met: ClassNumbering,
@@ -313,11 +333,13 @@ pub(super) fn join(
         let (this, first) = (files[at].text(), files[0].text());
         return Err((
             at,
-            format!("its labels are {this}, and those of the first file are {first}"),
+            format!(
+                "its labels are {this}, but the first file has {first}: give files of one data set"
+            ),
         ));
     }
     let unfit = |kind: &str| {
-        format!("`classes` numbers class names, and the labels here are {kind}: remove it")
+        format!("`classes` numbers class names, but the labels here are {kind}: remove `classes`")
     };
     let first = files.first().map_or("none", FileLabels::text);
     match files.first() {
@@ -351,8 +373,8 @@ fn numbers(
 ) -> Result<(IndexLabels, ClassList), (usize, String)> {
     let Some(names) = names else {
         if classes.is_some() {
-            let what = "`classes` numbers class names, and the labels here are numbers without \
-                        names: remove it";
+            let what = "`classes` numbers class names, but the labels here are numbers without \
+                        names: remove `classes`";
             return Err((0, what.into()));
         }
         let all = files.into_iter().flat_map(|f| match f {
@@ -361,7 +383,7 @@ fn numbers(
         });
         return Ok((IndexLabels::Class(all.collect()), ClassList::default()));
     };
-    // What each number becomes.
+    // The label in the index for each class number of the files.
     let wanted = match classes {
         None => (0..names.len() as i64).collect(),
         Some(table) => names
@@ -378,8 +400,8 @@ fn numbers(
             let known = usize::try_from(label).ok().and_then(|l| wanted.get(l));
             let known = known.ok_or_else(|| {
                 let what = format!(
-                    "row {row}: label {label} is none of the {} classes that the file names: use \
-                     `labels: none`",
+                    "row {row}: label {label} is not one of the {} classes in the file's metadata: \
+                     correct it, or use `labels: none`",
                     names.len()
                 );
                 (number, what)
@@ -389,7 +411,7 @@ fn numbers(
     }
     let table = match classes {
         Some(table) => table.clone(),
-        // Names that stand twice cannot be told apart, so numbers stay alone.
+        // Duplicate names are ambiguous, so the numbers keep no names.
         None => ClassList::new(names).unwrap_or_default(),
     };
     Ok((IndexLabels::Class(all), table))

@@ -1,35 +1,35 @@
-//! How Parquet files are read.
-//!
-//! In the consumer.
+//! Options for reading Parquet files.
 
 use crate::data::index::classes::ClassList;
 
 /// How [`Index::parquet`](crate::data::index::Index::parquet) reads Parquet files.
 #[derive(Debug, Clone, Default)]
 pub struct ParquetOptions {
-    /// The column of the pictures: bytes, or a struct with a field `bytes`, as Hugging Face
-    /// writes it. By default the only one that there is; of several the one that the file's
-    /// note of Hugging Face calls an image, or else the one with a usual name, such as `image`,
-    /// `img`, `picture` or `photo`.
+    /// The image column: bytes, or a struct with a field `bytes`, as Hugging Face writes it.
+    ///
+    /// By default the only such column. Of several, the only one that Hugging Face's metadata
+    /// marks as an image; else the only one with a usual name, such as `image`, `img`, `picture`
+    /// or `photo`.
     pub image_column: Option<String>,
+    /// Which column has the labels.
     pub labels: ParquetLabels,
-    /// The numbers of class names; by default those that Hugging Face's note gives them, and of
-    /// texts their order by bytes, from 0.
+    /// The class list, which numbers class names. By default whole numbers keep the numbering of
+    /// Hugging Face's metadata, and texts are numbered from 0 in the order of their bytes.
     pub classes: Option<ClassList>,
 }
 
-/// Where labels of Parquet files are.
+/// Which column of Parquet files has the labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ParquetLabels {
-    /// The first column that is there of `label`, `class`, `category`, `target`; else the only
-    /// one that the note of Hugging Face says to be a `ClassLabel`; else as
-    /// [`TableLabels::Auto`](crate::data::index::TableLabels::Auto); without one there are no
-    /// labels. Several are an error.
+    /// The first existing column of `label`, `class`, `category`, `target`. Else the only column
+    /// that Hugging Face's metadata marks as a `ClassLabel`. Else as
+    /// [`TableLabels::Auto`](crate::data::index::TableLabels::Auto). If no column fits there are
+    /// no labels; if several fit equally, that is an error.
     #[default]
     Auto,
-    /// Nowhere.
+    /// No labels are read.
     None,
-    /// This column: whole numbers are class numbers, texts are class names, and fractions are
-    /// a vector of one number.
+    /// This column. Whole numbers are class numbers, texts are class names, and fractions are
+    /// vectors of one number.
     Column(String),
 }

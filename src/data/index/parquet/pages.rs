@@ -1,7 +1,7 @@
-//! Pages of one column in one row group: where each lies, and its bytes.
+//! Finds and reads the pages of one column in one row group.
 //!
-//! In the consumer, on bytes that may be anything: every length is checked against the file
-//! and against [`MOST_PAGE`] before anything is allocated.
+//! Runs in the consumer, on untrusted bytes. Checks every length against the file and against
+//! [`MOST_PAGE`] before it allocates.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,19 +13,19 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use crate::data::index::parquet::thrift::{STRUCT, ThriftReader};
 use crate::data::packed_page::{MOST_PAGE, PackedPage, PageCodec, read_page};
 
-/// The longest head of a page; statistics stand in it.
+/// Most bytes of a page header, which may contain statistics.
 const MOST_HEAD: u64 = 1 << 20;
-/// What is read of one at first.
+/// Bytes of a page header that are read at first.
 const FIRST: u64 = 1 << 10;
-/// Pages with more bytes, packed or unpacked, are in memory one at a time.
+/// Image pages with more bytes, packed or unpacked, are in memory one at a time.
 const LARGE: u64 = 64 << 20;
 
 static LARGE_PAGE: Mutex<()> = Mutex::new(());
 
-/// Held while a large page is in memory.
+/// The lock that a thread holds while a large page is in memory. `None` for other pages.
 pub(super) type LargePage = Option<MutexGuard<'static, ()>>;
 
-/// Encodings, by their numbers in the format.
+/// The numbers of encodings in the format.
 pub(super) mod encoding {
     pub(crate) const PLAIN: i64 = 0;
     pub(crate) const PLAIN_DICTIONARY: i64 = 2;
@@ -37,7 +37,7 @@ pub(super) mod encoding {
     pub(crate) const BYTE_STREAM_SPLIT: i64 = 9;
 }
 
-/// The encoding of this number, as the crate has it.
+/// The encoding with this number, as a type of the `parquet` crate.
 pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
     Some(match number {
         0 => Encoding::PLAIN,
@@ -52,34 +52,37 @@ pub(super) fn encoding_of(number: i64) -> Option<Encoding> {
     })
 }
 
-/// The pages of a column, one after the other.
+/// Reads the pages of a column in one row group, one after the other.
 pub(super) struct PageReader {
     file: Arc<File>,
     at: u64,
     end: u64,
-    /// Values that pages have still to come with.
+    /// Values in the pages that have not been read.
     left: u64,
     pub(super) codec: Option<PageCodec>,
 }
 
-/// One page. Its body is what stands behind its head.
+/// The header of one page, and the location of its body, which follows the header.
 pub(super) struct PageLocation {
     pub(super) kind: PageKind,
     pub(super) values: u32,
     pub(super) encoding: i64,
+    /// The offset of the body in the file.
     pub(super) at: u64,
+    /// Bytes of the body in the file.
     pub(super) packed: u64,
+    /// Bytes of the body after decompression.
     pub(super) unpacked: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum PageKind {
     Dictionary,
-    /// Levels and values, packed together.
+    /// Levels and values, which are packed together.
     Data {
         level_encoding: i64,
     },
-    /// Levels in front, which are never packed, and values.
+    /// Levels, which are never packed, then values.
     DataV2 {
         rows: u32,
         nulls: u32,
@@ -89,23 +92,23 @@ pub(super) enum PageKind {
     },
 }
 
-/// A head as it stands there.
+/// A page header as the file states it, unchecked.
 #[derive(Default)]
 struct PageHead {
     kind: i64,
     unpacked: i64,
     packed: i64,
-    /// Values, encoding and encoding of levels.
+    /// Number of values, encoding of values, encoding of levels.
     data: [i64; 3],
-    /// Values and encoding.
+    /// Number of values, encoding.
     dictionary: [i64; 2],
-    /// Values, nulls, rows, encoding, bytes of levels: definitions, repetitions.
+    /// Values, nulls, rows, encoding, bytes of definition levels, bytes of repetition levels.
     v2: [i64; 6],
     v2_is_packed: Option<bool>,
 }
 
 impl PageHead {
-    /// The head that bytes begin with, and how long it is.
+    /// Parses the header at the start of `bytes`. Returns it and its length.
     fn parse(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut head = Self::default();
         let mut reader = ThriftReader::new(bytes);
@@ -125,7 +128,8 @@ impl PageHead {
     }
 }
 
-/// The first fields of a structure, which are numbers; and the last truth in it.
+/// Reads the first fields of a structure, which are numbers, to `into`, and the last boolean among
+/// its other fields to `truth`.
 fn numbers(
     reader: &mut ThriftReader<'_>,
     into: &mut [i64],
@@ -146,13 +150,16 @@ fn numbers(
 
 impl PageReader {
     /// The pages of a column of the file, which has `len` bytes.
+    ///
+    /// # Errors
+    /// Columns in other files, an unsupported compression, or a column outside of the file.
     pub(super) fn of(
         file: &Arc<File>,
         len: u64,
         column: &ColumnChunkMetaData,
     ) -> Result<Self, String> {
         if column.file_path().is_some() {
-            return Err("its columns lie in other files: write it as one file".into());
+            return Err("has its columns in other files: write it as one file".into());
         }
         let codec = match column.compression() {
             Compression::UNCOMPRESSED => None,
@@ -162,12 +169,12 @@ impl PageReader {
             Compression::ZSTD(_) => Some(PageCodec::Zstd),
             other => {
                 return Err(format!(
-                    "is compressed by {other}, which is not read: write it without compression, \
-                     or by snappy, gzip, lz4 (raw) or zstd"
+                    "is compressed with {other}, which is not supported: write it without \
+                     compression, or with snappy, gzip, lz4 (raw) or zstd"
                 ));
             }
         };
-        // Some writers have 0 where there is none.
+        // Some writers state 0 if there is no dictionary.
         let dictionary = column.dictionary_page_offset().filter(|at| *at > 0);
         let data = column.data_page_offset();
         let first = dictionary.map_or(data, |at| at.min(data));
@@ -187,7 +194,7 @@ impl PageReader {
         }
     }
 
-    /// The next page; none behind the last one.
+    /// The next page. `None` after the last one.
     pub(super) fn next_page(&mut self) -> Result<Option<PageLocation>, String> {
         loop {
             if self.left == 0 || self.at >= self.end {
@@ -241,7 +248,7 @@ impl PageReader {
         }
     }
 
-    /// Bytes of the file, of which there are enough.
+    /// Reads `len` bytes of the file at `at`. The caller has checked that the file has them.
     pub(super) fn read(&self, at: u64, len: u64) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0; usize::try_from(len).map_err(|_| self.damaged())?];
         self.read_into(at, &mut bytes)?;
@@ -253,7 +260,7 @@ impl PageReader {
         read.map_err(|e| format!("cannot be read at byte {at}: {e}"))
     }
 
-    /// A body, unpacked: of a page of levels and values both, one behind the other.
+    /// The body of a page, unpacked: its levels, if it has any, then its values.
     pub(super) fn body(&self, page: &PageLocation) -> Result<Vec<u8>, String> {
         let (levels, packed) = self.parts(page).ok_or_else(|| self.damaged())?;
         let Some(packed) = packed else {
@@ -268,7 +275,10 @@ impl PageReader {
         Ok(body)
     }
 
-    /// Bytes of levels in front of what is packed, and what is packed; none where nothing is.
+    /// The length of the levels before the packed part of a page, and the packed part. The packed
+    /// part is `None` if nothing is packed.
+    ///
+    /// `None` if the levels are longer than the page.
     pub(super) fn parts(&self, page: &PageLocation) -> Option<(u64, Option<PackedPage>)> {
         let (levels, is_packed) = match page.kind {
             PageKind::Dictionary | PageKind::Data { .. } => (0, true),
@@ -290,18 +300,18 @@ impl PageReader {
         Some((levels, packed))
     }
 
-    /// Waits until no other thread has a large page in memory, where this one is large.
+    /// If `page` is large, waits until no other thread has a large page in memory.
     pub(super) fn wait_for(page: &PackedPage) -> LargePage {
         let is_large = page.packed.max(page.unpacked) > LARGE;
         is_large.then(|| LARGE_PAGE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The bytes of a packed page, unpacked.
+    /// Reads a packed page and decompresses it.
     pub(super) fn unpacked(&self, page: &PackedPage) -> Result<Vec<u8>, String> {
         let packed = read_page(&self.file, page)
             .map_err(|e| format!("cannot be read at byte {}: {e}", page.at))?;
         let mut out = Vec::new();
-        // Where no value stands, some writers pack nothing.
+        // Some writers compress nothing if a page has no values.
         if page.unpacked > 0 || page.packed > 0 {
             page.unpack(&packed, &mut out)
                 .map_err(|fault| format!("at byte {}: {}", page.at, fault.reason))?;
@@ -310,11 +320,11 @@ impl PageReader {
     }
 
     pub(super) fn damaged(&self) -> String {
-        format!("is damaged: no page of a column at byte {}", self.at)
+        format!("is damaged: a column has no valid page at byte {}", self.at)
     }
 }
 
-/// What a head says; `Some(None)` of a page that is passed over.
+/// The page of a header. `None` if the header is malformed, `Some(None)` for a page to skip.
 fn page_of(head: &PageHead, at: u64, packed: u64, unpacked: u64) -> Option<Option<PageLocation>> {
     let small = |n: i64| u32::try_from(n).ok().filter(|n| i32::try_from(*n).is_ok());
     let (kind, values, encoding) = match head.kind {
@@ -337,7 +347,7 @@ fn page_of(head: &PageHead, at: u64, packed: u64, unpacked: u64) -> Option<Optio
             };
             (kind, values, encoding)
         }
-        // Of an index, which nobody writes.
+        // An index page, which the format reserves.
         1 => return Some(None),
         _ => return None,
     };

@@ -1,7 +1,9 @@
-//! Where the pictures of one column lie: in the file itself, or in packed pages of it.
+//! Locates the images of one column: in the file itself, or in its compressed pages.
 //!
-//! In the consumer. Of a page that is not packed only lengths are read, 4 bytes a picture, and
-//! no picture. A packed page is unpacked, looked at and let go.
+//! Runs in the consumer. Of an uncompressed page it reads only the length of each image, which
+//! has 4 bytes. It decompresses each compressed page and frees it again.
+//!
+//! Names and comments in this room call a compressed page packed.
 
 use crate::data::index::parquet::pages::{
     LargePage, PageKind, PageLocation, PageReader, encoding, encoding_of,
@@ -9,30 +11,33 @@ use crate::data::index::parquet::pages::{
 use crate::data::index::parquet::rle::RleDecoder;
 use crate::data::packed_page::PackedPage;
 
-/// The pictures of one file, in the order of its rows.
+/// The locations of the images of one file, in the order of its rows.
 #[derive(Default)]
 pub(super) struct PictureLocations {
     pub(super) rows: Vec<PictureLocation>,
-    /// The packed pages that pictures lie in.
+    /// The packed pages that hold images.
     pub(super) pages: Vec<PackedPage>,
-    /// Rows without a picture.
+    /// Number of rows without an image.
     pub(super) nulls: u64,
 }
 
-/// One picture.
+/// The location of one image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PictureLocation {
-    /// The number of its page; none where it lies in the file itself.
+    /// The index of its packed page in [`PictureLocations::pages`]. `None` if it is a range of the
+    /// file.
     pub(super) page: Option<u32>,
-    /// Its first byte: of the file, or of the page once it is unpacked.
+    /// The offset of its first byte in the file, or in the unpacked page.
     pub(super) at: u64,
-    /// 0 for a row without a picture.
+    /// Its length. 0 for a row without an image.
     pub(super) bytes: u64,
 }
 
-/// What values are read from: a page's bytes, or the file up to a place in it.
+/// Where the values of a page are read from.
 enum PageBody<'a> {
+    /// The bytes of an unpacked page, and the lock of a large one.
     Memory(Vec<u8>, #[expect(dead_code, reason = "a lock")] LargePage),
+    /// The file, up to this offset.
     File(&'a PageReader, u64),
 }
 
@@ -44,7 +49,7 @@ impl PageBody<'_> {
         }
     }
 
-    /// Bytes from `at` on, which must end within the page.
+    /// Reads `len` bytes at `at`. `None` if they do not end within the page.
     fn read(&self, at: u64, len: u64) -> Option<Result<Vec<u8>, String>> {
         let end = at.checked_add(len).filter(|end| *end <= self.end())?;
         Some(match self {
@@ -53,7 +58,7 @@ impl PageBody<'_> {
         })
     }
 
-    /// A length of 4 bytes.
+    /// Reads a length of 4 bytes at `at`. `None` if it does not end within the page.
     fn length(&self, at: u64) -> Option<Result<u64, String>> {
         let end = at.checked_add(4).filter(|end| *end <= self.end())?;
         let mut word = [0; 4];
@@ -69,8 +74,11 @@ impl PageBody<'_> {
 }
 
 impl PictureLocations {
-    /// Adds the pictures of a column in a row group of `rows` rows. `max_def` is the level of
-    /// a row that has one.
+    /// Adds the images of one row group, which has `rows` rows. `max_def` is the definition level
+    /// of a row with an image.
+    ///
+    /// # Errors
+    /// A damaged page, an unsupported encoding, or another number of rows.
     pub(super) fn add(
         &mut self,
         mut pages: PageReader,
@@ -83,7 +91,7 @@ impl PictureLocations {
             match page.kind {
                 PageKind::Dictionary => {
                     let (number, body, at) = self.open(&pages, &page, 0)?;
-                    // Each has 4 bytes at least.
+                    // Each value has at least the 4 bytes of its length.
                     let most = (body.end().saturating_sub(at)) / 4;
                     if u64::from(page.values) > most || page.encoding_is_other_than_plain() {
                         return Err(pages.damaged());
@@ -105,13 +113,13 @@ impl PictureLocations {
         match self.rows.len() as u64 - first {
             found if found == rows => Ok(()),
             found => Err(format!(
-                "is damaged: its column of pictures has {found} rows, and a row group has {rows}"
+                "is damaged: its image column has {found} rows, but the row group has {rows}"
             )),
         }
     }
 
-    /// The number that a page gets if it is packed, what its values are read from, and where
-    /// they begin, behind levels that are not packed.
+    /// Opens a page for reading: its index if it is packed, its body, and the offset of its first
+    /// value. `levels` is the length of unpacked levels before the values.
     fn open<'a>(
         &mut self,
         pages: &'a PageReader,
@@ -130,6 +138,7 @@ impl PictureLocations {
         Ok((Some(number), body, 0))
     }
 
+    /// Adds the images of one data page.
     fn data(
         &mut self,
         pages: &PageReader,
@@ -158,7 +167,10 @@ impl PictureLocations {
                 ..
             } => pages.read(page.at + u64::from(rep_bytes), u64::from(def_bytes))?,
             PageKind::Data { level_encoding } if level_encoding != encoding::RLE => {
-                return Err("has levels in an old form (BIT_PACKED): write it again".into());
+                return Err(
+                    "has levels in the old encoding BIT_PACKED: write it with a newer writer"
+                        .into(),
+                );
             }
             _ => {
                 let len = body.length(at).ok_or_else(damaged)??;
@@ -177,7 +189,7 @@ impl PictureLocations {
                 plain(&body, at, number, count, &mut places).ok_or_else(damaged)??;
             }
             encoding::PLAIN_DICTIONARY | encoding::RLE_DICTIONARY => {
-                // The page has numbers, and no picture.
+                // The page holds indices into the dictionary, and no image.
                 if number.is_some() {
                     self.pages.pop();
                 }
@@ -192,8 +204,8 @@ impl PictureLocations {
             other => {
                 let name = encoding_of(other).map_or("?".into(), |known| known.to_string());
                 return Err(format!(
-                    "has pictures in the encoding {name}, which is not read: write it with plain \
-                     or dictionary encoding"
+                    "has images in the encoding {name}, which is not supported: write it with \
+                     plain or dictionary encoding"
                 ));
             }
         }
@@ -203,7 +215,7 @@ impl PictureLocations {
                 true => places.next().ok_or_else(damaged)?,
                 false => {
                     self.nulls += 1;
-                    // Beside the one in front, so that no page is opened for it.
+                    // In the page of the row before it, so that no other page is opened for it.
                     PictureLocation {
                         page: self.rows.last().and_then(|place| place.page),
                         at: 0,
@@ -216,7 +228,7 @@ impl PictureLocations {
         Ok(())
     }
 
-    /// Which rows have a picture.
+    /// Which of `rows` rows have an image. `None` if the levels are malformed or too few.
     fn present(&self, levels: &[u8], rows: u32, max_def: u32) -> Option<Vec<bool>> {
         if max_def == 0 {
             return Some(vec![true; rows as usize]);
@@ -234,7 +246,8 @@ impl PageLocation {
     }
 }
 
-/// Adds `count` values that stand one behind the other, each behind its length.
+/// Adds the locations of `count` consecutive values, each of which follows its length. `None` if
+/// they do not end within the page.
 fn plain(
     body: &PageBody<'_>,
     mut at: u64,
@@ -255,7 +268,7 @@ fn plain(
     Some(Ok(()))
 }
 
-/// The values of a dictionary that a page names.
+/// The locations that a page's `count` dictionary indices refer to. `None` if they are malformed.
 fn chosen(
     bytes: &[u8],
     count: u32,

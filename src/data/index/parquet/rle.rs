@@ -1,21 +1,22 @@
-//! Small numbers as Parquet packs them: runs of one number, and groups of eight side by side.
+//! Decodes Parquet's hybrid of run lengths and bit packing: runs of one number, and groups of
+//! eight packed numbers.
 //!
-//! In the consumer, on bytes that may be anything.
+//! Runs in the consumer, on untrusted bytes.
 
 use crate::data::index::parquet::thrift::varint;
 
-/// Numbers of `width` bits, one after the other; `None` where the bytes end.
+/// Iterates over numbers of `width` bits. Ends when the bytes end.
 pub(super) struct RleDecoder<'a> {
     bytes: &'a [u8],
     width: u32,
-    /// What is left of a run, and its number.
+    /// The current run: repetitions left, and the number.
     run: (u64, u32),
-    /// What is left of groups: numbers, and the bit that the next one begins with.
+    /// The current groups: numbers left, and the first bit of the next.
     groups: (u64, u64),
 }
 
 impl<'a> RleDecoder<'a> {
-    /// None for numbers of more than 32 bits.
+    /// `None` if `width` is more than 32.
     pub(super) fn new(bytes: &'a [u8], width: u32) -> Option<Self> {
         (width <= 32).then_some(Self {
             bytes,
@@ -25,16 +26,17 @@ impl<'a> RleDecoder<'a> {
         })
     }
 
-    /// The width of numbers up to `most`.
+    /// The number of bits of numbers from 0 to `most`.
     pub(super) fn width_of(most: u32) -> u32 {
         32 - most.leading_zeros()
     }
 
+    /// Reads the header of the next run or groups.
     fn begin(&mut self) -> Option<()> {
         let head = varint(|| Some(*self.bytes.split_off_first()?))?;
         let count = head >> 1;
         if head & 1 == 1 {
-            // A last group may lack bytes that no number needs.
+            // The last group may lack bytes that no number needs, so they are not removed here.
             self.groups = (count.checked_mul(8)?, 0);
             return Some(());
         }
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn runs_and_groups_follow_each_other() {
-        // Three times 5; then 0 to 7 in three bits, as the format's page has them; then 1.
+        // Three times 5; then 0 to 7 in three bits, as in the format's specification; then 1.
         let bytes = [0x06, 5, 0x03, 0x88, 0xc6, 0xfa, 0x02, 1];
         assert_eq!(all(&bytes, 3), [5, 5, 5, 0, 1, 2, 3, 4, 5, 6, 7, 1]);
         assert_eq!(all(&[0x08, 1, 2, 0x00], 9), [513; 4]);

@@ -1,19 +1,19 @@
-//! Thrift's compact protocol, as far as heads of pages and a look at a schema need it.
+//! Thrift's compact protocol, as far as page headers and the check of a footer need it.
 //!
-//! In the consumer, on bytes that may be anything: nothing is allocated, and what is not
-//! there or is malformed is `None`.
+//! Runs in the consumer, on untrusted bytes. Allocates nothing. Returns `None` for missing or
+//! malformed values.
 
-/// Structures in structures.
+/// Deepest nesting of values that are skipped.
 const MOST_DEPTH: u32 = 32;
 
-/// Types of fields, as they stand in front of them.
+/// Field types, by their numbers in the protocol. A boolean's type is its value.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 pub(super) const BINARY: u8 = 8;
 pub(super) const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// Bytes, and how far they were read.
+/// Reads values from bytes, one after the other.
 #[derive(Clone)]
 pub(super) struct ThriftReader<'a> {
     bytes: &'a [u8],
@@ -25,13 +25,13 @@ impl<'a> ThriftReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Bytes that were read.
+    /// The number of bytes read so far.
     pub(super) fn read(&self) -> usize {
         self.at
     }
 
-    /// Calls `field` with the number and the type of each field of a structure. It must take
-    /// the field's value.
+    /// Calls `field` with the number and the type of each field of a structure. `field` must
+    /// read or skip the field's value.
     pub(super) fn fields(
         &mut self,
         mut field: impl FnMut(&mut Self, i64, u8) -> Option<()>,
@@ -46,7 +46,7 @@ impl<'a> ThriftReader<'a> {
                 0 => self.signed()?,
                 more => number + i64::from(more),
             };
-            // So that no sum is too large.
+            // Field numbers have 16 bits, so the sum above cannot overflow.
             if !(0..=i64::from(i16::MAX)).contains(&number) {
                 return None;
             }
@@ -54,17 +54,17 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// A number of 16, 32 or 64 bits.
+    /// Reads an integer of 16, 32 or 64 bits. `None` if `kind` is another type.
     pub(super) fn number(&mut self, kind: u8) -> Option<i64> {
         matches!(kind, 4..=6).then(|| self.signed()).flatten()
     }
 
-    /// A field that is true or false, which its type says.
+    /// The value of a boolean field, which is its type. `None` if `kind` is another type.
     pub(super) fn truth(kind: u8) -> Option<bool> {
         matches!(kind, TRUE | FALSE).then_some(kind == TRUE)
     }
 
-    /// Elements of a list, and their type.
+    /// Reads the header of a list: the number of elements and their type.
     pub(super) fn list(&mut self) -> Option<(u64, u8)> {
         let head = self.byte()?;
         let count = match head >> 4 {
@@ -110,7 +110,8 @@ impl<'a> ThriftReader<'a> {
         }
     }
 
-    /// Each element takes a byte at least, so their number is bounded by the bytes.
+    /// Skips one element of a list or map. Each takes at least one byte, so a false count ends
+    /// with the bytes.
     fn skip_element(&mut self, kind: u8, depth: u32) -> Option<()> {
         match kind {
             TRUE | FALSE => self.take(1),
@@ -139,12 +140,12 @@ impl<'a> ThriftReader<'a> {
     }
 }
 
-/// A number whose lowest bit is its sign.
+/// Decodes a zigzag number: the lowest bit is the sign.
 pub(super) fn signed(raw: u64) -> i64 {
     (raw >> 1) as i64 ^ -((raw & 1) as i64)
 }
 
-/// A number of 7 bits a byte, the lowest first.
+/// Reads a number of 7 bits per byte, the lowest first. `None` if it has more than 10 bytes.
 pub(super) fn varint(mut next: impl FnMut() -> Option<u8>) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

@@ -1,7 +1,7 @@
-//! The values of one page of labels, one by one, in any encoding that writers use for them.
+//! The values of one label page, one by one, in any encoding that writers use for labels.
 //!
-//! In the consumer, on bytes that may be anything. No number of a file makes room for values:
-//! beside the page there are the places of a dictionary's texts, and one text.
+//! Runs in the consumer, on untrusted bytes. A count in a file never decides an allocation. Memory
+//! beside the page: the ranges of a dictionary's texts, and one text.
 
 use std::ops::Range;
 
@@ -11,49 +11,53 @@ use crate::data::index::parquet::delta::DeltaDecoder;
 use crate::data::index::parquet::pages::{encoding, encoding_of};
 use crate::data::index::parquet::rle::RleDecoder;
 
-/// How the values of a column lie in memory.
+/// How the values of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueForm {
-    /// A bit each.
+    /// Booleans, one bit each.
     Truth,
-    /// Numbers of so many bytes, 4 or 8.
+    /// Numbers of this many bytes: 4 or 8.
     Number(usize),
     Text,
 }
 
-/// One value. A number is its bits, the lowest first.
+/// One value. `Bits` holds the bits of a number or a boolean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ColumnValue<'a> {
     Bits(u64),
     Text(&'a [u8]),
 }
 
-/// The values of a dictionary page, which others name by number.
+/// The values of a dictionary page, which data pages refer to by index.
 pub(super) struct ValueDictionary {
     bytes: Vec<u8>,
     form: ValueForm,
-    /// Where each text lies.
+    /// The range of each text in `bytes`. Empty for numbers.
     texts: Vec<Range<u32>>,
 }
 
-/// The values of a page. `None` where they end or are malformed.
+/// Reads the values of a page.
 pub(super) enum PageValues<'a> {
     Plain(ValueForm, &'a [u8]),
-    /// Bits, and the number of the next.
+    /// Booleans as single bits, and the index of the next.
     Truths(&'a [u8], usize),
+    /// Booleans as runs.
     Runs(RleDecoder<'a>),
+    /// Indices into a dictionary.
     Named(RleDecoder<'a>, &'a ValueDictionary),
     Numbers(DeltaDecoder<'a>),
-    /// Lengths, and the texts one behind the other.
+    /// The lengths of all texts, and the texts.
     Texts(DeltaDecoder<'a>, &'a [u8]),
-    /// Bytes that a text has from the last one, lengths of what follows, and that; the last text.
+    /// Texts that share a prefix with the previous text: prefix lengths, suffix lengths, the
+    /// suffixes, the previous text.
     Shared(DeltaDecoder<'a>, DeltaDecoder<'a>, &'a [u8], Vec<u8>),
-    /// First bytes of all numbers, then second ones: bytes of a number, and its place.
+    /// The first bytes of all numbers, then the second bytes, and so on. Then the bytes per number
+    /// and the index of the next.
     Split(&'a [u8], usize, usize),
 }
 
 impl ValueForm {
-    /// None of types that are no labels.
+    /// `None` for types that cannot be labels.
     pub(super) fn of(physical: Physical) -> Option<Self> {
         Some(match physical {
             Physical::BOOLEAN => Self::Truth,
@@ -66,7 +70,7 @@ impl ValueForm {
 }
 
 impl ValueDictionary {
-    /// A page of so many values.
+    /// Reads a dictionary page of `values` values. `None` if it is damaged.
     pub(super) fn new(mut bytes: Vec<u8>, form: ValueForm, values: u32) -> Option<Self> {
         let mut texts = Vec::new();
         match form {
@@ -76,7 +80,7 @@ impl ValueDictionary {
                 (end <= bytes.len()).then(|| bytes.truncate(end))?;
             }
             ValueForm::Text => {
-                // Each has 4 bytes at least.
+                // Each text has at least the 4 bytes of its length.
                 (values as usize <= bytes.len() / 4).then_some(())?;
                 let mut rest = bytes.as_slice();
                 for _ in 0..values {
@@ -105,10 +109,10 @@ impl ValueDictionary {
 }
 
 impl<'a> PageValues<'a> {
-    /// The values of a page, at most `most`.
+    /// The values of a page. Delta encodings may hold at most `most` numbers.
     ///
     /// # Errors
-    /// `None` for a damaged page, and the name of an encoding that is not one of this form.
+    /// `None` for a damaged page. `Some` with the name of an encoding that does not fit `form`.
     pub(super) fn new(
         (form, encoding): (ValueForm, i64),
         bytes: &'a [u8],
@@ -148,7 +152,7 @@ impl<'a> PageValues<'a> {
         })
     }
 
-    /// The next value.
+    /// The next value. `None` after the last one, or if the page is malformed.
     pub(super) fn next_value(&mut self) -> Option<ColumnValue<'_>> {
         Some(match self {
             Self::Plain(ValueForm::Number(width), bytes) => {
@@ -187,7 +191,7 @@ impl<'a> PageValues<'a> {
     }
 }
 
-/// A text behind its length of 4 bytes, which are taken off.
+/// Removes a text and its length of 4 bytes from the front of `bytes`. Returns the text.
 fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -196,7 +200,7 @@ fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A number of up to 8 bytes, the lowest first.
+/// A little-endian number of at most 8 bytes.
 fn bits(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! One choice of fields for all shards, out of that of each; or why there is none.
+//! Combines the field choices of all shards into one, or explains why that is impossible.
 //!
 //! Runs in the consumer, after the threads that read the shards. Reads nothing.
 
@@ -10,10 +10,10 @@ use crate::data::index::shards::options::{ShardLabels, ShardOptions};
 use crate::data::index::shards::shard_scan::ShardScan;
 use crate::error::{Error, Result};
 
-/// What all shards have together: the choice of each becomes that of all.
+/// Gives all shards the same choice of fields.
 ///
 /// # Errors
-/// Pictures in several fields, of which none is named.
+/// Several fields hold images, and `image_field` names none of them.
 pub(crate) fn choose_common(
     at: &Path,
     found: &mut [ShardScan],
@@ -37,14 +37,14 @@ fn settle_pictures(at: &Path, found: &mut [ShardScan]) -> Result<()> {
     if has_plain {
         if !pictures.is_empty() {
             tracing::warn!(
-                "{}: samples that are left out for want of a picture have other fields: {}: if \
-                 one of them is the picture, name it with `image_field`",
+                "{}: samples without an image are skipped, but have other fields: {}: if one of \
+                them is the image, name it with `image_field`",
                 at.display(),
                 pictures.shown()
             );
         }
         for of_shard in found {
-            // Its samples have no picture where others have `jpg`.
+            // In this shard, samples have no image by extension, but other shards have such images.
             if let Some(plain) = of_shard.plain.take() {
                 *of_shard = *plain;
             }
@@ -57,7 +57,7 @@ fn settle_pictures(at: &Path, found: &mut [ShardScan]) -> Result<()> {
     }
 }
 
-/// What to say of pictures in several fields.
+/// The message for images in several fields.
 fn several(pictures: &FieldCounts, found: &[ShardScan]) -> String {
     let shown = pictures.shown();
     let first = pictures.of.keys().next().map_or("", String::as_str);
@@ -66,7 +66,7 @@ fn several(pictures: &FieldCounts, found: &[ShardScan]) -> String {
     let of_names = pictures.of.keys().all(is_number) || pictures.of.values().all(|&n| n == 1);
     let member = found.iter().find_map(|f| f.seen.member.as_deref());
     let Some(member) = member.filter(|_| of_names) else {
-        return format!("pictures stand in several fields: {shown}: {choose}");
+        return format!("images are in several fields: {shown}: {choose}");
     };
     let file = member.rsplit(|&b| b == b'/').next().unwrap_or_default();
     let dot = file.iter().position(|&b| b == b'.').unwrap_or(file.len());
@@ -76,7 +76,7 @@ fn several(pictures: &FieldCounts, found: &[ShardScan]) -> String {
     let stem = &file[..file.len() - end.len() - usize::from(end.len() < file.len())];
     let better = text(stem).replace('.', "_");
     format!(
-        "pictures stand in several fields: {shown}. A sample's name ends at its first dot, as in \
+        "images are in several fields: {shown}. A sample's name ends at its first dot, as in \
          webdataset: {} is the field {} of sample {}. Rename members whose names have dots, such \
          as {better}.{}, or {choose}",
         text(file),
@@ -92,7 +92,7 @@ fn settle_labels(at: &Path, found: &mut [ShardScan]) {
     let has_class = found.iter().any(|f| f.seen.has_class);
     if !has_class && labels.is_several() {
         tracing::warn!(
-            "{}: no labels are read, for several fields may hold them: {}: name one with \
+            "{}: no labels are read, because several fields may hold them: {}: name one with \
              `label_field`",
             at.display(),
             labels.shown()

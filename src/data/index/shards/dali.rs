@@ -1,4 +1,4 @@
-//! DALI's indexes, written beside the shards.
+//! Writes DALI's index files beside the shards.
 //!
 //! Runs in the consumer.
 
@@ -11,7 +11,12 @@ use crate::data::shard::walk::{HeaderWalk, ShardEnding};
 use crate::error::{Error, Result};
 use crate::sys::atomic_file::replace_by;
 
-/// Writes DALI's index beside the shard at `path`, whole or not at all; where it is.
+/// Writes the DALI index of the shard at `path` beside it, completely or not at all. Returns its
+/// path.
+///
+/// # Errors
+/// The shard is damaged, cut or empty, a member name cannot be written, or a file cannot be read or
+/// written.
 pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
     let (file, len) = crate::data::shard::open(path)?;
     let mut walk = HeaderWalk::new(&file, len);
@@ -26,13 +31,13 @@ pub(crate) fn write_dali_index(path: &Path) -> Result<PathBuf> {
     let walked = walk.finish();
     check_is_tar(path, &file, len, &walked)?;
     let refused = |what: String| Err(Error::dataset(path, what));
-    // Beside an index that is newer nobody would look at the headers again.
+    // Beside a newer index, later runs would not read the headers again.
     if let Some(damage) = walked.damage.first() {
         return refused(format!(
             "{damage}: a damaged shard gets no index: make the shard again"
         ));
     }
-    // What it would vouch for may be a part.
+    // The index might describe only a part of the shard.
     if walked.ending == ShardEnding::NoBlocks {
         return refused(format!(
             "ends at byte {len} without the two zero blocks of a tar's end, so it may be cut \

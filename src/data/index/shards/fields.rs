@@ -1,12 +1,12 @@
-//! Which fields of samples are the picture and the label: as an option says, or by what all
-//! samples have.
+//! Chooses the fields of image and label: those that an option names, or those that all samples
+//! have.
 //!
-//! Runs in the consumer, a shard a thread. Reads nothing.
+//! Runs in the consumer, one thread per shard. Reads nothing.
 //!
-//! A sample's name ends at its first dot, as in webdataset, so `0.image.jpg` is the field
-//! `image.jpg` of sample `0`. Fields without a dot come first, for they are how WebDataset's
-//! own tools write pictures and labels. Where no sample has one, the only field with a dot is
-//! taken; several are an error, which lists them.
+//! The name of a sample ends at its first dot, as in webdataset, so `0.image.jpg` is the field
+//! `image.jpg` of sample `0`. Fields without a dot come first, because WebDataset's own tools write
+//! images and labels like that. If no sample has such a field, the only field with a dot is used.
+//! Several such fields are an error that lists them.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::data::index::names::{has_image_extension, is_hidden, is_system_folder
 use crate::data::index::report::{ScanReport, SkipReason};
 use crate::data::index::shards::options::{JSON_EXTENSION, ShardLabels, ShardOptions};
 
-/// The field of labels, where none is named.
+/// The field of labels, if no option names one.
 const CLASS: &str = "cls";
-/// Fields that an error names.
+/// Maximum number of fields in an error.
 const NAMED: usize = 8;
-/// Names that `image_field` may hold.
+/// Maximum number of names in `image_field`.
 pub(crate) const MOST_ALTERNATIVES: usize = 16;
 
-/// Why a member is no part of a sample, by its name: it is hidden, or lies in a folder that is,
-/// or in one of an operating system. `.` and `..` are steps of a path.
+/// Why a member is not part of a sample, by its name: it is hidden, or it is in a hidden folder or
+/// in a folder of an operating system. `.` and `..` are not hidden names.
 pub(crate) fn skip_reason(name: &[u8]) -> Option<SkipReason> {
     let mut parts = name.rsplit(|&b| b == b'/');
     let file = parts.next().unwrap_or_default();
@@ -40,13 +40,13 @@ pub(crate) fn is_json(field: &str) -> bool {
     end.is_some_and(|end| end.eq_ignore_ascii_case(JSON_EXTENSION))
 }
 
-/// The fields that are read of each sample.
+/// The fields that are read for each sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldChoice {
-    /// Of the picture, in lower case: the first that a sample has. Without any, fields that are
-    /// the extension of a picture, by their rank.
+    /// Fields of the image, in lower case. The first one that a sample has is used. If empty,
+    /// fields whose name is an image extension are used, by their rank.
     pub(crate) pictures: Vec<String>,
-    /// Of the label, when it is not [`CLASS`] and none is named.
+    /// The field of the label, if it is not [`CLASS`] and no option names it.
     pub(crate) label: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl FieldChoice {
         }
     }
 
-    /// The place of a field among those that may be the picture, the best first; none for
-    /// other fields.
+    /// The rank of a field among those that may be the image, the best first. `None` for other
+    /// fields.
     pub(crate) fn rank(&self, field: &[u8]) -> Option<usize> {
         match self.pictures.is_empty() {
             true => rank(field),
@@ -68,7 +68,7 @@ impl FieldChoice {
         }
     }
 
-    /// The field of labels.
+    /// The field of labels. `None` if no labels are read.
     pub(crate) fn label<'a>(&'a self, labels: &'a ShardLabels) -> Option<&'a str> {
         match labels {
             ShardLabels::None => None,
@@ -77,8 +77,8 @@ impl FieldChoice {
         }
     }
 
-    /// A better choice for a shard in which this one found so many samples, and has seen these
-    /// fields; none where it is the best.
+    /// A better choice for a shard in which this choice found `samples` samples and the fields
+    /// `seen`. `None` if this choice is the best.
     pub(crate) fn improve(
         &self,
         samples: usize,
@@ -102,20 +102,20 @@ impl FieldChoice {
     }
 }
 
-/// The names of `image_field`, in lower case, as those of fields are.
+/// The names in `image_field`, in lower case.
 pub(crate) fn names(image_field: &str) -> impl Iterator<Item = String> {
     let names = image_field.split(';');
     names.map(|name| name.trim().to_ascii_lowercase())
 }
 
-/// How many samples have which fields, as far as these are of use for a choice.
+/// Counts of samples by their fields, for the choice of fields.
 #[derive(Debug, Default)]
 pub(crate) struct FieldUsage {
-    /// Fields such as `image.jpg` of samples that have no picture by the choice.
+    /// Fields such as `image.jpg`, of samples without an image by the current choice.
     pub(crate) pictures: FieldCounts,
-    /// A member in one of them, of the first sample.
+    /// A member in one of these fields, of the first such sample.
     pub(crate) member: Option<Vec<u8>>,
-    /// All fields of samples that have no picture.
+    /// All fields of samples without an image.
     pub(crate) fields: FieldCounts,
     /// Fields such as `label.cls`.
     pub(crate) labels: FieldCounts,
@@ -124,8 +124,8 @@ pub(crate) struct FieldUsage {
 }
 
 impl FieldUsage {
-    /// Takes note of the fields of a sample, each with its member's name; `has_picture`: by the
-    /// choice.
+    /// Counts the fields of a sample. Each comes with the name of its member. `has_picture`:
+    /// whether the sample has an image by the current choice.
     pub(crate) fn add<'a>(
         &mut self,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
@@ -151,7 +151,7 @@ impl FieldUsage {
     }
 }
 
-/// Fields, each with the number of samples that have it; very many are counted together.
+/// Numbers of samples by field. Fields past a limit are counted together.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct FieldCounts {
     pub(crate) of: BTreeMap<String, u64>,
@@ -188,7 +188,7 @@ impl FieldCounts {
         self.of.get(name).copied().unwrap_or(0)
     }
 
-    /// The field, where there is one alone.
+    /// The field, if there is exactly one.
     pub(crate) fn only(&self) -> Option<&str> {
         let (name, _) = self.of.first_key_value()?;
         (self.of.len() == 1 && self.more == 0).then_some(name)
@@ -202,13 +202,13 @@ impl FieldCounts {
         self.of.is_empty()
     }
 
-    /// Those that most samples have, in words.
+    /// The fields with the most samples, for a message.
     pub(crate) fn shown(&self) -> String {
         let mut of: Vec<_> = self.of.iter().collect();
         of.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
         let named = of.iter().take(NAMED).enumerate();
         let named = named.map(|(i, (name, samples))| {
-            // The unit once.
+            // Only the first field has the unit.
             let unit = match (i, samples) {
                 (0, 1) => " sample",
                 (0, _) => " samples",
@@ -226,7 +226,7 @@ impl FieldCounts {
     }
 }
 
-/// Fields that samples have beside their pictures, for an error.
+/// The fields of samples that are neither image nor label, for an error.
 pub(crate) fn describe_other_fields(report: &ScanReport) -> String {
     let mut counts = FieldCounts::default();
     for (name, samples) in &report.other_fields {

@@ -1,7 +1,7 @@
-//! One shard, from its members to samples: consecutive members with one key.
+//! Groups the members of one shard into samples: consecutive members with the same key.
 //!
-//! Runs in the consumer, a shard a thread. Reads headers, or DALI's index in
-//! their place, and the members that labels come from; no picture.
+//! Runs in the consumer, one thread per shard. Reads headers, or DALI's index instead of them, and
+//! the members that hold labels. It reads no image.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,13 +27,13 @@ use crate::data::shard::walk::{
 };
 use crate::error::{self, Error, Result};
 
-/// The longest label; a longer member is something else.
+/// Maximum size of a label. A larger member is not a label.
 const MAX_LABEL: u64 = 1 << 20;
-/// Labels without a picture that are kept, to be compared with samples.
+/// Maximum number of labels without an image that are kept, to be compared with samples.
 const MOST_LONE_LABELS: usize = 1000;
 
-/// Reads the shard at `path`, absolute, which reports call `shown`. Where another choice of
-/// fields proves to be better for it, its headers are read once more.
+/// Reads the shard at `path`, which is absolute. Reports name it `shown`. If another choice of
+/// fields is better for this shard, its headers are read once more.
 pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<ShardScan> {
     let (file, len) = shard::open(path)?;
     let index = dali_index::path_of(path);
@@ -49,7 +49,7 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
             grouper.by_index = true;
             match grouper.members_of(idx) {
                 Ok(()) => return Ok(grouper.found),
-                // The headers say whether it is true of the shard.
+                // The headers show whether this is a fault of the shard.
                 Err(why) => tracing::warn!(
                     "{}: {why}, so the shard's headers are read",
                     index.display()
@@ -77,13 +77,13 @@ pub(crate) fn read(path: &Path, shown: &Path, options: &ShardOptions) -> Result<
         member: found.seen.member.clone(),
         ..chosen.seen
     };
-    // Of use where other shards have pictures by their extensions alone.
+    // Needed if other shards have images by their extensions alone.
     chosen.plain = (better.pictures != choice.pictures).then(|| Box::new(found));
     chosen.choice = better;
     Ok(chosen)
 }
 
-/// Whether DALI's index is there, and newer than its shard.
+/// Whether DALI's index exists and is newer than its shard.
 fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
     let Ok(meta) = index.metadata() else {
         return Ok(false);
@@ -94,12 +94,12 @@ fn is_newer(index: &Path, path: &Path, shard: &File) -> Result<bool> {
     Ok(dali_index::is_newer(&meta, &of_shard))
 }
 
-/// DALI's index, when it is right.
+/// DALI's index, if it is valid.
 fn usable(index: &Path, shard: &File, len: u64) -> Option<DaliIndex> {
     match DaliIndex::read(index, shard, len) {
         Ok(idx) => Some(idx),
         Err(unusable) => {
-            // The walk finds the same, and more.
+            // The walk over the headers finds the same damage, and more.
             tracing::warn!(
                 "{}: {unusable}, so the shard's headers are read",
                 index.display()
@@ -109,9 +109,9 @@ fn usable(index: &Path, shard: &File, len: u64) -> Option<DaliIndex> {
     }
 }
 
-/// A file that does not even begin as a shard was named by mistake.
+/// Rejects a file that does not begin like a tar, because it was named by mistake.
 pub(crate) fn check_is_tar(path: &Path, file: &File, len: u64, walked: &WalkResult) -> Result<()> {
-    // One that is cut within its first member, or within what describes it, does.
+    // A tar that is cut inside its first member, or inside the headers of that member, is a shard.
     let is_nothing = |d: &ShardDamage| {
         let is_cut = match d.what {
             DamageKind::Cut { .. } => true,
@@ -149,7 +149,7 @@ pub(crate) fn check_is_tar(path: &Path, file: &File, len: u64, walked: &WalkResu
     ))
 }
 
-/// One member of the sample at hand.
+/// One member of the current sample.
 struct SampleField {
     /// In lower case.
     extension: Vec<u8>,
@@ -166,34 +166,34 @@ struct SampleGrouper<'a> {
     choice: &'a FieldChoice,
     class_numbers: BTreeMap<Vec<u8>, u32>,
     found: ShardScan,
-    /// The sample at hand; without fields there is none.
+    /// The key of the current sample. If `fields` is empty, there is no current sample.
     key: Vec<u8>,
     fields: Vec<SampleField>,
     is_suspect: bool,
     next_is_suspect: bool,
-    /// Samples so far, with those that were left out.
+    /// Number of samples so far, including skipped ones.
     groups: u64,
-    /// Of them, those that lost a member.
+    /// Number of samples that lost a member.
     incomplete: u64,
     pictures: PictureRanks,
-    /// Whether members are DALI's index's, and not the headers'.
+    /// Whether members come from DALI's index instead of the headers.
     by_index: bool,
-    /// A label that the index names and the shard does not have: the index is of
+    /// A label that the index names, but that is not in the shard. The index then belongs to
     /// another shard.
     other_label: Option<Vec<u8>>,
 }
 
-/// Which extensions pictures of this shard have, a bit for each by its rank, as far
-/// as it was read.
+/// The image extensions of this shard so far. Each is a bit, numbered by its rank.
 #[derive(Default)]
 struct PictureRanks {
     chosen: u32,
-    /// Passed over for one of a lower rank, such as the features of a picture.
+    /// Extensions that were not chosen, because another field has a lower rank. For example, the
+    /// features of an image.
     beside: u32,
 }
 
 impl PictureRanks {
-    /// Whether what has this extension stands beside the pictures, and is none.
+    /// Whether a field with this extension only ever stands beside the image.
     fn is_beside(&self, rank: usize) -> bool {
         self.beside >> rank & 1 == 1 && self.chosen >> rank & 1 == 0
     }
@@ -227,7 +227,7 @@ impl<'a> SampleGrouper<'a> {
         }
     }
 
-    /// All that an index names; or why it is of no use.
+    /// Adds all members that an index names. An error says why the index cannot be used.
     fn members_of(&mut self, idx: &DaliIndex) -> Result<(), String> {
         let told = |e: Error| format!("what it names cannot be used ({e})");
         for member in idx.members() {
@@ -241,7 +241,7 @@ impl<'a> SampleGrouper<'a> {
         self.has_its_labels()
     }
 
-    /// Whether the shard has every label so far where the index says.
+    /// Checks that the shard has every label so far at the place that the index states.
     fn has_its_labels(&self) -> Result<(), String> {
         let lacks = |label: &Vec<u8>| {
             let label = label.escape_ascii();
@@ -260,7 +260,7 @@ impl<'a> SampleGrouper<'a> {
         let split = member_name::split(&member.name);
         let reason = fields::skip_reason(&member.name);
         let (Some((key, extension)), None) = (split, reason) else {
-            // Those of no sample are counted with the index that they do not stand in.
+            // The index does not name members without a sample. `members_of` counts them.
             if !self.by_index || split.is_some() {
                 let reason = reason.unwrap_or(SkipReason::NoSampleName);
                 self.skip(reason, &member.name);
@@ -290,13 +290,13 @@ impl<'a> SampleGrouper<'a> {
         Ok(())
     }
 
-    /// The end of a sample: its picture and its label.
+    /// Ends the current sample: finds its image and its label.
     fn close(&mut self) -> Result<()> {
         let fields = std::mem::take(&mut self.fields);
         if !fields.is_empty() {
             self.sample(&fields)?;
         }
-        // The room is kept for the next one.
+        // Keeps the allocation for the next sample.
         self.fields = fields;
         self.fields.clear();
         self.key.clear();
@@ -328,7 +328,7 @@ impl<'a> SampleGrouper<'a> {
             }
             return Ok(());
         };
-        // Of a picture and what lies beside it, the picture is lost.
+        // The image of this sample is lost, and only the file beside it is left.
         if self.is_suspect && self.pictures.is_beside(chosen) {
             self.incomplete += 1;
             return Ok(());
@@ -364,14 +364,14 @@ impl<'a> SampleGrouper<'a> {
         Ok(())
     }
 
-    /// The member that the label is in.
+    /// The member that holds the label.
     fn label_field<'f>(&self, fields: &'f [SampleField]) -> Option<&'f SampleField> {
         let wanted = self.choice.label(self.labels)?;
         let named = |f: &&SampleField| f.extension.eq_ignore_ascii_case(wanted.as_bytes());
         fields.iter().find(named)
     }
 
-    /// Whether a field may become that of labels, where nobody names it.
+    /// Whether a field may become the field of labels, if no option names one.
     fn may_have_label(&self, fields: &[SampleField]) -> bool {
         *self.labels == ShardLabels::Auto
             && self.choice.label.is_none()
@@ -418,12 +418,12 @@ impl<'a> SampleGrouper<'a> {
         })
     }
 
-    /// What a label's member says; none when an index names it and its header is of
-    /// another.
+    /// Reads the member of a label. `None` if an index names it, and the header there is of another
+    /// member.
     fn data(&self, field: &SampleField) -> Result<Option<Vec<u8>>> {
         if field.size > MAX_LABEL {
             let what = format!(
-                "a label of {}, and 1 MiB is the most: name another field",
+                "a label of {}, but at most 1 MiB is allowed: name another field",
                 error::size_rounded_up(field.size)
             );
             return Err(self.error(&field.name, &what));
@@ -436,7 +436,7 @@ impl<'a> SampleGrouper<'a> {
                 .map_err(failed)?;
             return Ok(Some(bytes));
         }
-        // Both lie in one page, but for one time in eight.
+        // Header and data are mostly in one memory page.
         let mut bytes = vec![0; BLOCK as usize + field.size as usize];
         self.file
             .read_exact_at(&mut bytes, field.at - BLOCK)
@@ -447,18 +447,18 @@ impl<'a> SampleGrouper<'a> {
         Ok(is_it.then(|| bytes.split_off(BLOCK as usize)))
     }
 
-    /// The end of a shard that was walked, beside an index that may be newer.
+    /// Ends a shard whose headers were read. `is_newer`: whether DALI's index is newer than it.
     fn end(&mut self, walked: &WalkResult, len: u64, index: &Path, is_newer: bool) -> Result<()> {
         self.skip_some(SkipReason::NotPlain, &walked.not_plain);
-        // The last sample's other members may be what is lost.
+        // The lost part may hold other members of the last sample.
         if walked.ending == ShardEnding::NoBlocks || walked.tail_is_damaged {
             self.is_suspect = true;
         }
         let last = walked.last.as_ref().map(|damage| &damage.what);
         if let Some(DamageKind::Cut { name, .. }) = last {
             match member_name::split(name) {
-                // Of a sample that nothing else is left of; its header says that the
-                // one in front of it has no more members.
+                // All of this sample is lost. Its header shows that the previous sample has no more
+                // members.
                 Some((key, _)) if key != self.key => {
                     self.groups += 1;
                     self.incomplete += 1;
@@ -474,11 +474,11 @@ impl<'a> SampleGrouper<'a> {
         self.close()?;
         let is_whole = walked.ending == ShardEnding::Blocks && walked.places == 0;
         if is_whole && !is_newer {
-            // An index of a former shard says nothing of this one.
+            // An index of a former shard does not describe this one.
             return Ok(());
         }
         let stated = DaliIndex::samples_at(index);
-        // Of the samples that the index counts, these were not there at all.
+        // Samples that the index counts and that were not found at all.
         let missing = stated.map(|stated| stated.saturating_sub(self.groups));
         let ends_openly = walked.ending == ShardEnding::NoBlocks;
         let fewer = missing.is_some_and(|missing| missing > 0);
@@ -490,7 +490,7 @@ impl<'a> SampleGrouper<'a> {
         let what = match walked.damage.first() {
             Some(damage) => damage.to_string(),
             None if ends_openly => format!(
-                "ends at byte {len} without the two zero blocks of a tar's end: samples behind \
+                "ends at byte {len} without the two zero blocks of a tar's end: samples after \
                  it may be lost"
             ),
             None => "has fewer samples than its index says".to_owned(),
@@ -511,16 +511,17 @@ impl<'a> SampleGrouper<'a> {
         Ok(())
     }
 
-    /// Where zeros from `end` on took the place of what a shard had, they may begin
-    /// within the member in front of them. It is taken for lost when it is zeros alone,
-    /// or for a block's length at its end: arrays that are whole end in some, too. A
-    /// label is text, which ends in none.
+    /// Drops the last member if zeros replaced its end. `end` is the offset at which zeros replaced
+    /// the rest of the shard. They may have replaced the end of the member before it too.
+    ///
+    /// A member counts as lost if its last 512 bytes are zeros, or all bytes of a shorter one. Fewer
+    /// zeros are normal at the end of an array. A label is text, so a single zero byte is enough.
     fn drop_zeroed(&mut self, end: u64) -> Result<()> {
         let Some(last) = self.fields.last().filter(|last| last.size > 0) else {
             return Ok(());
         };
         if block_after(last.at, last.size) != end {
-            // A header stands between them.
+            // There is a header between them.
             return Ok(());
         }
         let is_label = self
@@ -581,8 +582,7 @@ fn is_archive(extension: &[u8]) -> bool {
     })
 }
 
-/// A member's name as a path under its shard, where one that begins with a slash
-/// would not lie.
+/// The name of a member as a path below its shard, without slashes at its start.
 pub(crate) fn relative(name: &[u8]) -> &Path {
     let slashes = name.iter().take_while(|&&b| b == b'/').count();
     Path::new(OsStr::from_bytes(&name[slashes..]))

@@ -1,6 +1,6 @@
-//! Labels of many shards, of one kind: numbers, names with their table, or vectors.
+//! Joins the labels of many shards into one kind: numbers, names with their table, or vectors.
 //!
-//! Runs in the consumer, behind the threads that read the shards.
+//! Runs in the consumer, after the threads that read the shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,17 +12,20 @@ use crate::data::index::names::shown;
 use crate::data::index::shards::shard_scan::{RawLabel, ShardScan};
 use crate::error::Result;
 
-/// Labels of one kind, as they are gathered.
+/// Labels of one kind, while they are collected.
 pub(crate) struct LabelJoin {
     pub(crate) labels: IndexLabels,
     pub(crate) classes: ClassList,
-    /// A class name's number; none unless labels are names.
+    /// The numbers of class names. Empty unless labels are names.
     numbers: BTreeMap<Vec<u8>, i64>,
 }
 
 impl LabelJoin {
-    /// The first label that a sample has says what kind all of them are of; but
-    /// whole numbers among which is a fraction are numbers, not classes.
+    /// The first label decides the kind of all labels. But if a fraction is among whole numbers,
+    /// all labels are numbers, and not classes.
+    ///
+    /// # Errors
+    /// The names cannot be a list of classes.
     pub(crate) fn new(found: &[ShardScan], table: Option<&ClassList>) -> Result<Self> {
         let mut all = found.iter().flat_map(|f| &f.labels);
         let first = all.clone().find(|raw| **raw != RawLabel::Absent);
@@ -67,7 +70,7 @@ impl LabelJoin {
         !self.numbers.is_empty()
     }
 
-    /// What its labels are, in words.
+    /// The kind of its labels, for a message.
     pub(crate) fn kind(&self) -> &'static str {
         let raw = match &self.labels {
             IndexLabels::None => RawLabel::Absent,
@@ -78,7 +81,7 @@ impl LabelJoin {
         kind(raw)
     }
 
-    /// Adds a sample's label; or says why it cannot stand beside the others.
+    /// Adds the label of a sample. An error says why it does not fit the other labels.
     pub(crate) fn add(
         &mut self,
         raw: RawLabel,
@@ -136,7 +139,7 @@ fn kind(raw: RawLabel) -> &'static str {
     }
 }
 
-/// Only where the table of classes is the user's: else all names are in it.
+/// This occurs only with a class table of the user. Otherwise all names are in the list.
 fn unknown(name: &[u8]) -> String {
     format!(
         "its class '{}' is not in the class table: add the name, or remove `classes`",

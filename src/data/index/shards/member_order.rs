@@ -1,8 +1,8 @@
-//! Members of one sample that do not stand together in their shard, so that its label would be
+//! Rejects shards in which members of one sample are not consecutive, because its label would be
 //! lost.
 //!
-//! In the consumer, a shard a thread. Compares the keys of labels without a picture, a bounded
-//! number of them, with those of all samples.
+//! Runs in the consumer, one thread per shard. Compares the keys of labels without an image, up to
+//! a limit, with the keys of all samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::data::index::shards::shard_scan::ShardScan;
 use crate::data::shard::member_name;
 use crate::error::{Error, Result};
 
-/// Refuses a shard that has the label of a sample without one, in another place.
+/// Rejects a shard in which a sample without a label has its label in another place.
 ///
 /// # Errors
-/// A sample that is in two places, and how to sort the shard.
+/// Names the sample that is in two places, and how to sort the shard.
 pub(super) fn refuse(path: &Path, found: &ShardScan) -> Result<()> {
     let labels: BTreeSet<&[u8]> = found.lone_labels.iter().map(Vec::as_slice).collect();
     if labels.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn refuse(path: &Path, found: &ShardScan) -> Result<()> {
     for key in &labels {
         labels_of.entry(file(key)).or_default().push(key);
     }
-    // Samples whose files have the name that one of those labels has.
+    // Samples whose file name is the same as that of one of these labels.
     let mut samples_of: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
     for i in 0..found.samples() {
         let Some((key, _)) = member_name::split(found.name(i)) else {
@@ -39,7 +39,7 @@ pub(super) fn refuse(path: &Path, found: &ShardScan) -> Result<()> {
         }
     }
     for (file, samples) in &samples_of {
-        // Of several nobody knows which label is whose.
+        // With several samples or labels it is unknown which label belongs to which sample.
         if let ([i], Some([other])) = (samples.as_slice(), labels_of.get(file).map(Vec::as_slice))
             && !found.has_label(*i)
             && let Some((key, _)) = member_name::split(found.name(*i))
@@ -53,7 +53,7 @@ pub(super) fn refuse(path: &Path, found: &ShardScan) -> Result<()> {
 fn in_two_places(path: &Path, key: &[u8]) -> String {
     let (key, path) = (shown(key), path.display());
     format!(
-        "the members of sample '{key}' do not stand together, so its label would be lost: sort \
+        "the members of sample '{key}' are not consecutive, so its label would be lost: sort \
          the tar by name (mkdir new; tar -xf '{path}' -C new; tar --sort=name -cf new.tar -C new \
          .), or use `labels: none`"
     )
@@ -61,7 +61,7 @@ fn in_two_places(path: &Path, key: &[u8]) -> String {
 
 fn of_two_folders(picture: &[u8], label: &[u8]) -> String {
     format!(
-        "'{}' has a picture without a label, and '{}' has a label without a picture: with unlike \
+        "'{}' has an image without a label, and '{}' has a label without an image: in different \
          folders they are two samples, and the label would be lost. Give both the same folder \
          and name, one after the other, or use `labels: none`",
         shown(picture),

@@ -1,40 +1,39 @@
-//! What reading one shard has found: its samples, with labels as they stand there.
+//! The result of reading one shard: its samples, with their labels as they are stored.
 //!
-//! Made in the consumer, a shard a thread, and joined behind them.
+//! Made in the consumer, one thread per shard. Joined after these threads end.
 
 use crate::data::index::report::{DamagedShard, ScanReport};
 use crate::data::index::shards::fields::{FieldChoice, FieldUsage};
 
-/// What one shard has.
+/// The contents of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct ShardScan {
     pub(crate) names: Vec<u8>,
     pub(crate) ends: Vec<usize>,
-    /// Offset and size of each picture.
+    /// Offset and size of each image.
     pub(crate) parts: Vec<(u64, u64)>,
     pub(crate) labels: Vec<RawLabel>,
-    /// The class names of this shard, in the order of their numbers in `labels`.
+    /// The class names of this shard. [`RawLabel::Name`] is a position in it.
     pub(crate) class_names: Vec<Vec<u8>>,
-    /// The vectors of this shard, one behind the other.
+    /// The vectors of this shard, one after the other.
     pub(crate) vectors: Vec<f32>,
-    /// Samples beside a damaged place, or at an end that may be a cut, in which no
-    /// member is the label; with their other fields, which are not in the report.
+    /// Samples without a label beside a damaged place, or at an end that may be a cut. Each has its
+    /// other fields, which are not in the report.
     pub(crate) suspects: Vec<(usize, Vec<String>)>,
     pub(crate) report: ScanReport,
-    /// What the first JSON document has that lacks the label's place.
+    /// The keys of the first JSON document that lacks the place of the label.
     pub(crate) without_place: Option<String>,
-    /// The first member that is an archive itself.
+    /// The first member that is an archive.
     pub(crate) archive: Option<Vec<u8>>,
-    /// Keys of groups of members that have a label and no picture: the first of them.
+    /// Keys of the first groups of members that have a label and no image.
     pub(crate) lone_labels: Vec<Vec<u8>>,
-    /// What stands in the report when the last sample proves to lack its label,
-    /// and otherwise not: the shard ends as one does that was cut.
+    /// Damage that is reported only if the last sample lacks its label: the shard has no end
+    /// blocks, so it may have been cut.
     pub(crate) tail: Option<DamagedShard>,
-    /// The fields that pictures and labels are in here.
+    /// The fields of images and labels in this shard.
     pub(crate) choice: FieldChoice,
     pub(crate) seen: FieldUsage,
-    /// What there is by the extensions of pictures alone, where another choice was better for
-    /// this shard.
+    /// The contents by image extensions alone, if another choice was better for this shard.
     pub(crate) plain: Option<Box<ShardScan>>,
 }
 
@@ -43,9 +42,9 @@ pub(crate) struct ShardScan {
 pub(crate) enum RawLabel {
     Absent,
     Number(i64),
-    /// A number of `class_names`.
+    /// A position in `class_names`.
     Name(u32),
-    /// So many of `vectors`.
+    /// This number of values of `vectors`.
     Vector(u32),
 }
 
@@ -54,7 +53,7 @@ impl ShardScan {
         self.ends.len()
     }
 
-    /// The name of a sample's picture.
+    /// The member name of the image of a sample.
     pub(crate) fn name(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.names[start..self.ends[i]]
@@ -69,7 +68,8 @@ impl ShardScan {
         self.parts[i]
     }
 
-    /// Labels of a field that no option names become fields that are not read.
+    /// Drops labels from a field that no option names. The field is counted as one that is not
+    /// read.
     pub(crate) fn drop_chosen_labels(&mut self) {
         if let Some(field) = self.choice.label.take() {
             self.report.add_field(&field, self.seen.labels.get(&field));
@@ -79,12 +79,12 @@ impl ShardScan {
         }
     }
 
-    /// Whether a sample may have had a label that is lost.
+    /// Whether a sample may have lost its label.
     pub(crate) fn is_suspect(&self, i: usize) -> bool {
         self.suspect(i).is_some()
     }
 
-    /// The fields of a suspect sample that are neither picture nor label.
+    /// The fields of a suspect sample that are neither image nor label.
     pub(crate) fn fields_of_suspect(&self, i: usize) -> &[String] {
         self.suspect(i).map_or(&[], |(_, fields)| fields)
     }

@@ -1,4 +1,4 @@
-//! Shards by the `tar` crate, read to indexes.
+//! Shards, written by the `tar` crate and read to indexes.
 
 mod dali;
 mod damage;
@@ -21,7 +21,7 @@ fn append(tar: &mut tar::Builder<File>, name: &str, data: &[u8]) {
     header.set_size(data.len() as u64);
     header.set_mode(0o644);
     if name.starts_with(['/', '.']) {
-        // Which the crate itself refuses, or changes.
+        // The crate would reject this name, or change it.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         tar.append(&header, data).unwrap();
@@ -46,7 +46,7 @@ fn nowhere(labels: ShardLabels) -> ShardOptions {
     }
 }
 
-/// One shard of these members.
+/// Reads one shard with these members.
 fn one(members: &[(&str, &str)], labels: ShardLabels) -> Result<(Index, ScanReport)> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar");
@@ -109,7 +109,7 @@ fn samples_are_consecutive_members_of_one_key() {
     assert_eq!((index.root(), index.shards()), (dir.path(), 2));
     assert_eq!((report.samples, report.skipped_total()), (3, 0));
     assert!(report.damaged.is_empty());
-    // Moved as a whole it is the same data set.
+    // A data set that was moved as a whole is the same data set.
     let moved = tempfile::tempdir().unwrap();
     for name in ["a.tar", "b.tar"] {
         fs::copy(dir.path().join(name), moved.path().join(name)).unwrap();
@@ -207,7 +207,7 @@ fn sparse_files_and_links_are_no_members_and_are_counted() {
     let walked = counted();
     let examples = ["6.jpg", "7.jpg", "8.jpg"].map(|name| PathBuf::from("a.tar").join(name));
     assert_eq!((walked.count, &walked.examples[..]), (5, &examples[..]));
-    // As beside an index of DALI's, which does not name them.
+    // The same with a DALI index, which does not name them.
     Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     assert_eq!(counted(), walked);
 }
@@ -293,9 +293,9 @@ fn what_nobody_reads_of_a_json_field_refuses_no_tar() {
         assert_eq!(index.label(0), Label::Class(1), "{label}");
     }
     let e = read("{\"label\": NaN}", of_json()).unwrap_err();
-    let says = "1.json: this label has NaN at '/label', which is no number: correct it";
+    let says = "1.json: this label has NaN at '/label', which is not a number: correct it";
     assert!(e.to_string().contains(says), "{e}");
-    // A byte order mark of a text does not count, and a decimal comma is no separator.
+    // A byte order mark of a text is ignored, and a decimal comma is not a separator.
     let text = |label| read(label, ShardLabels::Field("txt".into()));
     assert_eq!(text("\u{feff}3\n").unwrap().0.label(0), Label::Class(3));
     for label in ["0,5", "nan"] {
@@ -326,7 +326,7 @@ fn a_label_is_read_up_to_its_limit_and_its_depth() {
     read(&deep("m", 200_000), &of_json).unwrap();
     let e = read(&deep("n", 200_000), &of_json).unwrap_err();
     assert!(e.is_usage() && e.to_string().contains("1.json"), "{e}");
-    // 1 GiB that is not on the disk, where the label of the first sample is.
+    // A sparse file of 1 GiB, with a hole at the label of the first sample.
     let hole = |bytes: u64| {
         let mut file = File::create(&path).unwrap();
         let mut front = tar::Header::new_gnu();
@@ -348,7 +348,7 @@ fn a_label_is_read_up_to_its_limit_and_its_depth() {
     for due in [
         "1.cls",
         "a label of 1 GiB",
-        "1 MiB is the most",
+        "at most 1 MiB is allowed",
         "another field",
     ] {
         assert!(e.contains(due), "{e}");
@@ -437,7 +437,7 @@ fn what_is_no_tar_is_refused_by_name() {
     assert!(told("gone.tar").contains("No such file"));
     fs::create_dir(dir.path().join("folder.tar")).unwrap();
     assert!(told("folder.tar").contains("is a folder"));
-    // As it is said when an index could be kept.
+    // The same error if the index could be kept.
     let options = ShardOptions {
         keep: KeepIndex::In(dir.path().to_owned()),
         ..ShardOptions::default()
@@ -449,7 +449,7 @@ fn what_is_no_tar_is_refused_by_name() {
     );
 }
 
-/// Ten samples of two members, 1024 bytes each: sample i begins at 2048 i.
+/// Ten samples of two members, 1024 bytes each. Sample i begins at 2048 i.
 fn ten(path: &Path) {
     let names: Vec<_> = (0..10)
         .map(|i| [format!("{i}.jpg"), format!("{i}.cls")])
@@ -484,7 +484,7 @@ fn many_shards_are_read_in_their_order_whatever_the_threads_do() {
     assert_eq!(classes(&index), (0..40).collect::<Vec<_>>());
     let globbed = Index::expand_shards(&[dir.path().join("*.tar")]).unwrap();
     assert_eq!(globbed, paths);
-    // Of several that are wrong, the first is told.
+    // If several shards are invalid, the first one is reported.
     fs::write(&paths[7], "no tar").unwrap();
     fs::write(&paths[30], "no tar").unwrap();
     let e = Index::from_shards(&paths, &options)
@@ -514,7 +514,7 @@ fn names_of_shards_are_told_from_others() {
     fs::create_dir(dir.path().join("folder.tar")).unwrap();
     let named = |name: &str| Index::names_shards(dir.path().join(name));
     assert!(named("a.tar") && named("a.TAR") && named("a-{0..3}") && named("a-*"));
-    // Of which reading says what to do.
+    // Reading these fails with advice.
     assert!(named("a.tar.gz") && named("a.TGZ") && named("a.b.tar.zst"));
     assert!(!named("a") && !named("a.gz") && !named("odd{1,2}") && !named("folder.tar"));
 }
@@ -528,7 +528,7 @@ fn a_folder_of_tars_says_how_to_read_them() {
     assert!(e.to_string().contains(&want), "{e}");
 }
 
-/// Where kept indexes of a test lie, and the options that say so.
+/// The folder of kept indexes of a test, and the options that name it.
 fn kept_in(dir: &Path) -> (PathBuf, ShardOptions) {
     let folder = dir.join("kept");
     let options = ShardOptions {
@@ -558,7 +558,7 @@ fn fields_that_are_neither_picture_nor_label_are_counted() {
         ("2.png", ""),
         ("2.npy", ""),
         ("2.cls", "1"),
-        // Which is no sample.
+        // This is not a sample.
         ("3.txt", ""),
         ("4.jpg", ""),
         ("4.cls", "1"),
@@ -583,7 +583,7 @@ fn fields_that_are_neither_picture_nor_label_are_counted() {
         counts(&nowhere(ShardLabels::None)),
         "cls 6, json 4, npy 2, seg.png 2"
     );
-    // A sample that lost its label is left out with its fields.
+    // A sample that lost its label is skipped with its fields.
     write(
         &b,
         &[
@@ -623,7 +623,7 @@ fn members_of_a_sample_that_do_not_stand_together_are_refused() {
             ("2.jpg", "1"),
             ("1.cls", "4"),
         ],
-        // The few examples of the report are others.
+        // Others than the few examples of the report.
         &[
             ("LICENSE.txt", "x"),
             ("README.md", "x"),
@@ -644,23 +644,23 @@ fn members_of_a_sample_that_do_not_stand_together_are_refused() {
         let e = one(members, ShardLabels::Auto).unwrap_err();
         let said = e.to_string();
         assert!(
-            said.contains("do not stand together") && said.contains("tar --sort=name"),
+            said.contains("are not consecutive") && said.contains("tar --sort=name"),
             "{said}"
         );
-        // Then nothing is lost.
+        // Without labels nothing is lost.
         assert!(one(members, ShardLabels::None).is_ok());
     }
     let folders = [("images/0.jpg", "1"), ("labels/0.cls", "3")];
     let said = one(&folders, ShardLabels::Auto).unwrap_err().to_string();
     assert!(
-        said.contains("'images/0' has a picture without a label, and 'labels/0' has a label"),
+        said.contains("'images/0' has an image without a label, and 'labels/0' has a label"),
         "{said}"
     );
-    // A field is lost that is the label by its option alone.
+    // This field is the label only by its option.
     let captions = [("0.jpg", "1"), ("1.jpg", "1"), ("0.txt", "3")];
     let field = ShardLabels::Field("txt".to_owned());
     let said = one(&captions, field).unwrap_err().to_string();
-    assert!(said.contains("do not stand together"), "{said}");
+    assert!(said.contains("are not consecutive"), "{said}");
 }
 
 #[test]
@@ -679,7 +679,7 @@ fn members_elsewhere_that_are_no_label_are_no_fault() {
         (&["a/0.jpg", "b/0.jpg", "c/0.txt"], 2, false),
         (&["a/0.jpg", "a/0.cls", "b/0.txt"], 1, true),
         (&["a/0.jpg", "a/0.cls", "b/0.cls"], 1, true),
-        // Nobody knows whose it is.
+        // It is unknown whose label it is.
         (&["a/0.jpg", "b/0.jpg", "c/0.cls"], 2, false),
     ] {
         let (index, _) = one(&named(names), ShardLabels::Auto).unwrap();

@@ -1,11 +1,11 @@
-//! Which columns of a table have the paths and the labels.
+//! Chooses the columns of a table that hold the paths and the labels.
 //!
-//! In the consumer. Knows names only.
+//! Runs in the consumer. Reads only names.
 
 use crate::data::index::column_names::{self, listed, quoted};
 use crate::data::index::table::options::TableLabels;
 
-/// The column of the paths: the one that is asked for, or the best of `names`.
+/// The column of paths: the requested one, or the best of `names`.
 pub(super) fn path<S: AsRef<str>>(
     names: &[S],
     asked: Option<&str>,
@@ -16,7 +16,7 @@ pub(super) fn path<S: AsRef<str>>(
     }
 }
 
-/// Where [`path`] finds none.
+/// The error if [`path`] finds no column.
 pub(super) fn no_path<S: AsRef<str>>(names: &[S]) -> String {
     format!(
         "no column is known to hold paths: name it with `path_column`; the columns are {}",
@@ -24,8 +24,8 @@ pub(super) fn no_path<S: AsRef<str>>(names: &[S]) -> String {
     )
 }
 
-/// The columns of the labels; of none where there are none. That of the paths, `path`, is none
-/// of them unless it is asked for.
+/// The columns of labels. Empty if there are none. The column of paths, `path`, is not one of them
+/// unless it is requested.
 pub(super) fn labels<S: AsRef<str>>(
     names: &[S],
     asked: &TableLabels,
@@ -45,7 +45,10 @@ pub(super) fn labels<S: AsRef<str>>(
     }
 }
 
-/// The position of a column that is read.
+/// The position of a column.
+///
+/// # Errors
+/// There is no such column, or two have this name.
 pub(super) fn position<S: AsRef<str>>(names: &[S], name: &str) -> Result<usize, String> {
     let mut found = (0..names.len()).filter(|at| names[*at].as_ref() == name);
     match (found.next(), found.next()) {

@@ -1,6 +1,6 @@
-//! Records of CSV as rows: the header line says which columns there are.
+//! Reads the records of a CSV as rows. The header line names the columns.
 //!
-//! In the consumer.
+//! Runs in the consumer.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(super) struct CsvRows<'a> {
     names: Vec<String>,
     path: usize,
     labels: Vec<usize>,
-    /// Whether labels are names, whatever they look like.
+    /// Whether labels are class names, even if they look like numbers.
     are_names: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> CsvRows<'a> {
         })
     }
 
-    /// The text of a field of the record.
+    /// The text of a field of the current record.
     fn text(&self, column: usize) -> Result<&str, String> {
         std::str::from_utf8(self.records.field(column)).map_err(|_| {
             format!(
@@ -60,11 +60,11 @@ impl<'a> CsvRows<'a> {
 
     fn fill(&self, row: &mut TableRow) -> Result<(), String> {
         let (has, wants) = (self.records.len(), self.names.len());
-        // Spreadsheets end lines in separators.
+        // Spreadsheets may write separators at the ends of lines.
         let is_padded = || (wants..has).all(|extra| self.records.field(extra).is_empty());
         if has < wants || !is_padded() {
             return Err(format!(
-                "{has} columns, and the header line has {wants}: put a value with a separator in \
+                "{has} columns, but the header line has {wants}: put a value with a separator in \
                  double quotes"
             ));
         }
@@ -99,7 +99,7 @@ impl<'a> CsvRows<'a> {
         }
     }
 
-    /// Spreadsheets write semicolons where the comma is a decimal one.
+    /// Rejects decimal commas. Spreadsheets that write them use semicolons as separators.
     fn refuse_comma(&self, text: &str) -> Result<(), String> {
         match self.records.separator() {
             b';' if numbers::is_comma_pair(text) => Err(numbers::ambiguity_text(text)),
@@ -145,12 +145,12 @@ fn choose(names: &[String], options: &TableOptions) -> Result<(usize, Vec<usize>
 /// The header line.
 struct CsvHeader {
     line: u64,
-    /// With replacements for bytes that are not UTF-8.
+    /// Bytes that are not UTF-8 are replaced.
     names: Vec<String>,
     is_utf8: bool,
 }
 
-/// The records behind the header line, and what stands in it.
+/// Reads the header line. Returns it with the reader of the records after it.
 fn header(file: &Path, form: TableFormat) -> Result<(CsvRecords<'_>, CsvHeader), Error> {
     let separator = if form == TableFormat::Tsv {
         b'\t'

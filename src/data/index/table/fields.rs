@@ -1,18 +1,18 @@
-//! One record of CSV, from its bytes: where its fields are.
+//! Splits the bytes of one CSV record into fields.
 //!
-//! In the consumer. Its length is the caller's to bound.
+//! Runs in the consumer. The caller limits the length of a record.
 
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum CsvState {
-    /// Before a field, or of the quote that it begins with.
+    /// Before a field, or before the quote that it begins with.
     Start,
-    /// In a field without quotes, or after them.
+    /// In a field without quotes, or after the quotes of a field.
     Plain,
     /// After an opening quote.
     Quoted,
-    /// After a quote that closes a field, if no second one follows.
+    /// After a quote that closes the field, unless a second quote follows.
     Closed,
 }
 
@@ -20,12 +20,12 @@ pub(super) struct CsvFields {
     pub(super) separator: u8,
     /// The fields of a record, one after the other.
     bytes: Vec<u8>,
-    /// Where each of them is.
+    /// The range of each field in `bytes`.
     places: Vec<Range<usize>>,
     state: CsvState,
-    /// Where the current field begins.
+    /// The start of the current field.
     start: usize,
-    /// Where its quoted part ends.
+    /// The end of its quoted part.
     closed: usize,
     has_quotes: bool,
 }
@@ -51,7 +51,7 @@ impl CsvFields {
         self.has_quotes = false;
     }
 
-    /// Takes a byte: true where it ends the record.
+    /// Adds a byte. Returns true if it ends the record.
     pub(super) fn push(&mut self, byte: u8) -> bool {
         let is_next_to_quote = self.bytes.len() == self.closed;
         match (self.state, byte) {
@@ -114,7 +114,7 @@ impl CsvFields {
         self.places.len()
     }
 
-    /// A field; empty where the record has fewer.
+    /// A field. Empty if the record has fewer fields.
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let place = self.places.get(at).cloned();
         let field = place.and_then(|place| self.bytes.get(place));

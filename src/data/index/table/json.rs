@@ -1,8 +1,7 @@
-//! Lines of JSON as rows: an object a line, its keys are the columns.
+//! Reads JSON lines as rows. Each line is an object, and its keys are the columns.
 //!
-//! In the consumer. Of an object the values that are asked for are read, and of the rest only
-//! where it ends.
-//! Which keys are meant follows from the first record.
+//! Runs in the consumer. Only the requested values of an object are parsed. Of the others, only
+//! their ends are found. The first record decides which keys are read.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -25,26 +24,26 @@ pub(super) struct JsonRows<'a> {
     file: &'a Path,
     lines: TextLines<'a>,
     options: &'a TableOptions,
-    /// None in front of the first record.
+    /// `None` before the first record.
     chosen: Option<JsonColumns>,
 }
 
-/// A key, and where in its value.
+/// A key, and a place inside its value.
 struct KeyPath {
     name: String,
-    /// Which of the keys that are kept.
+    /// The position in [`JsonColumns::keys`].
     key: usize,
-    /// A JSON pointer.
+    /// A JSON pointer into the value.
     inside: String,
 }
 
-/// What is asked of each record.
+/// The values that are read from each record.
 struct JsonColumns {
-    /// Kept of an object.
+    /// The keys whose values are read.
     keys: Vec<String>,
     path: KeyPath,
     labels: Vec<KeyPath>,
-    /// Whether a key of labels in a later record is a mistake: the first has none.
+    /// Whether a label key in a later record is an error, because the first record has none.
     refuses_labels: bool,
 }
 
@@ -96,7 +95,7 @@ impl JsonColumns {
     fn by_first(line: &[u8], options: &TableOptions) -> Result<Self, String> {
         let mut names = Vec::new();
         let mut known = HashSet::new();
-        // A key may stand there twice; that its values are alike is seen later.
+        // A key may appear twice. `values` later checks that its values are equal.
         members(line, |key, _| {
             if known.insert(key.clone()) {
                 names.push(key.into_owned());
@@ -140,7 +139,7 @@ impl JsonColumns {
         row.path.clear();
         match at(&self.path)? {
             Some(Json::String(path)) => row.path.extend_from_slice(path.as_bytes()),
-            // An id.
+            // A number as a path is an id.
             Some(Json::Number(n)) if n.is_u64() => row.path.extend(n.to_string().bytes()),
             found => {
                 let name = &self.path.name;
@@ -174,7 +173,7 @@ impl JsonColumns {
         Ok(())
     }
 
-    /// The texts of the values that are kept, by the positions of their keys.
+    /// The texts of the values that are read, in the order of `keys`.
     fn values<'l>(&self, line: &'l [u8]) -> Result<Vec<Option<&'l [u8]>>, String> {
         let mut values = vec![None; self.keys.len()];
         let mut twice = None;
@@ -198,7 +197,7 @@ impl JsonColumns {
         match unexpected {
             None => Ok(values),
             Some(key) => Err(format!(
-                "a label {} here, and none in the first record: add it there, or use `labels: \
+                "a label {} here, but none in the first record: add it there, or use `labels: \
                  none`",
                 quoted(&key)
             )),
@@ -206,7 +205,7 @@ impl JsonColumns {
     }
 }
 
-/// The keys of the object in a line, and the texts of their values.
+/// Calls `each` with the keys of the object in a line, and the texts of their values.
 fn members<'l>(line: &'l [u8], each: impl FnMut(Cow<'l, str>, &'l [u8])) -> Result<(), String> {
     lenient_json::members(line, each)
         .map_err(|fault| format!("not a JSON object: {fault} of the line"))
@@ -223,7 +222,7 @@ fn without_path(name: &str, is_there: bool) -> String {
     }
 }
 
-/// The key of a column's name, and a JSON pointer into its value.
+/// Splits the name of a column into a key and a JSON pointer into its value.
 fn taken_apart(name: &str) -> (String, &str) {
     let Some(pointer) = name.strip_prefix('/') else {
         return (name.to_owned(), "");

@@ -1,7 +1,8 @@
-//! Labels of a table as its records come: of one kind, and names with their numbers.
+//! Collects the labels of a table, record by record. All labels have one kind, and names get
+//! numbers.
 //!
-//! In the consumer. Holds each class name once, and a bounded number of them: a column of
-//! captions is none of labels.
+//! Runs in the consumer. Holds each class name once. The number of names is limited, because a
+//! column of captions is not a label column.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use crate::data::index::label_value::LabelValue;
 use crate::data::index::names::shown;
 
 const MOST_CLASSES: usize = 1 << 20;
-/// Bytes of a name.
+/// Maximum bytes of a class name.
 const LONGEST_CLASS: usize = 4 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,10 +49,10 @@ impl TableLabelKind {
 
 #[derive(Debug)]
 pub(in crate::data::index) struct TableLabelCollector<'a> {
-    /// The first record's line, and the kind of all labels.
+    /// The line of the first record, and the kind of all labels.
     first: Option<(u64, TableLabelKind)>,
     labels: IndexLabels,
-    /// The numbers of names: those of `classes`, or else in the order in which they come.
+    /// The numbers of names in order of appearance. Not used with `classes`.
     names: HashMap<Vec<u8>, i64>,
     classes: Option<Cow<'a, ClassList>>,
     /// The noun before a number in error texts: `line` or `item`.
@@ -72,7 +73,7 @@ impl<'a> TableLabelCollector<'a> {
         }
     }
 
-    /// Adds a record's label; or says why it cannot stand beside the others.
+    /// Adds the label of a record. An error says why it does not fit the other labels.
     pub(in crate::data::index) fn add(
         &mut self,
         line: u64,
@@ -91,7 +92,7 @@ impl<'a> TableLabelCollector<'a> {
             (line, kind)
         });
         match (all, kind) {
-            // A fraction among whole numbers: all of them are numbers, and none a class.
+            // A fraction among whole numbers makes all labels numbers instead of classes.
             (TableLabelKind::Number, TableLabelKind::Vector(1)) => {
                 self.first = Some((first, kind));
                 if let IndexLabels::Class(numbers) = &self.labels {
@@ -126,7 +127,7 @@ impl<'a> TableLabelCollector<'a> {
         Ok(())
     }
 
-    /// All labels, and the classes that they name.
+    /// All labels, and the list of classes.
     pub(in crate::data::index) fn finish(mut self) -> Result<(IndexLabels, ClassList), String> {
         let kind = self.first.map_or(TableLabelKind::None, |(_, kind)| kind);
         if let Some(table) = self.classes {
@@ -160,7 +161,7 @@ impl<'a> TableLabelCollector<'a> {
     }
 }
 
-/// A name that is new gets the next number.
+/// The number of a name. A new name gets the next number.
 fn add_name(names: &mut HashMap<Vec<u8>, i64>, name: Vec<u8>) -> Result<i64, String> {
     let what = if name.len() > LONGEST_CLASS {
         format!("a class name longer than {LONGEST_CLASS} bytes")
@@ -180,7 +181,7 @@ fn unlike(this: TableLabelKind, all: TableLabelKind, place: &str, first: u64) ->
     let fix = match (this, all) {
         (TableLabelKind::Number, TableLabelKind::Name)
         | (TableLabelKind::Name, TableLabelKind::Number) => {
-            "use one kind, or give `classes`, by which all labels of a CSV are names"
+            "use one kind, or give `classes`, which makes all labels of a CSV names"
         }
         _ => "use one kind",
     };

@@ -1,13 +1,12 @@
-//! Records of CSV (RFC 4180) as bytes: fields, in quotes or not, and the line that a
-//! record begins in.
+//! Reads CSV records (RFC 4180) as bytes: the fields, quoted or not, and the line where a record
+//! begins.
 //!
-//! In the consumer. Holds one record of limited length. Knows nothing of what fields
-//! mean.
+//! Runs in the consumer. Holds one record, whose length is limited. Not in this file: the meaning
+//! of fields.
 //!
-//! - A line ends with `\n`, `\r\n` or `\r`. Blank lines are passed over, as every reader of CSV
-//!   does.
-//! - Blanks around a field are no part of it. Those in double quotes are.
-//! - A quote inside a field that does not begin with one is text.
+//! - A line ends with `\n`, `\r\n` or `\r`. Blank lines are skipped.
+//! - Blanks around a field are not part of it. Blanks in double quotes are.
+//! - In a field that does not begin with a quote, a quote is text.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -17,16 +16,16 @@ use crate::data::index::lines::{self, BOM, MAX_LINE};
 use crate::data::index::table::fields::CsvFields;
 use crate::error::{self, Error, Result};
 
-/// More columns are no table of pictures: as many as a spreadsheet has.
+/// Maximum number of columns. Spreadsheets have the same limit.
 const MOST_COLUMNS: usize = 16_384;
 
 pub(super) struct CsvRecords<'a> {
     path: &'a Path,
     input: BufReader<File>,
     record: CsvFields,
-    /// The line of the byte that comes next.
+    /// The line number of the next byte.
     line: u64,
-    /// Whether the byte before it is `\r`.
+    /// Whether the previous byte is `\r`.
     is_after_return: bool,
 }
 
@@ -44,7 +43,7 @@ impl<'a> CsvRecords<'a> {
         Ok(records)
     }
 
-    /// Begins again, with another separator.
+    /// Starts again at the beginning of the file, with another separator.
     pub(super) fn restart(&mut self, separator: u8) -> Result<()> {
         let start = self.input.seek(SeekFrom::Start(0));
         start.map_err(|e| Error::io_at("read again", self.path, e))?;
@@ -66,7 +65,7 @@ impl<'a> CsvRecords<'a> {
         read.map_err(|e| Error::io_at("read", self.path, e))
     }
 
-    /// The line that the next record begins in; `None` at the end of the file.
+    /// Reads the next record. Returns the line where it begins, or `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<u64>> {
         loop {
             self.record.begin();
@@ -79,7 +78,7 @@ impl<'a> CsvRecords<'a> {
         }
     }
 
-    /// Reads up to the end of a record, or of a blank line.
+    /// Reads to the end of a record, or of a blank line.
     fn read_line(&mut self) -> Result<Option<u64>> {
         let mut begins = self.line;
         let mut taken = 0;
@@ -108,7 +107,7 @@ impl<'a> CsvRecords<'a> {
                 let ends_pair = *byte == b'\n' && self.is_after_return;
                 self.is_after_return = *byte == b'\r';
                 self.line += u64::from(matches!(byte, b'\n' | b'\r') && !ends_pair);
-                // Of the line before.
+                // This `\n` belongs to the line end of the previous record.
                 if ends_pair && taken + used == 1 {
                     begins = self.line;
                     continue;
@@ -144,12 +143,12 @@ impl<'a> CsvRecords<'a> {
         self.record.separator
     }
 
-    /// How many fields the record has.
+    /// The number of fields in the record.
     pub(super) fn len(&self) -> usize {
         self.record.len()
     }
 
-    /// A field of the record; empty where it has none of this number.
+    /// A field of the record. Empty if there is no field of this number.
     pub(super) fn field(&self, at: usize) -> &[u8] {
         self.record.get(at)
     }
@@ -210,7 +209,7 @@ mod tests {
         assert_eq!(records(b"a\n\"\"\n").unwrap()[1], (2, vec![String::new()]));
     }
 
-    /// Spreadsheets and people write so; in pandas it takes `skipinitialspace`.
+    /// Spreadsheets and people write this. pandas needs `skipinitialspace` for it.
     #[test]
     fn blanks_around_fields_and_their_quotes_do_not_count() {
         let row = |text: &str| records(text.as_bytes()).unwrap().remove(0).1;
@@ -235,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_record_is_as_long_as_its_limit_and_no_longer() {
-        // The limit is one of bytes as they are read: quotes and the end of the line too.
+        // The limit counts bytes as they are read, including quotes and the line end.
         let long = |bytes: usize| [&b"\""[..], &vec![b'x'; bytes - 3], b"\"\n"].concat();
         let found = records(&long(MAX_LINE)).unwrap();
         assert_eq!(found[0].1[0].len(), MAX_LINE - 3);

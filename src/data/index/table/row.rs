@@ -1,6 +1,6 @@
-//! What a record of a table says of a sample, and who gives one after the other.
+//! One record of a table as a row, and the trait for readers of rows.
 //!
-//! In the consumer.
+//! Used in the consumer.
 
 use crate::data::index::column_names::quoted;
 use crate::data::index::label_value::LabelValue;
@@ -8,26 +8,29 @@ use crate::data::index::names::shown;
 use crate::data::index::report::TableColumns;
 use crate::error::Result;
 
-/// One sample's record.
+/// The record of one sample.
 #[derive(Debug, Default)]
 pub(super) struct TableRow {
-    /// Where it begins, from 1.
+    /// The line where it begins, from 1.
     pub(super) line: u64,
     pub(super) path: Vec<u8>,
-    /// None where the table has no labels.
+    /// `None` if the table has no labels.
     pub(super) label: Option<LabelValue>,
 }
 
-/// The records of a table, in their order.
+/// Reads the records of a table in order.
 pub(super) trait TableReader {
-    /// Reads the next record into `row`; false at the end of the table.
+    /// Reads the next record into `row`. Returns false at the end of the table.
     fn next(&mut self, row: &mut TableRow) -> Result<bool>;
 
-    /// What was read, once a record was.
+    /// The columns that are read. Complete after the first record.
     fn columns(&self) -> TableColumns;
 }
 
-/// A number of several that are a label.
+/// One number of a label that spans several columns.
+///
+/// # Errors
+/// The value is not a number.
 pub(super) fn part(number: Option<f64>, text: &[u8], column: &str) -> Result<f32, String> {
     let number = number.map(|n| n as f32).filter(|n| n.is_finite());
     number.ok_or_else(|| {

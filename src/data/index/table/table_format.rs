@@ -1,24 +1,24 @@
-//! Which kind of table a file is, by its name.
+//! The format of a table, by its file extension.
 //!
-//! In the consumer. Opens nothing.
+//! Used in the consumer. Opens no file.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableFormat {
-    /// With commas; or with semicolons or tabs, where the header line has no comma.
+    /// Separated by commas. Or by semicolons or tabs, if the header line has no comma.
     Csv,
-    /// With tabs.
+    /// Separated by tabs.
     Tsv,
-    /// A JSON object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
 impl TableFormat {
     pub(super) const EXTENSIONS: [&str; 4] = [".csv", ".tsv", ".jsonl", ".ndjson"];
 
-    /// None for a name that is no table's.
+    /// `None` if the name does not have the extension of a table.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let extension = path.extension().and_then(OsStr::to_str)?;
         match extension.to_ascii_lowercase().as_str() {

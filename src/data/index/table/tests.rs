@@ -1,4 +1,4 @@
-//! Tables record by record, good and bad.
+//! Tables with valid and invalid records.
 
 use std::fs;
 use std::io::Write;
@@ -23,7 +23,7 @@ fn at(name: &str, text: &[u8], options: &TableOptions) -> Result<(Index, ScanRep
     Ok((index, report))
 }
 
-/// Paths and labels, as they would be printed.
+/// Paths and labels in printed form.
 fn read(name: &str, text: &str, options: &TableOptions) -> Vec<(String, String)> {
     let (index, _) =
         at(name, text.as_bytes(), options).unwrap_or_else(|e| panic!("{name}: {text:?}: {e}"));
@@ -82,7 +82,7 @@ fn tables_of_several_kinds_are_read() {
             auto,
             &[("a.jpg", "3")],
         ),
-        // Kaggle: ids.
+        // Kaggle, with ids.
         (
             "train.csv",
             "image_id,label\r\n10,4\r\n11,-1\r\n",
@@ -95,7 +95,7 @@ fn tables_of_several_kinds_are_read() {
             &suffix,
             &[("10.jpg", "none")],
         ),
-        // Open Images: names of its own.
+        // Open Images, with its own names.
         (
             "boxes.csv",
             "ImageID,Source,LabelName\na/1,x,/m/01\nb/2,x,/m/00\n",
@@ -125,7 +125,7 @@ fn tables_of_several_kinds_are_read() {
             auto,
             &[("a b.jpg", "none"), (" c.jpg ", "none")],
         ),
-        // A name that is asked for; case counts.
+        // A requested name. Its case matters.
         (
             "a.csv",
             "path,Path\n1.jpg,2.jpg\n",
@@ -138,7 +138,7 @@ fn tables_of_several_kinds_are_read() {
             &none,
             &[("1.jpg", "none")],
         ),
-        // Class names are sorted by bytes, whichever comes first.
+        // Class names are sorted by bytes, in whichever order they appear.
         (
             "a.csv",
             "path,class\n1.jpg,dog\n2.jpg,Zebra\n3.jpg,dog\n4.jpg, cat \n",
@@ -169,7 +169,7 @@ fn tables_of_several_kinds_are_read() {
             auto,
             &[("1.jpg", "[2.0]"), ("2.jpg", "[0.25]"), ("3.jpg", "[3.0]")],
         ),
-        // Places inside of values.
+        // Places inside values.
         (
             "a.jsonl",
             "{\"image\": {\"path\": \"1.jpg\", \"n\": 1}, \"objects\": {\"category\": [1, 2]}, \"x\": [[]]}",
@@ -245,7 +245,7 @@ fn class_names_have_numbers_of_their_own_or_of_a_table() {
         (index.label(0), index.label(1)),
         (Label::Class(1), Label::Class(2))
     );
-    // Names may look like numbers.
+    // Class names may look like numbers.
     let found = read(
         "a.csv",
         "path,label\n1.jpg,7\n2.jpg,a\n",
@@ -297,13 +297,13 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.csv",
             &b"path,x\n\"a\nb.jpg\",1\n\nc.jpg\n"[..],
             auto,
-            ":5: 1 columns, and the header line has 2: put",
+            ":5: 1 columns, but the header line has 2: put",
         ),
         (
             "a.csv",
             b"path,x\na,b.jpg,1\n",
             auto,
-            ":2: 3 columns, and the header line has 2: put",
+            ":2: 3 columns, but the header line has 2: put",
         ),
         ("a.csv", b"path,x\r\na.jpg,1\r\n,1\r\n", auto, ":3: no path"),
         (
@@ -425,7 +425,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.csv",
             b"path,label\n",
             auto,
-            ": no samples in this table: write a record for each, behind",
+            ": no samples in this table: write a record for each, in a CSV after",
         ),
         ("a.jsonl", b"\n", auto, ": no samples in this table"),
         (
@@ -438,7 +438,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.csv",
             b"\xff\xd8\xff\xe0\0\x10JFIF\0",
             auto,
-            ": is one picture (JPEG)",
+            ": is one image (JPEG)",
         ),
         (
             "a.csv",
@@ -526,19 +526,19 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
                 path_column: Some("path".into()),
                 ..TableOptions::default()
             },
-            ":1: not a JSON object: 'path' stands in it twice",
+            ":1: not a JSON object: 'path' appears in it twice",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"a\", \"label\": 1, \"label\": 2}\n",
             auto,
-            ":1: not a JSON object: 'label' stands in it twice",
+            ":1: not a JSON object: 'label' appears in it twice",
         ),
         (
             "a.jsonl",
             b"{\"path\": \"a\"}\n{\"path\": \"a\", \"label\": 1}\n",
             auto,
-            ":2: a label 'label' here, and none in the first record: add it there, or use",
+            ":2: a label 'label' here, but none in the first record: add it there, or use",
         ),
         (
             "a.jsonl",
@@ -574,7 +574,7 @@ fn a_bad_record_is_named_by_the_line_that_it_begins_in() {
             "a.txt",
             b"path\na\n",
             auto,
-            ": is no table by its name: use one of .csv, .tsv, .jsonl, .ndjson",
+            ": is not a table by its extension: use one of .csv, .tsv, .jsonl, .ndjson",
         ),
     ] {
         let said = error(name, text, options);
@@ -608,7 +608,7 @@ fn what_nobody_reads_refuses_no_table() {
         assert_eq!(index.len(), 2);
         assert_eq!(index.label(1), Label::Class(3));
         let e = error("a.jsonl", &line("1.png", "NaN"), auto);
-        assert_eq!(e, ":1: has NaN at 'label', which is no number");
+        assert_eq!(e, ":1: has NaN at 'label', which is not a number");
     }
     let inside = b"{\"m\": {\"p\": \"1.png\", \"s\": NaN, \"l\": 4}, \"n\": Infinity}\n";
     let nested = TableOptions {
@@ -617,7 +617,7 @@ fn what_nobody_reads_refuses_no_table() {
     };
     let (index, _) = at("a.jsonl", inside, &nested).unwrap();
     assert_eq!(index.label(0), Label::Class(4));
-    // Names and values of columns of CSV.
+    // Names and values of CSV columns that are not read.
     let text = b"file_name,x,x,b\xe4r,label\n1.png,\xe4,,NaN,0\n2.png,a,b,c,3,,\n";
     let (index, _) = at("a.csv", text, auto).unwrap();
     assert_eq!(index.label(1), Label::Class(3));
@@ -637,7 +637,7 @@ fn a_decimal_comma_is_no_vector() {
         let e = error(name, text.as_bytes(), auto);
         assert!(e.starts_with(&format!(":{line}: {says}")), "{text}: {e}");
     }
-    // Spreadsheets with semicolons have decimal commas; those with commas have flags.
+    // Spreadsheets with semicolons have decimal commas. Tables with commas have flags.
     let e = error("a.csv", b"path;label\n1.png;1,0\n", auto);
     assert!(e.contains("'1,0', which is one number"), "{e}");
     let found = read("a.csv", "path,label\n1.png,\"1,0\"\n", auto);
@@ -657,7 +657,7 @@ fn a_decimal_comma_is_no_vector() {
     assert_eq!(read("a.csv", "path;label\n1.png;0,5\n", &classes)[0].1, "1");
 }
 
-/// As pandas with `skipinitialspace`.
+/// Like pandas with `skipinitialspace`.
 #[test]
 fn blanks_around_quotes_and_names_do_not_count() {
     let text = "file_name, label\n\"1.png\", \"cat\"\n2.png, cat\n \"3.png\" ,\"ant\" \n";
@@ -775,8 +775,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Names that mean something to a reader of tables, and any others. One with a backslash is
-/// refused where no file has it.
+/// Names with characters that readers of tables treat specially, and any other names. A path with a
+/// backslash is rejected if there is no such file.
 fn name() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
         "\"", "\"\"", ",", ";", "\t", "\n", "\r\n", "\r", " ", "'", "\u{feff}", "#", "ä", "日本",

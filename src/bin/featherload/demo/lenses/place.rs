@@ -55,8 +55,7 @@ impl CameraPlace {
             .map(|[a, b, c]| a * d[0] + b * d[1] + c * d[2])
     }
 
-    /// The matrix of `transforms.json`: from OpenGL's camera, which has y up and looks
-    /// along -z.
+    /// The matrix of `transforms.json`: from OpenGL's camera, which has y up and looks along -z.
     pub(super) fn opengl(&self) -> [[f64; 4]; 4] {
         let rows = self.rotation();
         let row = |axis: usize| {

@@ -21,9 +21,9 @@ pub(super) struct RenderView {
     pub(super) crop_radius: Option<f64>,
 }
 
-/// A rolling shutter. The point (u, v), both 0 to 1 over the image, is seen after this
-/// part of the motion: `timing[0] + timing[1] u + timing[2] v`. instant-ngp's fourth
-/// number, blur, is left out: no single ray has the colour of a blurred pixel.
+/// A rolling shutter. The point (u, v), both 0 to 1 over the image, is seen after this part of the
+/// motion: `timing[0] + timing[1] u + timing[2] v`. instant-ngp's fourth number, blur, is left out:
+/// no single ray has the colour of a blurred pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ShutterMotion {
     pub(super) timing: [f64; 3],
@@ -48,7 +48,7 @@ pub(super) enum MaskPixels {
 /// What a view shows, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RenderedImage {
-    /// 3 bytes for each pixel. Black where the lens has no ray.
+    /// 3 bytes per pixel. Black where the lens has no ray, [`BEYOND`] outside the crop radius.
     pub(super) rgb: Vec<u8>,
     /// In the given unit. 0 where the lens has no ray, and beyond the crop radius.
     pub(super) depth: Vec<u16>,

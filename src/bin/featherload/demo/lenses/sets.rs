@@ -200,7 +200,7 @@ fn others() -> Vec<LensSet> {
     sets
 }
 
-/// Places on a ring around the middle, looking outwards.
+/// Places the cameras on a ring around the middle. They look outwards.
 fn stand(views: &mut [RenderView], key: u64) {
     let mut s = RandomStream::new(key);
     let count = views.len() as f64;
@@ -249,9 +249,8 @@ fn middle((width, height): (u32, u32), [fx, fy]: [f64; 2], lens: Lens) -> Camera
     }
 }
 
-/// How the frames of `rolling-shutter` are taken: from the top down; from the bottom up; from
-/// the left; in slanted lines, and a part of the motion; without a shutter; all at once, half
-/// way.
+/// Timings of the frames of `rolling-shutter`: from the top down; from the bottom up; from the left;
+/// in slanted lines, over a part of the motion; without a shutter; all at once, half way.
 const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
     Some([0.0, 0.0, 1.0]),
     Some([1.0, 0.0, -1.0]),

@@ -15,7 +15,7 @@ use crate::demo::{DemoKind, scene, write};
 
 const SIDE: u16 = 96;
 
-/// The picture of each form, in one size.
+/// The image of a format, in one size.
 fn picture(form: &'static FileEncoding) -> DemoPicture {
     DemoPicture {
         form: Some(form.name),

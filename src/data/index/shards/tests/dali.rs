@@ -1,4 +1,4 @@
-//! DALI's index beside a shard: in the place of headers, or of no use.
+//! A DALI index beside a shard: used instead of the headers, or ignored.
 
 use crate::data::index::shards::tests::*;
 
@@ -12,7 +12,7 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     let written = Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     assert_eq!(written, [dir.path().join("a.idx")]);
     assert_eq!(read().0.hash(), walked);
-    // A header in the midst that is gone is not missed.
+    // A missing header in the middle is not noticed.
     let good = fs::read(&path).unwrap();
     let text = fs::read_to_string(&written[0]).unwrap();
     let mut bytes = good.clone();
@@ -20,7 +20,7 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     fs::write(&path, bytes).unwrap();
     fs::write(&written[0], &text).unwrap();
     assert_eq!(read().0.hash(), walked);
-    // Unless it is of other bytes, or older.
+    // It is noticed if the index names other bytes, or is older.
     fs::write(&written[0], text.replace(" 1 9.cls", " 2 9.cls")).unwrap();
     assert_eq!(read().0.len(), 9);
     fs::write(&written[0], &text).unwrap();
@@ -28,7 +28,7 @@ fn dalis_index_takes_the_place_of_the_headers_while_it_is_newer_and_right() {
     let shard_time = fs::metadata(&path).unwrap().modified().unwrap();
     set_time(&written[0], shard_time - Duration::from_secs(1));
     assert_eq!(read().0.len(), 9);
-    // It names fewer than there are.
+    // The index names fewer samples than there are.
     fs::write(&path, &good).unwrap();
     let lines: Vec<_> = text.lines().collect();
     for (from, to) in [(1, 10), (2, 11), (4, 6)] {
@@ -49,7 +49,7 @@ fn an_older_index_makes_no_good_shard_a_damaged_one() {
         let (index, report) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
         (index.len(), report.damaged, files(&folder).len())
     };
-    // As wds2idx counts: each member without a dot is a sample.
+    // wds2idx counts each member without a dot as a sample.
     let members = [
         ("README", ""),
         ("1.jpg", ""),
@@ -66,18 +66,19 @@ fn an_older_index_makes_no_good_shard_a_damaged_one() {
     assert_eq!(read(), (2, vec![], 1));
     set_time(&idx, SystemTime::UNIX_EPOCH);
     assert_eq!(read(), (2, vec![], 1));
-    // A smaller shard in the place of a larger one.
+    // A smaller shard replaces a larger one.
     ten(&path);
     Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     write(&path, &[("1.jpg", "")]);
     set_time(&idx, SystemTime::UNIX_EPOCH);
     assert_eq!(read(), (1, vec![], 1));
-    // Of a newer one it is said.
+    // With a newer index the difference is reported.
     set_time(&path, SystemTime::UNIX_EPOCH);
     set_time(&idx, SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     let (samples, damaged, kept) = read();
     assert_eq!((samples, damaged[0].samples_missing, kept), (1, Some(9), 0));
-    // And cut, beside wds2idx's: one sample is lost, and LICENSE is none.
+    // The shard is cut, beside the index of wds2idx. One sample is lost, and LICENSE is not a
+    // sample.
     write(&path, &members);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..1024]).unwrap();
@@ -109,12 +110,12 @@ fn what_a_wrong_index_makes_of_a_good_shard_is_no_error() {
         .remove(0);
     let text = fs::read_to_string(&idx).unwrap();
     for (from, to) in [
-        // A label that is too long: all up to the next sample.
+        // A label that is too long: everything up to the next sample.
         (
             "cls 3584 1 1.cls txt 4608 2097152 1.txt",
             "cls 3584 2098176 1.cls",
         ),
-        // A field that stands twice.
+        // A field that appears twice.
         ("txt 4608 2097152 1.txt", "cls 4608 2097152 1.cls"),
         ("cls 3584 1 1.cls", "cls 3584 2 1.cls"),
     ] {
@@ -131,7 +132,7 @@ fn a_file_that_is_no_index_is_not_read_to_its_end() {
     let (path, idx) = (dir.path().join("a.tar"), dir.path().join("a.idx"));
     ten(&path);
     let (file, len) = crate::data::shard::open(&path).unwrap();
-    // More than any memory has: reading it would be the error.
+    // Larger than any memory, so reading it would fail.
     fs::write(&idx, "RIFF").unwrap();
     let large = File::options().write(true).open(&idx).unwrap();
     large.set_len(1 << 43).unwrap();

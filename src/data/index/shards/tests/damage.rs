@@ -1,5 +1,4 @@
-//! Shards that are cut, hurt or end in zeros: what is lost is counted, and nothing
-//! else.
+//! Shards that are cut, damaged or end in zeros. Exactly the lost samples are counted.
 
 use crate::data::index::shards::tests::*;
 
@@ -10,7 +9,7 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
     let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
     ten(&path);
     let whole = fs::read(&path).unwrap();
-    // Within the label of the eighth: its picture is there, and no label.
+    // Cut inside the label of the eighth sample. Its image is there, and its label is not.
     fs::write(&path, &whole[..7 * 2048 + 1024 + 512]).unwrap();
     let (index, report) = read();
     assert_eq!((index.len(), report.samples), (7, 7));
@@ -26,12 +25,12 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
         "{told}"
     );
     assert!(told.contains("at least 1 samples lost"), "{told}");
-    // Within the picture.
+    // Cut inside the image.
     fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
     let (index, report) = read();
     assert_eq!((index.len(), report.damaged[0].samples_incomplete), (7, 1));
 
-    // With an index of what was there.
+    // With an index of the whole shard.
     fs::write(&path, &whole).unwrap();
     Index::write_dali_indexes(slice::from_ref(&path)).unwrap();
     fs::write(&path, &whole[..7 * 2048 + 512]).unwrap();
@@ -43,7 +42,7 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
         (1, Some(2))
     );
     assert!(damaged.to_string().contains("3 samples lost"), "{damaged}");
-    // Cut where no reader sees it.
+    // Cut at a place that no reader notices.
     fs::write(&path, &whole[..6 * 2048]).unwrap();
     let (index, report) = read();
     assert_eq!(
@@ -52,8 +51,8 @@ fn a_damaged_tail_ends_the_shard_and_is_counted() {
     );
 }
 
-/// A shard cut at `len` bytes, behind a whole one: the first sample that was cut,
-/// and what is known to be lost.
+/// Reads a shard cut at `len` bytes, after a whole one. Returns the first sample of the cut shard,
+/// and the reported damage.
 fn cut_at(dir: &Path, whole: &[u8], len: usize, labels: &ShardLabels) -> (u64, DamagedShard) {
     let (a, b) = (dir.join("a.tar"), dir.join("cut.tar"));
     fs::write(&a, whole).unwrap();
@@ -80,7 +79,7 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
         ([("jpg", "5"), ("cls", "1 2 3")], &ShardLabels::Auto, &long),
         ([("ppm", "5"), ("json", "{\"v\":[1,2]}")], &json, ""),
         ([("jpg", "5"), ("txt", "cat")], &field("txt"), &long),
-        // Of which the first is no picture.
+        // The first of these is not the image.
         ([("npy", "5"), ("png", "5")], &ShardLabels::None, ""),
     ] {
         let path = dir.path().join("whole.tar");
@@ -107,9 +106,9 @@ fn a_shard_cut_anywhere_costs_what_is_behind_the_cut() {
                 fs::rename(dir.path().join("whole.idx"), &idx).unwrap();
                 set_time(&idx, SystemTime::UNIX_EPOCH);
             }
-            // Each place where a header or data may begin or end, and between.
+            // Each place at which a header or data may begin or end, and places between them.
             for len in (512..last).step_by(256).chain(ends.iter().copied()) {
-                // What is no picture is known by the sample in front of it.
+                // A file beside the image is known by the sample before it.
                 if len == last || (fields[0].0 == "npy" && len < ends[1]) {
                     continue;
                 }
@@ -145,10 +144,10 @@ fn a_sample_in_front_of_a_cut_one_of_another_key_lost_nothing() {
         fs::write(&path, &whole[..len]).unwrap();
         Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto))
     };
-    // Within the data of the third, the second never had a label.
+    // Cut inside the data of the third sample: the second one never had a label.
     let e = read(3 * 1024 + 512).unwrap_err().to_string();
     assert!(e.contains("2.jpg: this sample has no label"), "{e}");
-    // Within its header the label may have been there.
+    // Cut inside its header: the label may have been there.
     let (index, report) = read(3 * 1024 + 511).unwrap();
     assert_eq!((index.len(), report.damaged[0].samples_incomplete), (1, 1));
 }
@@ -165,7 +164,7 @@ fn the_last_damage_counts_behind_many() {
     let members: Vec<_> = names.iter().map(|name| (&name[..], "5")).collect();
     write(&path, &members);
     let mut bytes = fs::read(&path).unwrap();
-    // Twenty lose their label's header, and the last its picture.
+    // Twenty samples lose the header of their label, and the last one loses its image.
     for i in 0..20 {
         bytes[i * 4096 + 1024] ^= 1;
     }
@@ -185,7 +184,7 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
     ten(&path);
     let whole = fs::read(&path).unwrap();
-    // As a tar of large records ends.
+    // A tar of large records ends like this.
     let padded = |zeros: usize| [&whole[..20480], &vec![0; zeros]].concat();
     fs::write(&path, padded((1 << 20) + 512)).unwrap();
     assert_eq!((read().0.len(), read().1.damaged.len()), (10, 0));
@@ -201,13 +200,13 @@ fn zeros_in_the_place_of_a_tail_are_damage_that_is_counted() {
     let e = Index::write_dali_indexes(slice::from_ref(&path)).unwrap_err();
     assert!(e.to_string().contains("damaged shard"), "{e}");
 
-    // Allocated first, and broken off anywhere.
+    // Space was allocated first, and writing stopped at any place.
     for at in (0..=20480).step_by(256) {
         let mut bytes = padded(2 << 20);
         bytes[at..].fill(0);
         fs::write(&path, &bytes).unwrap();
         let good = (0..10).filter(|i| i * 2048 + 1536 < at).count() as u64;
-        // Nothing of one, or all of them.
+        // None of the shard, or all of it.
         if good == 0 {
             continue;
         }
@@ -240,7 +239,7 @@ fn tars_of_large_records_are_whole() {
         assert_eq!(damaged(record), 0, "{record}");
         assert_eq!(damaged(record + 10240), usize::from(record > 1 << 20));
     }
-    // A length says nothing of a record beyond 16 MiB.
+    // Above 16 MiB the length is not evidence of a record.
     assert_eq!(damaged(32 << 20), 1);
     assert_eq!(damaged(3 << 20), 1);
 }
@@ -257,7 +256,7 @@ fn in_front_of_zeros_a_member_that_ends_in_few_is_whole() {
         let first = [("1.npy", "5"), ("1.cls", "5")];
         write(&path, &[&first, last].concat());
         let mut bytes = fs::read(&path).unwrap();
-        // Without its end.
+        // Without its end blocks.
         bytes.truncate(bytes.len() - 1024);
         bytes.resize(bytes.len() + (3 << 20) + 512, 0);
         bytes.extend_from_slice(behind);
@@ -276,7 +275,7 @@ fn in_front_of_zeros_a_member_that_ends_in_few_is_whole() {
         assert_eq!(lost(&[("2.cls", "5"), ("2.npy", &zeros)], &behind), 1);
         assert_eq!(lost(&[("2.npy", "5"), ("2.cls", &zeros)], &behind), 1);
         assert_eq!(lost(&[("2.npy", "5"), ("2.cls", "1\0")], &behind), 1);
-        // What is not the last member is whole.
+        // A member that is not the last one is whole.
         let readme = ("README", &zeros[..]);
         assert_eq!(
             lost(&[("2.cls", "5"), ("2.npy", &many), readme], &behind),
@@ -297,17 +296,17 @@ fn a_shard_that_lacks_its_end_blocks_alone_is_good() {
     let read = || Index::from_shards(slice::from_ref(&path), &nowhere(ShardLabels::Auto)).unwrap();
     let (index, report) = read();
     assert_eq!((index.len(), report.damaged.len()), (10, 0));
-    // With the count alone nothing would be missed; the last has no label.
+    // By the count alone nothing is missing. The last sample has no label.
     fs::write(&path, &whole[..20480 - 1024]).unwrap();
     let (index, report) = read();
     assert_eq!((index.len(), report.damaged[0].samples_incomplete), (9, 1));
     assert_eq!(report.damaged[0].samples_missing, Some(0));
-    // Without it what followed is not known.
+    // Without the index it is unknown what followed.
     fs::remove_file(&idx[0]).unwrap();
     fs::write(&path, &whole[..20480]).unwrap();
     let (index, report) = read();
     assert_eq!((index.len(), report.damaged[0].samples_incomplete), (10, 0));
-    // A field that is there and says nothing was not lost.
+    // A field that exists and is empty was not lost.
     let members = [
         ("1.jpg", ""),
         ("1.json", "{\"a\":1}"),
@@ -345,6 +344,6 @@ fn a_damaged_header_costs_its_sample_alone() {
     );
     assert_eq!(damaged.samples_incomplete, 2);
     assert_eq!(report.skipped_total(), 0);
-    // Without labels the one that lost its label is whole.
+    // Without labels, the sample that lost its label is whole.
     assert_eq!(read(ShardLabels::None).0.len(), 9);
 }

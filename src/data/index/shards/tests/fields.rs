@@ -1,4 +1,4 @@
-//! Fields with dots: which of them is the picture, and which the label.
+//! Fields with dots: which one is the image, and which one is the label.
 
 use crate::data::index::shards::tests::*;
 
@@ -13,7 +13,7 @@ fn of(members: &[&str], options: &ShardOptions) -> Result<(Index, ScanReport)> {
     all_of(&[members], options)
 }
 
-/// Shards of these members, each of which has its number among the members as its data.
+/// Reads shards with these members. The data of a member is its position in the shard.
 fn all_of(shards: &[&[&str]], options: &ShardOptions) -> Result<(Index, ScanReport)> {
     let dir = tempfile::tempdir().unwrap();
     let paths: Vec<_> = (0..shards.len())
@@ -52,7 +52,7 @@ fn the_only_field_that_ends_as_a_picture_is_the_picture() {
             &["./0.x.y.webp", "./1.x.y.webp"],
             &["./0.x.y.webp", "./1.x.y.webp"],
         ),
-        // Arrays beside it, and fields that are no pictures, are none.
+        // Arrays beside it, and fields that are not images, do not count.
         (
             &["0.image.tif", "0.features.npy", "0.txt"],
             &["0.image.tif"],
@@ -90,13 +90,13 @@ fn pictures_in_several_fields_are_an_error_that_lists_them() {
     ];
     let e = refused(&pair, &AUTO());
     for due in [
-        "0.tar: pictures stand in several fields: input.jpg (3 samples), target.jpg (2): ",
+        "0.tar: images are in several fields: input.jpg (3 samples), target.jpg (2): ",
         "choose one with `image_field: input.jpg`",
     ] {
         assert!(e.contains(due), "{e}");
     }
     assert!(!e.contains("first dot"), "{e}");
-    // Two that are apart in two shards are several as well.
+    // Two fields in two different shards are also several.
     let apart = all_of(&[&["a.left.jpg"], &["b.right.jpg", "b.cls"]], &AUTO());
     let e = apart.unwrap_err().to_string();
     assert!(e.contains("left.jpg (1 sample), right.jpg (1)"), "{e}");
@@ -122,13 +122,13 @@ fn keys_with_dots_are_explained() {
     }
     let e = refused(&["1.2.3.png", "1.2.4.png"], &AUTO());
     assert!(e.contains("such as 1_2_3.png"), "{e}");
-    // Names of versions: a field for each sample.
+    // Names with versions: each sample has its own field.
     let e = refused(&["v1.cat.png", "v1.dog.png", "v2.cow.png"], &AUTO());
     assert!(
         e.contains("v1.cat.png is the field cat.png of sample v1"),
         "{e}"
     );
-    // So many that not all are counted apart.
+    // Too many fields to count each one separately.
     let many: Vec<_> = (0..200).map(|i| format!("7.{i:03}.png")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let e = refused(&many, &AUTO());
@@ -165,12 +165,15 @@ fn a_named_field_is_the_picture_and_of_several_the_first_that_a_sample_has() {
         assert!(e.contains("`image_field` has '"), "{e}");
     }
     let e = refused(&members, &with(&"jpg;".repeat(20)));
-    assert!(e.contains("has 21 fields, and 16 are the most"), "{e}");
+    assert!(
+        e.contains("has 21 fields, but at most 16 are allowed"),
+        "{e}"
+    );
 }
 
 #[test]
 fn the_only_field_that_ends_in_cls_is_the_label() {
-    // A member's data is its place.
+    // The data of a member is its position.
     let dotted = ["0.image.png", "0.label.cls", "1.image.png", "1.label.cls"];
     let (index, report) = of(&dotted, &AUTO()).unwrap();
     assert_eq!(classes(&index), [1, 3]);
@@ -187,7 +190,7 @@ fn the_only_field_that_ends_in_cls_is_the_label() {
     assert_eq!((index.len(), index.label_width()), (2, 0));
     assert_eq!(report.other_fields["label.cls"], 2);
 
-    // `cls` itself comes first, in whatever shard it is.
+    // `cls` itself comes first, in whichever shard it is.
     let (index, report) = of(&["0.jpg", "0.fine.cls", "0.cls"], &AUTO()).unwrap();
     assert_eq!(classes(&index), [2]);
     assert_eq!(report.other_fields["fine.cls"], 1);
@@ -195,7 +198,7 @@ fn the_only_field_that_ends_in_cls_is_the_label() {
     let e = e.unwrap_err().to_string();
     assert!(e.contains("0.jpg: this sample has no label"), "{e}");
 
-    // Of several none is.
+    // If there are several, none is used.
     for shards in [
         &[&["0.a.jpg", "0.fine.cls", "0.coarse.cls"][..]][..],
         &[
@@ -301,7 +304,7 @@ fn a_damaged_shard_keeps_its_samples_with_dotted_fields() {
         ("1.label.cls", "4"),
     ];
     write(&path, &members);
-    // Cut within the last label.
+    // Cut inside the last label.
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..3 * 1024 + 512]).unwrap();
     let (index, report) = Index::from_shards(slice::from_ref(&path), &AUTO()).unwrap();

@@ -1,4 +1,4 @@
-//! Indexes that are kept: used while their shards are the same, and made again.
+//! Kept indexes: used while their shards are unchanged, and otherwise made again.
 
 use crate::data::index::index_cache::IndexCache;
 use crate::data::index::shards::tests::*;
@@ -14,14 +14,14 @@ fn a_kept_index_is_used_until_a_shard_changes() {
     let (index, report) = read();
     let kept = files(&folder);
     assert_eq!(kept.len(), 1);
-    // Written again it would be another file.
+    // A file that is written again has another inode.
     let written = || fs::metadata(&kept[0]).unwrap().ino();
     let first = written();
     let (again, of_kept) = read();
     assert_eq!((again.hash(), &of_kept), (index.hash(), &report));
     assert_eq!(again.path(3), index.path(3));
     assert_eq!(written(), first);
-    // A nanosecond makes them read again, and so does a length.
+    // A change of a nanosecond or of the length causes a new scan.
     set_time(&path, time + Duration::from_nanos(1));
     assert_eq!(read().0.hash(), index.hash());
     let second = written();
@@ -32,7 +32,7 @@ fn a_kept_index_is_used_until_a_shard_changes() {
     assert_eq!(read().0.hash(), index.hash());
     let third = written();
     assert_ne!(third, second);
-    // What is damaged is not kept.
+    // The index of a damaged shard is not kept.
     for i in 0..5 {
         bytes[i * 2048..][..512].fill(7);
     }
@@ -52,7 +52,7 @@ fn a_kept_index_says_again_what_was_left_out() {
     assert_eq!((files(&folder).len(), first.skipped_total()), (1, 2));
     let (_, again) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     assert_eq!(again, first);
-    // Another kind of labels, and other shards, have files of their own.
+    // Another kind of labels, or other shards, has its own file.
     let labels = ShardOptions {
         labels: ShardLabels::None,
         ..options.clone()
@@ -77,17 +77,17 @@ fn a_fifo_in_the_place_of_any_file_is_not_waited_for() {
     ten(&path);
     let read = || Index::from_shards(slice::from_ref(&path), &options).unwrap();
     let (index, _) = read();
-    // The kept index, which is written anew.
+    // The kept index is a FIFO, and is written again.
     fifo(&files(&folder)[0]);
     assert_eq!(read().0.hash(), index.hash());
     assert!(files(&folder)[0].is_file());
-    // DALI's, newer than its shard; and of a shard that is cut.
+    // The DALI index is a FIFO, newer than its shard, and then beside a cut shard.
     fifo(&dir.path().join("a.idx"));
     assert_eq!(read().0.hash(), index.hash());
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..9 * 2048]).unwrap();
     assert_eq!(read().0.len(), 9);
-    // A saved index, and a cache's manifest.
+    // A saved index, and the manifest of a cache.
     let saved = dir.path().join("saved.fli");
     fifo(&saved);
     assert!(!Index::is_saved(&saved).unwrap());
@@ -154,7 +154,7 @@ fn where_nothing_can_be_kept_is_an_error_only_when_it_was_named() {
     let path = dir.path().join("a.tar");
     ten(&path);
     let options = ShardOptions {
-        // A file is there.
+        // There is a file at this path.
         keep: KeepIndex::In(path.join("folder")),
         ..ShardOptions::default()
     };
@@ -175,12 +175,12 @@ fn a_sample_costs_twenty_bytes_and_the_name_of_its_picture() {
     let (_, options) = kept_in(dir.path());
     let (index, _) = Index::from_shards(slice::from_ref(&path), &options).unwrap();
     let a_sample = index.bytes() as f64 / 20_000.0;
-    // 4 + 4 for name and label, 12 for the place.
+    // 4 + 4 bytes for name and label, 12 for the place.
     assert!((38.0..38.1).contains(&a_sample), "{a_sample}");
     let start = std::time::Instant::now();
     let (again, _) = Index::from_shards(&[path], &options).unwrap();
     assert_eq!(again.hash(), index.hash());
-    // A fiftieth of the million that has a second; debug builds are slower.
+    // A fiftieth of the goal of a million per second, because debug builds are slower.
     assert!(
         start.elapsed() < Duration::from_millis(200),
         "{:?}",
