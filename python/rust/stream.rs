@@ -138,6 +138,20 @@ impl Stream {
         })
     }
 
+    /// Sets the order of an epoch: the ids of the samples in the rows of this rank, as little-endian
+    /// u64.
+    fn set_order(&self, py: Python<'_>, epoch: u64, ids: &[u8]) -> PyResult<()> {
+        let ids: Vec<u64> = (ids.as_chunks::<8>().0.iter())
+            .map(|id| u64::from_le_bytes(*id))
+            .collect();
+        self.with(py, |loader| loader.set_order(epoch, &ids))
+    }
+
+    /// Fingerprint of the order that was set last, or of the sampler's table.
+    fn order_hash(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |loader| Ok(loader.state().sampler_hash))
+    }
+
     /// Where the run stands, as JSON.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
         self.with(py, |loader| json(&self.at(loader)))

@@ -34,6 +34,7 @@ from torch.utils.data import (
     SequentialSampler,
     Subset,
     SubsetRandomSampler,
+    WeightedRandomSampler,
     default_collate,
     random_split,
 )
@@ -199,34 +200,145 @@ def test_what_it_cannot_do_is_refused_by_name(
     assert caught.value.option == option
 
 
-def test_samplers_of_other_orders_are_refused(folder: ImageFolder) -> None:
+def test_samplers_that_cannot_work_are_refused(make: Make, folder: ImageFolder) -> None:
     def distributed(**said: Any) -> Any:
         return DistributedSampler(folder, num_replicas=4, rank=1, **said)
-
-    class Ours(DistributedSampler[Any]):
-        pass
 
     for sampler, said, option, why in [
         (SequentialSampler(folder), {"shuffle": True}, "sampler", "sampler and shuffle"),
         (RandomSampler(folder), {"shuffle": True}, "sampler", "sampler and shuffle"),
         (distributed(), {"shuffle": True}, "sampler", "sampler and shuffle"),
-        (SequentialSampler(range(10)), {}, "sampler", "SequentialSampler is over 10 samples"),
-        (RandomSampler(range(28)), {}, "sampler", "RandomSampler is over 28 samples"),
-        (RandomSampler(folder, num_samples=10), {}, "sampler", "num_samples=10"),
-        (RandomSampler(folder, num_samples=54), {}, "sampler", "num_samples=54"),
-        (RandomSampler(folder, replacement=True), {}, "sampler", "replacement=True"),
-        (SubsetRandomSampler([1]), {}, "sampler", "SubsetRandomSampler"),
-        ([0, 1], {}, "sampler", "the sampler list"),
-        (Ours(folder, 4, 1), {}, "sampler", "the sampler Ours"),
-        (distributed(drop_last=True), {}, "sampler", "drops 3 of 27 samples over 4 ranks, others"),
-        (distributed(), {"drop_last": True, "batch_size": 7}, "drop_last", "27 samples over 4"),
+        (iter([1, 2]), {}, "sampler", "the sampler list_iterator has no length"),
+        ([], {}, "sampler", "the sampler list has no samples"),
         (distributed(), {"rank": 2, "world_size": 4}, "rank", "rank=2.*'s 1"),
         (distributed(), {"world_size": 2}, "world_size", "world_size=2.*'s 4"),
-        (DistributedSampler(range(9), 4, 1), {}, "sampler", "DistributedSampler is over 9"),
     ]:
         with pytest.raises(featherload.ConfigError, match=why) as caught:
             DataLoader(folder, sampler=sampler, **said)
         assert caught.value.option == option
+    for sampler, why in [
+        ([0, 27], "place 1 of the order of epoch 0 has sample 27.*numbers below 27"),
+        ([0, -1], "the sampler list gave -1 at place 1: give numbers from 0"),
+        ([0, 1.5], "the sampler list gave 1.5 at place 1: give whole numbers"),
+        (RandomSampler(range(28)), "has sample 27"),
+        (Uneven(), "the sampler Uneven gave 3 samples, and its length was 2"),
+    ]:
+        loader = make(folder, 5, sampler=sampler)
+        for _ in range(2):
+            with pytest.raises(featherload.ConfigError, match=why) as caught:
+                next(iter(loader))
+            assert caught.value.option == "sampler"
+
+
+class Uneven:
+    """A sampler with a wrong length."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([0, 1, 2])
+
+
+class Ours(DistributedSampler[Any]):
+    """A distributed sampler of somebody's own: backwards."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([*super().__iter__()][::-1])
+
+
+def seeded(seed: int = 5) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+WEIGHTS = [float(number % 5) for number in range(27)]
+GIVEN: list[Callable[[ImageFolder], Any]] = [
+    lambda folder: WeightedRandomSampler(WEIGHTS, 20, generator=seeded()),
+    lambda folder: SubsetRandomSampler([3, 1, 20, 26], generator=seeded()),
+    lambda folder: RandomSampler(folder, num_samples=10, generator=seeded()),
+    lambda folder: RandomSampler(folder, num_samples=54, generator=seeded()),
+    lambda folder: RandomSampler(folder, replacement=True, generator=seeded()),
+    lambda folder: SequentialSampler(range(10)),
+    lambda folder: [5, 5, 0, 26],
+    lambda folder: torch.arange(26, -1, -2),
+    lambda folder: Ours(folder, 4, 1),
+    lambda folder: DistributedSampler(folder, 4, 2, drop_last=True),
+    lambda folder: DistributedSampler(range(9), 4, 3),
+]
+
+
+@pytest.mark.parametrize("sampler", GIVEN)
+def test_any_finite_sampler_gives_torchs_batches(
+    make: Make, folder: ImageFolder, sampler: Callable[[ImageFolder], Any]
+) -> None:
+    """Ids, labels and pixels of three epochs, with a last batch that is short or dropped."""
+    for drop_last in (False, True):
+        mine, theirs = sampler(folder), sampler(folder)
+        one = make(folder, 3, sampler=mine, num_workers=2, drop_last=drop_last)
+        assert one.sampler is mine
+        other = Theirs(folder, 3, sampler=theirs, drop_last=drop_last)
+        assert len(one) == len(other) and len(one.batch_sampler) == len(other.batch_sampler)
+        for epoch in range(3):
+            for of in (mine, theirs):
+                if hasattr(of, "set_epoch"):
+                    of.set_epoch(epoch)
+            want = [*other]
+            got = [(batch, *batch) for batch in one]
+            assert len(got) == len(want) > 0
+            for (batch, images, labels), (pixels, targets) in zip(got, want, strict=True):
+                assert labels.tolist() == targets.tolist()
+                assert (images - pixels).abs().max() < 1.01 / 255
+                assert [folder.samples[id][1] for id in batch.ids.tolist()] == labels.tolist()
+
+
+def test_a_state_resumes_within_an_order_that_the_sampler_repeats(
+    make: Make, folder: ImageFolder
+) -> None:
+    def sampler(seed: int = 5) -> Any:
+        return WeightedRandomSampler(WEIGHTS, 20, generator=seeded(seed))
+
+    one = make(folder, 3, sampler=sampler())
+    want = [ids(one) for _ in range(3)]
+    assert want[0] != want[1] != want[2]
+    for epochs, batches in ((0, 2), (2, 4), (2, 0)):
+        one = make(folder, 3, sampler=sampler())
+        for _ in range(epochs):
+            ids(one)
+        begun = iter(one)
+        seen = [next(begun).ids.tolist() for _ in range(batches)]
+        state = json.loads(json.dumps(one.state_dict()))
+        if batches:
+            two = make(folder, 3, sampler=sampler(), num_workers=2)
+            two.load_state_dict(state)
+            assert seen + ids(two) == want[epochs]
+            # The same loader goes back, too.
+            one.load_state_dict(state)
+            assert seen + ids(one) == want[epochs]
+            other = make(folder, 3, sampler=sampler(6))
+            other.load_state_dict(state)
+            with pytest.raises(
+                featherload.ConfigError, match="WeightedRandomSampler does not repeat the order"
+            ) as caught:
+                next(iter(other))
+            assert caught.value.option == "sampler"
+    own = [make(folder, 3, sampler=Ours(folder, 4, 1)) for _ in range(2)]
+    own[0].sampler.set_epoch(7)
+    begun = iter(own[0])
+    seen = [next(begun).ids.tolist()]
+    own[1].load_state_dict(own[0].state_dict())
+    # The sampler has its own count of epochs.
+    own[1].sampler.set_epoch(7)
+    assert seen + ids(own[1]) == seen + [batch.ids.tolist() for batch in begun]
+
+
+def test_a_preview_leaves_the_sampler_alone(make: Make, folder: ImageFolder) -> None:
+    one = make(folder, 3, sampler=WeightedRandomSampler(WEIGHTS, 20, generator=seeded()))
+    one.preview(3)
+    want = [*WeightedRandomSampler(WEIGHTS, 20, generator=seeded())]
+    begun = iter(one)
+    assert next(begun).ids.tolist() == want[:3]
+    one.preview(3)
+    assert next(begun).ids.tolist() == want[3:6]
 
 
 def test_other_data_sets_are_refused(make: Make, root: Path, folder: ImageFolder) -> None:

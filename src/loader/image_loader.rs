@@ -17,7 +17,7 @@ use crate::jobs::images::run::ImageRun;
 use crate::jobs::stages::StageTimes;
 use crate::loader::jpeg_decoding::DecodeChoice;
 use crate::loader::report::LoaderReport;
-use crate::order::{EpochMark, EpochPlan, Position, State};
+use crate::order::{EpochMark, EpochPlan, Position, SamplerTable, State, order_hash};
 use crate::pool::row_filler::RowFiller;
 use crate::remote::fetch::fetcher::Fetcher;
 
@@ -91,6 +91,30 @@ impl Loader {
     /// an error.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.seek(EpochMark::new(epoch, 0));
+    }
+
+    /// Sets the order of `epoch`, for a loader of [`Sampler::Given`](crate::Sampler::Given): the ids
+    /// of the samples in the rows of this rank. Work on batches with a former order is cancelled.
+    /// Call it before the first batch of each epoch.
+    ///
+    /// # Errors
+    /// Another sampler; another number of ids than the sampler's; an id that no sample has.
+    pub fn set_order(&mut self, epoch: u64, ids: &[u64]) -> Result<()> {
+        check_epoch("set_order", epoch)?;
+        let plan = self.run.plan.clone();
+        let Some(orders) = plan.table().and_then(SamplerTable::given_orders) else {
+            return Err(Error::option(
+                "sampler",
+                format!(
+                    "the sampler {} makes the order itself: use Sampler::Given to set it",
+                    plan.options().sampler
+                ),
+            ));
+        };
+        self.cancel();
+        orders.write(epoch, ids, self.run.index.len())?;
+        self.run.state.sampler_hash = Some(order_hash(ids));
+        Ok(())
     }
 
     /// Continues at the position of `state`, like a loader built with it
@@ -255,6 +279,7 @@ impl Loader {
             self.consumer += at.elapsed();
         }
         check_epoch("set_epoch", self.run.state.epoch)?;
+        self.check_order()?;
         let began = Instant::now();
         if !self.shards_are_there(limit)? {
             return Ok(None);
@@ -279,6 +304,21 @@ impl Loader {
             Err(_) => {}
         }
         next
+    }
+
+    /// Rejects an epoch whose order the caller did not give.
+    fn check_order(&self) -> Result<()> {
+        let at = self.run.plan.skip_epoch_end(self.run.state.mark());
+        if self.run.plan.has_order(at.epoch) {
+            return Ok(());
+        }
+        Err(Error::option(
+            "sampler",
+            format!(
+                "epoch {} has no order: call set_order before its first batch",
+                at.epoch
+            ),
+        ))
     }
 
     /// Waits up to `limit` for the shards of the next batch to be on this machine. They stay until

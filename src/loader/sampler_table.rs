@@ -103,6 +103,7 @@ fn table(
                 };
                 size_table(&areas, classes).map(Some)
             }
+            Sampler::Given { num_samples } => SamplerTable::orders(num_samples).map(Some),
             _ => Ok(None),
         },
     }

@@ -117,7 +117,7 @@ impl LoaderBuilder {
             epoch,
             samples,
             plan: plan.options().clone(),
-            sampler_hash: plan.table().map(SamplerTable::hash),
+            sampler_hash: plan.table().and_then(SamplerTable::hash),
             index_hash: format!("{:032x}", index.hash()),
             recipe_hash: format!("{:016x}", self.recipe.hash()),
             profile: NumericProfile::of(&program),
@@ -133,6 +133,13 @@ impl LoaderBuilder {
                 ));
             }
             state.go_to(resume_mark(&from, &plan)?);
+        }
+        if fetcher.is_some() && !plan.has_order(state.epoch) {
+            return Err(Error::option(
+                "sampler",
+                "an order of the caller needs a data set on this machine: use another sampler, or \
+                 a copy of the data set",
+            ));
         }
         if let Some(fetcher) = &mut fetcher {
             fetcher.set_order(&index, &plan, state.mark(), self.epochs)?;
@@ -183,8 +190,9 @@ impl LoaderBuilder {
         let engine = crew.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
-            // The shards of a remote data set are not here yet.
-            fetcher.is_none().then(|| batch_place(&plan, state.mark())),
+            // The shards of a remote data set are not here yet, nor is an order of the caller.
+            (fetcher.is_none() && plan.has_order(state.epoch))
+                .then(|| batch_place(&plan, state.mark())),
             |needed, free| {
                 format!(
                     "the ring needs {} and {} are available: lower `batch_size` or `depth`, or \

@@ -79,7 +79,12 @@ impl EpochPlan {
     ) -> Result<Self> {
         options.check(samples)?;
         let table = table.map(Arc::new);
-        let order = SampleOrder::new(&options.sampler, samples, options.batch, table.clone())?;
+        let order = SampleOrder::new(
+            &options.sampler,
+            samples,
+            (options.batch, options.world),
+            table.clone(),
+        )?;
         let mut plan = Self {
             samples,
             options,
@@ -122,9 +127,16 @@ impl EpochPlan {
         self.table.as_deref()
     }
 
+    /// Whether the order of an epoch is known. False for an epoch whose order the caller has yet
+    /// to give.
+    pub(crate) fn has_order(&self, epoch: u64) -> bool {
+        let given = self.table().and_then(SamplerTable::given_orders);
+        given.is_none_or(|orders| orders.has(epoch))
+    }
+
     /// Positions of an epoch over all ranks: the number of samples, unless the sampler has its own.
     pub fn positions(&self) -> u64 {
-        let positions = self.options.sampler.positions(self.samples);
+        let positions = (self.options.sampler).positions(self.samples, self.options.world);
         match self.options.length {
             EpochLength::MultipleOf(n) => positions - positions % n,
             _ => positions,

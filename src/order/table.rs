@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use twox_hash::XxHash3_128;
 
+use super::given_orders::GivenOrders;
 use super::sampler::{Sampler, TableForm};
 use crate::error::{Error, Result};
 use crate::sys::sealed_bytes::SealedBytes;
@@ -16,6 +17,7 @@ use crate::sys::sealed_bytes::SealedBytes;
 pub(crate) enum SamplerTable {
     Groups(GroupTable),
     Sums(SumTable),
+    Orders(GivenOrders),
 }
 
 /// Samples in consecutive groups: 4 bytes per sample and 4 per group. Groups with their own weights
@@ -64,39 +66,66 @@ impl SamplerTable {
         SumTable::open(sealed, sums.len() as u64).map(Self::Sums)
     }
 
+    /// Room for the orders of two epochs of `rows` samples each.
+    pub(crate) fn orders(rows: u64) -> Result<Self> {
+        GivenOrders::new(rows).map(Self::Orders)
+    }
+
     /// Maps a table from another process; it must be one for `sampler` over `samples` samples.
     pub(crate) fn from_fd(fd: OwnedFd, sampler: &Sampler, samples: u64) -> Result<Self> {
+        if let Sampler::Given { num_samples } = *sampler {
+            return GivenOrders::from_fd(fd, num_samples).map(Self::Orders);
+        }
         let sealed = SealedBytes::from_fd(fd)?;
         match sampler.table_form() {
             Some(TableForm::Groups) => GroupTable::open(sealed, samples).map(Self::Groups),
             Some(TableForm::Sums) => SumTable::open(sealed, samples).map(Self::Sums),
-            None => Err(Error::protocol(format!(
+            _ => Err(Error::protocol(format!(
                 "the sampler {sampler} has no table, and one was received"
             ))),
         }
     }
 
-    /// Fingerprint of the content, as hexadecimal digits.
-    pub(crate) fn hash(&self) -> String {
-        format!("{:032x}", XxHash3_128::oneshot(self.sealed().bytes()))
+    /// Fingerprint of the content, as hexadecimal digits. None for orders that change.
+    pub(crate) fn hash(&self) -> Option<String> {
+        let sealed = self.sealed()?;
+        Some(format!("{:032x}", XxHash3_128::oneshot(sealed.bytes())))
     }
 
     /// Size of the table in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.sealed().bytes().len() as u64
+        match self {
+            Self::Orders(orders) => orders.bytes(),
+            _ => self
+                .sealed()
+                .map_or(0, |sealed| sealed.bytes().len() as u64),
+        }
     }
 
-    fn sealed(&self) -> &SealedBytes {
+    /// The orders, if the caller gives them.
+    pub(crate) fn given_orders(&self) -> Option<&GivenOrders> {
         match self {
-            Self::Groups(t) => &t.sealed,
-            Self::Sums(t) => &t.sealed,
+            Self::Orders(orders) => Some(orders),
+            _ => None,
+        }
+    }
+
+    fn sealed(&self) -> Option<&SealedBytes> {
+        match self {
+            Self::Groups(t) => Some(&t.sealed),
+            Self::Sums(t) => Some(&t.sealed),
+            Self::Orders(_) => None,
         }
     }
 }
 
 impl AsFd for SamplerTable {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.sealed().as_fd()
+        match self {
+            Self::Groups(t) => t.sealed.as_fd(),
+            Self::Sums(t) => t.sealed.as_fd(),
+            Self::Orders(orders) => orders.as_fd(),
+        }
     }
 }
 

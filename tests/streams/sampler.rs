@@ -10,7 +10,7 @@ use std::time::Duration;
 use featherload::internals::DrillBuilder;
 use featherload::order::{IdentityProb, MultiScale, SampleWeights};
 use featherload::recipe::BoundedResizedCrop;
-use featherload::{Loader, LoaderBuilder, OnError, Recipe, RowStatus, Sampler, State};
+use featherload::{Loader, LoaderBuilder, OnError, Rank, Recipe, RowStatus, Sampler, State};
 
 use crate::common::rows::{Row, assert_same, stream, take};
 use crate::common::{Picture, Random, builder, data};
@@ -550,4 +550,116 @@ fn what_an_order_lacks_is_named() {
         .build()
         .unwrap_err();
     assert!(e.to_string().contains("vectors of 2 numbers"), "{e}");
+}
+
+/// The order of an epoch for [`Sampler::Given`]: others in each epoch, with samples that come twice.
+fn given_ids(epoch: u64) -> Vec<u64> {
+    (0..20).map(|i| (i * 7 + epoch * 13) % 17).collect()
+}
+
+/// `epochs` epochs of a loader whose order is given.
+fn given_stream(loader: &mut Loader, epochs: u64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for epoch in 0..epochs {
+        loader.set_order(epoch, &given_ids(epoch)).unwrap();
+        rows.extend(stream(loader, epoch + 1));
+    }
+    rows
+}
+
+#[test]
+fn given_orders_come_as_given_with_any_workers_and_deaths() {
+    let dir = data(CLASSES, EACH);
+    let make = || with(dir.path(), Sampler::Given { num_samples: 20 });
+    let want = given_stream(&mut make().num_workers(0).build().unwrap(), 4);
+    let ids: Vec<u64> = want.iter().map(|row| row.id).collect();
+    assert_eq!(ids, (0..4).flat_map(given_ids).collect::<Vec<u64>>());
+    for workers in [1, 2, 8] {
+        let mut loader = make().num_workers(workers).build().unwrap();
+        assert_same(
+            &given_stream(&mut loader, 4),
+            &want,
+            &format!("{workers} workers"),
+        );
+    }
+    let mut loader = make()
+        .num_workers(2)
+        .kill_workers_every(Duration::from_millis(4))
+        .build()
+        .unwrap();
+    assert_same(&given_stream(&mut loader, 4), &want, "kills");
+    // Two ranks: each has its own order, and other random numbers.
+    let rank = |rank| {
+        let mut loader = make()
+            .rank(Rank::new(rank, 2))
+            .num_workers(1)
+            .build()
+            .unwrap();
+        given_stream(&mut loader, 1)
+    };
+    let (first, second) = (rank(0), rank(1));
+    let ids = |rows: &[Row]| rows.iter().map(|row| row.id).collect::<Vec<u64>>();
+    assert_eq!((ids(&first), ids(&second)), (given_ids(0), given_ids(0)));
+    assert_ne!(first, second);
+}
+
+#[test]
+fn given_orders_resume_and_refuse_another_order() {
+    let dir = data(CLASSES, EACH);
+    let make = || with(dir.path(), Sampler::Given { num_samples: 20 });
+    let want = given_stream(&mut make().num_workers(1).build().unwrap(), 2);
+    let mut loader = make().num_workers(2).build().unwrap();
+    loader.set_order(0, &given_ids(0)).unwrap();
+    let mut got = stream(&mut loader, 1);
+    loader.set_order(1, &given_ids(1)).unwrap();
+    let (begun, state) = take(&mut loader, 1);
+    got.extend(begun);
+    let mut other = make().num_workers(1).build().unwrap();
+    other.set_order(1, &given_ids(2)).unwrap();
+    let e = other.resume(&state).unwrap_err().to_string();
+    assert!(e.contains("the table of the sampler given"), "{e}");
+    other.set_order(1, &given_ids(1)).unwrap();
+    other.resume(&state).unwrap();
+    got.extend(stream(&mut other, 2));
+    assert_same(&got, &want, "resumed");
+    // Nothing is lost if an epoch has no order, or a wrong one.
+    let e = other
+        .next_batch_within(Duration::from_secs(1))
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("epoch 2 has no order: call set_order"), "{e}");
+    let e = other.set_order(2, &[0; 19]).unwrap_err().to_string();
+    assert!(
+        e.contains("has 19 samples, and the length of the sampler was 20"),
+        "{e}"
+    );
+    let e = other.set_order(2, &[54; 20]).unwrap_err().to_string();
+    assert!(e.contains("give numbers below 54"), "{e}");
+    other.set_order(2, &given_ids(2)).unwrap();
+    assert_eq!(stream(&mut other, 3).len(), 20);
+    let mut shuffled = builder(dir.path()).num_workers(1).build().unwrap();
+    let e = shuffled.set_order(0, &[0]).unwrap_err().to_string();
+    assert!(
+        e.contains("the sampler shuffle makes the order itself"),
+        "{e}"
+    );
+}
+
+#[test]
+fn an_order_that_is_given_again_cancels_the_former() {
+    let dir = data(CLASSES, EACH);
+    let mut loader = with(dir.path(), Sampler::Given { num_samples: 20 })
+        .num_workers(2)
+        .build()
+        .unwrap();
+    for round in 0..30 {
+        loader.set_epoch(0);
+        loader.set_order(0, &given_ids(round)).unwrap();
+        let batch = loader.epoch().next().unwrap().unwrap();
+        assert_eq!(
+            batch.ids(),
+            &given_ids(round)[..batch.ids().len()],
+            "round {round}"
+        );
+    }
 }

@@ -14,7 +14,7 @@ import os
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from . import _accelerate, _counts, _items, _labels, _options, _preview, _progress
@@ -24,6 +24,7 @@ from ._epoch import Epoch
 from ._epoch_sampler import EpochBatchSampler, EpochSampler
 from ._errors import ConfigError, WorkerError
 from ._featherload import RawBatch, RawItems, Stream, printable, tell_warnings
+from ._given_order import GivenOrder
 from ._preview import Preview
 from ._processes import private_bytes
 from ._turn import Turn
@@ -141,7 +142,7 @@ class Loader:
         framework: Framework | None = None,
         dtype: Any = None,
         layout: Literal["nchw", "nhwc"] | None = None,
-        sampler: str | Sampler | None = None,
+        sampler: str | Sampler | Iterable[int] | None = None,
         multi_scale: Sequence[int | tuple[int, int]] | None = None,
         pad_last: bool = False,
         on_error: Literal["stop", "skip", "substitute"] | None = None,
@@ -194,6 +195,9 @@ class Loader:
         if self._items is not None:
             _options.check_items(keywords)
             keywords["src"] = None
+        if sampler is not None and not isinstance(sampler, (str, Sampler)):
+            sampler = keywords["sampler"] = GivenOrder(sampler)
+        self._given = sampler if isinstance(sampler, GivenOrder) else None
         self._said = _options.library(keywords)
         where = self._said[1]["device"]
         self.framework: Framework = framework or ("numpy" if where == "cpu" else "torch")
@@ -291,6 +295,8 @@ class Loader:
         if self._resume is not None:
             # A rejected state is forgotten.
             state, self._resume = self._resume, None
+            if self._given is not None:
+                self._given.resume(self._stream, state)
             self._stream.resume(json.dumps(state))
             # Compares with the epoch of the state itself. The stream may be in the next epoch
             # already, if the remaining samples do not fill a batch.
@@ -314,7 +320,11 @@ class Loader:
         self.end_of_dataloader = False
         self._counts.begin_epoch()
         _accelerate.begin(self)
-        return self._stream.begin_epoch()
+        number = self._stream.begin_epoch()
+        if self._given is not None:
+            at = json.loads(self._stream.state())
+            self._given.begin(self._stream, number, at["samples"])
+        return number
 
     def _break_off(self) -> None:
         self._stream.break_off()
@@ -445,6 +455,8 @@ class Loader:
         stream = Stream(_options.text(source, alone), self._raw_items())
         try:
             stream.set_epoch(self.epoch)
+            if self._given is not None:
+                self._given.give_to_preview(stream, self.epoch)
             raw = stream.next(stream.begin_epoch())
             if raw is None:
                 return Preview([])

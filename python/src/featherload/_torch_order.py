@@ -20,41 +20,39 @@ def of_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
     return batch_sampler.sampler, batch_sampler.batch_size, batch_sampler.drop_last
 
 
-def is_random(sampler: Any, samples: int) -> bool:
-    """Whether a sampler of torch shuffles."""
-    from torch.utils.data import RandomSampler, SequentialSampler
+def makes_order(sampler: Any, samples: int, batch_size: int, drop_last: bool) -> bool:
+    """Whether featherload makes the order of ``sampler`` itself, over ``samples`` samples.
 
-    if type(sampler) not in (RandomSampler, SequentialSampler):
-        raise ConfigError(
-            f"the sampler {type(sampler).__name__} is not supported: give a Subset of the data "
-            "set with shuffle=True, or one of featherload.samplers to featherload.Loader",
-            option="sampler",
-        )
-    _check_length(sampler, sampler.data_source, samples)
-    if type(sampler) is SequentialSampler:
+    It does for torch's sequential, random and distributed samplers over all samples. The order of
+    any other sampler is taken once per epoch.
+    """
+    from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler
+
+    kind = type(sampler)
+    if kind is SequentialSampler:
+        return len(sampler.data_source) == samples
+    if kind is RandomSampler:
+        all_samples = len(sampler.data_source) == sampler.num_samples == samples
+        return all_samples and not sampler.replacement
+    if (kind is not DistributedSampler and not _is_timms(sampler)) or len(
+        sampler.dataset
+    ) != samples:
         return False
-    if sampler.replacement:
-        raise ConfigError(
-            "RandomSampler(replacement=True) is not supported: give featherload.Loader the "
-            "sampler featherload.samplers.Weighted with a weight of 1 for each sample",
-            option="sampler",
-        )
-    if sampler.num_samples != samples:
-        raise ConfigError(
-            f"RandomSampler(num_samples={sampler.num_samples}) is not supported: leave "
-            f"num_samples out to use all {samples} samples, or give a Subset",
-            option="sampler",
-        )
-    return True
+    ranks = sampler.num_replicas
+    if drops_last(sampler):
+        # torch drops others in each epoch if it shuffles.
+        if getattr(sampler, "shuffle", False) and samples % ranks:
+            return False
+        samples -= samples % ranks
+    # torch fills up the ranks, then drops. featherload drops a batch that needs filling.
+    return not drop_last or -(-samples // ranks) // batch_size == samples // ranks // batch_size
 
 
-def _check_length(sampler: Any, of: Any, samples: int) -> None:
-    if len(of) != samples:
-        raise ConfigError(
-            f"the {type(sampler).__name__} is over {len(of)} samples, but the data set has "
-            f"{samples}: make the sampler from the data set, or give a Subset as the data set",
-            option="sampler",
-        )
+def is_random(sampler: Any) -> bool:
+    """Whether a sampler of :func:`makes_order` shuffles."""
+    from torch.utils.data import RandomSampler
+
+    return type(sampler) is RandomSampler or bool(getattr(sampler, "shuffle", False))
 
 
 def settings(sampler: Any) -> tuple[Any, ...]:
@@ -91,42 +89,9 @@ def drops_last(sampler: Any) -> bool:
     return bool(getattr(sampler, "drop_last", False))
 
 
-def take_distributed(
-    sampler: Any, samples: int, batch_size: int, drop_last: bool, options: dict[str, Any]
-) -> bool:
-    """Takes rank, world size and seed of a ``DistributedSampler`` or timm's sampler into
-    ``options``. Returns whether it shuffles.
-    """
-    from torch.utils.data import DistributedSampler
-
-    if type(sampler) is not DistributedSampler and not _is_timms(sampler):
-        raise ConfigError(
-            f"the sampler {type(sampler).__name__} is not supported: give torch's "
-            "DistributedSampler itself",
-            option="sampler",
-        )
-    _check_length(sampler, sampler.dataset, samples)
+def take_rank(sampler: Any, options: dict[str, Any]) -> None:
+    """Takes rank, world size and seed of a distributed sampler into ``options``."""
     ranks = sampler.num_replicas
-    drops, shuffles = drops_last(sampler), bool(getattr(sampler, "shuffle", False))
-    if drops and shuffles and samples % ranks:
-        raise ConfigError(
-            f"DistributedSampler(drop_last=True, shuffle=True) drops {samples % ranks} of "
-            f"{samples} samples over {ranks} ranks, others in each epoch, which is not supported: "
-            "leave its drop_last out to repeat samples instead, or give a Subset of "
-            f"{samples - samples % ranks} samples",
-            option="sampler",
-        )
-    if drops:
-        # Always the last samples.
-        samples -= samples % ranks
-    # torch fills up the ranks, then drops. featherload drops a batch that needs filling.
-    if drop_last and -(-samples // ranks) // batch_size != samples // ranks // batch_size:
-        raise ConfigError(
-            f"drop_last with {samples} samples over {ranks} ranks would drop a batch that torch "
-            "fills with repeated samples: leave drop_last out, or give a Subset of "
-            f"{samples - samples % ranks} samples",
-            option="drop_last",
-        )
     for name, of_sampler in (("rank", sampler.rank), ("world_size", ranks)):
         if options.get(name) not in (None, of_sampler):
             raise ConfigError(
@@ -138,7 +103,6 @@ def take_distributed(
     # This seed is the same on all ranks, unlike torch's own seed or a generator's.
     if options.get("seed") is None and hasattr(sampler, "seed"):
         options["seed"] = sampler.seed % (1 << 64)
-    return shuffles
 
 
 def take_seed(generator: Any, options: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import _file_lists, _options, _torch_order
 from ._errors import ConfigError
+from ._given_order import GivenOrder
 from ._items import Items
 from ._loader import Loader
 from ._values import shown
@@ -43,11 +44,18 @@ class DataLoader(Loader):
         floats, or lists of numbers of one length. ``batch.ids`` are positions in the data set.
     ``batch_size``, ``shuffle``, ``drop_last``
         As in torch. Defaults: 1, False, False.
-    ``sampler``
-        A ``SequentialSampler`` or ``RandomSampler`` over all samples, a ``DistributedSampler``, or
-        timm's ``OrderedDistributedSampler``. The loader takes its rank, number of replicas, seed
-        and shuffling. After a call of its ``set_epoch`` with a number above 0, each epoch is the
-        sampler's.
+    ``sampler``, ``batch_sampler``
+        featherload makes the order of a ``SequentialSampler`` or ``RandomSampler`` over all
+        samples, of a ``DistributedSampler``, of timm's ``OrderedDistributedSampler`` and of
+        ``featherload.samplers``. It takes rank, number of replicas, seed and shuffling from them.
+        After a call of ``set_epoch`` with a number above 0, each epoch is that of a
+        ``DistributedSampler``.
+
+        Any other finite sampler, such as ``WeightedRandomSampler``, ``SubsetRandomSampler`` or a
+        list, is iterated once at the start of each epoch. It needs a length. A state resumes within
+        such an epoch if the sampler repeats the order, which a generator with a seed does.
+
+        ``batch_sampler`` is torch's ``BatchSampler`` over one of these.
     ``generator``
         Its ``initial_seed()`` is the seed. Default: ``torch.initial_seed()``, which
         ``torch.manual_seed`` sets, or with several ranks the seed of the ``DistributedSampler``.
@@ -148,22 +156,22 @@ class DataLoader(Loader):
             raise ConfigError("sampler and shuffle both set the order: give one", option="sampler")
         self._follows: Any = None
         self._was_told = False
+        made = _torch_order.makes_order(sampler, len(samples), batch_size, drop_last)
         if _torch_order.is_distributed(sampler):
-            shuffle = _torch_order.take_distributed(
-                sampler, len(samples), batch_size, drop_last, options
-            )
-            self._follows = sampler
-            if _torch_order.drops_last(sampler):
-                samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
+            _torch_order.take_rank(sampler, options)
+            if made:
+                self._follows = sampler
+                if _torch_order.drops_last(sampler):
+                    samples = samples[: len(samples) - len(samples) % sampler.num_replicas]
         else:
-            if sampler is not None and not isinstance(sampler, Sampler):
-                shuffle = _torch_order.is_random(sampler, len(samples))
-                generator = getattr(sampler, "generator", None) or generator
-            _torch_order.take_seed(generator, options)
+            of_sampler = getattr(sampler, "generator", None) if made else None
+            _torch_order.take_seed(of_sampler or generator, options)
         if isinstance(sampler, Sampler):
             options["sampler"] = sampler
+        elif made or sampler is None:
+            options["shuffle"] = bool(shuffle) or _torch_order.is_random(sampler)
         else:
-            options["shuffle"] = bool(shuffle)
+            options["sampler"] = GivenOrder(sampler)
         divided = any(options.get(name) is not None for name in ("rank", "world_size"))
         if not divided:
             # As in torch: torchrun's variables alone do not divide the samples.
@@ -192,7 +200,9 @@ class DataLoader(Loader):
         self._divided = divided
         self._names = [_file_lists.class_name(of) for of in files.classes]
         self._snapshot = snapshot
-        self._sampler, self._settings = sampler, _torch_order.settings(sampler)
+        # An order that is taken in each epoch may change.
+        self._sampler = sampler if made else None
+        self._settings = _torch_order.settings(self._sampler)
         without_effect = {
             "pin_memory": pin_memory,
             "multiprocessing_context": multiprocessing_context,
@@ -218,10 +228,21 @@ class DataLoader(Loader):
 
     @property
     def sampler(self) -> Any:
-        """The given ``DistributedSampler``. Without one, the samples of this rank in the next
-        epoch, with ``len``, ``set_epoch`` and an iterator over their numbers.
+        """The given ``DistributedSampler`` or other sampler object. Otherwise the samples of this
+        rank in the next epoch: ``len``, ``set_epoch`` and their numbers.
         """
+        if self._given is not None:
+            return self._given.sampler
         return super().sampler if self._follows is None else self._follows
+
+    @property
+    def batch_sampler(self) -> Any:
+        """The samples of each batch: ``len`` and lists of their numbers."""
+        if self._given is None:
+            return super().batch_sampler
+        from torch.utils.data import BatchSampler
+
+        return BatchSampler(self._given.sampler, self.batch_size, self.drop_last)
 
     def _check_unchanged(self) -> None:
         """Raises an error if data set, sampler or generator have changed. torch reads them for each

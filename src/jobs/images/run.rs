@@ -64,6 +64,7 @@ impl ImageRun {
         let now = self.plan.skip_epoch_end(self.state.mark());
         let at = (0..n).fold(now, |at, _| self.plan.next_mark(at));
         let known = at.epoch == now.epoch || self.epochs.is_some_and(|last| at.epoch < last);
+        let known = known && self.plan.has_order(at.epoch);
         known.then(|| batch_place(&self.plan, at))
     }
 

@@ -48,7 +48,7 @@ impl IdentitySampler {
         let (per_id, per_batch) = (u64::from(per_id), u64::from(batch / per_id.max(1)));
         let identities = match &*table {
             SamplerTable::Groups(t) => t.len(),
-            SamplerTable::Sums(_) => 0,
+            SamplerTable::Sums(_) | SamplerTable::Orders(_) => 0,
         };
         if identities < per_batch {
             return Err(Error::config(format!(

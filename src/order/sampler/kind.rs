@@ -50,6 +50,10 @@ pub enum Sampler {
     /// each. So memory that grows with image size reaches its maximum in the first batches. Reads
     /// all headers when the loader is built.
     LargestFirst { classes: u32 },
+    /// The order that the caller gives before each epoch
+    /// ([`Loader::set_order`](crate::Loader::set_order)), for each rank its own. An epoch has
+    /// `num_samples` rows on each rank.
+    Given { num_samples: u64 },
 }
 
 /// How likely an identity is drawn into a batch.
@@ -92,6 +96,7 @@ pub enum SampleWeights {
 pub(crate) enum TableForm {
     Groups,
     Sums,
+    Orders,
 }
 
 impl Sampler {
@@ -100,6 +105,7 @@ impl Sampler {
         match self {
             Self::Identity { .. } | Self::LargestFirst { .. } => Some(TableForm::Groups),
             Self::Weighted { .. } => Some(TableForm::Sums),
+            Self::Given { .. } => Some(TableForm::Orders),
             _ => None,
         }
     }
@@ -125,8 +131,10 @@ impl Sampler {
     }
 
     /// Positions of an epoch over all ranks.
-    pub(crate) fn positions(&self, samples: u64) -> u64 {
+    pub(crate) fn positions(&self, samples: u64, world: u32) -> u64 {
         match self {
+            // Below 2^62, as `check` requires of a product with any number of ranks.
+            Self::Given { num_samples } => num_samples.saturating_mul(u64::from(world)),
             Self::Weighted {
                 num_samples: Some(n),
                 ..
@@ -185,6 +193,15 @@ impl Sampler {
                     )));
                 }
             }
+            Self::Given { num_samples } => {
+                at_least_one("num_samples", num_samples)?;
+                if num_samples > u64::from(u32::MAX) {
+                    return Err(Error::config(format!(
+                        "num_samples is {num_samples}: use at most {}",
+                        u32::MAX
+                    )));
+                }
+            }
             Self::RepeatedAugmentation { repeats } => {
                 at_least_one("repeats", u64::from(repeats))?;
             }
@@ -234,6 +251,7 @@ impl fmt::Display for Sampler {
                     None => f.write_str(")"),
                 }
             }
+            Self::Given { num_samples } => write!(f, "given (num_samples {num_samples})"),
             Self::RepeatedAugmentation { repeats } => write!(f, "repeated (repeats {repeats})"),
             Self::LargestFirst { classes } => write!(f, "largest-first (classes {classes})"),
         }

@@ -18,12 +18,21 @@ use crate::order::table::SamplerTable;
 #[derive(Debug, Clone)]
 pub(crate) enum SampleOrder {
     Sequential,
-    Shuffle { samples: u64 },
+    Shuffle {
+        samples: u64,
+    },
     Shards(ShuffledShards),
     Identity(Arc<IdentitySampler>),
     Weighted(WeightedSampler),
-    Repeated { samples: u64, repeats: u64 },
+    Repeated {
+        samples: u64,
+        repeats: u64,
+    },
     Largest(LargestFirst),
+    Given {
+        table: Arc<SamplerTable>,
+        world: u64,
+    },
 }
 
 impl SampleOrder {
@@ -33,7 +42,7 @@ impl SampleOrder {
     pub(crate) fn new(
         sampler: &Sampler,
         samples: u64,
-        batch: u32,
+        (batch, world): (u32, u32),
         table: Option<Arc<SamplerTable>>,
     ) -> Result<Self> {
         let other = || {
@@ -64,6 +73,12 @@ impl SampleOrder {
         let of_these = match &*table {
             SamplerTable::Groups(t) => t.samples() == samples,
             SamplerTable::Sums(t) => t.sums().len() as u64 == samples,
+            SamplerTable::Orders(t) => {
+                *sampler
+                    == Sampler::Given {
+                        num_samples: t.rows(),
+                    }
+            }
         };
         if !of_these {
             return Err(other());
@@ -71,6 +86,10 @@ impl SampleOrder {
         match *sampler {
             Sampler::Identity { per_id, prob } => IdentitySampler::new(table, batch, per_id, prob)
                 .map(|i| Self::Identity(Arc::new(i))),
+            Sampler::Given { .. } => Ok(Self::Given {
+                table,
+                world: u64::from(world.max(1)),
+            }),
             Sampler::LargestFirst { .. } => Ok(Self::Largest(LargestFirst { table })),
             _ => Ok(Self::Weighted(WeightedSampler { table })),
         }
@@ -86,6 +105,10 @@ impl SampleOrder {
             Self::Weighted(weighted) => weighted.id_at(key, position),
             Self::Repeated { samples, repeats } => key.shuffle(*samples).at(position / repeats),
             Self::Largest(largest) => largest.id_at(key, position),
+            // Each rank has the order of its own rows.
+            Self::Given { table, world } => table
+                .given_orders()
+                .map_or(u64::MAX, |orders| orders.id_at(key.epoch, position / world)),
         }
     }
 
