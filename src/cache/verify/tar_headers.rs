@@ -1,7 +1,8 @@
 //! Checks a tar without an intact manifest, header by header.
 //!
 //! There are no checksums of the data. For a tar of a cache, headers are encoded again and
-//! compared, and padding must be zero. For other tars, only the checksums of headers are checked.
+//! compared, and padding must be zero. For other tars, only bounds and the checksums of headers are
+//! checked.
 
 use std::fs::File;
 use std::io;
