@@ -149,7 +149,7 @@ class Goldens:
         self.expected = {}
 
     def add(self, name, kind, data, expected=None, tolerance=0, why=None, refused=None, keep=False):
-        """Adds a file. Without `expected` its pixels are Pillow's. `keep` accepts a truncated file."""
+        """Adds a file. Without `expected`, Pillow gives the pixels. `keep` allows truncation."""
         (self.out / "files" / name).write_bytes(data)
         entry = {"file": name, "kind": kind}
         if keep:
@@ -478,12 +478,12 @@ def gifs(g):
     g.add("gif-transparent.gif", "GIF with transparency", data, shown)
     data = gif((W, H), colours, [(0, 0, index, None, False), (0, 0, index[::-1], None, False)])
     g.add("gif-animated.gif", "GIF, animated: the first picture", data, whole)
-    # Indices from 128 on have no colour.
+    # The palette has no colours for indices from 128 on.
     short = np.where((index < 128)[..., None], whole, WHITE).astype(np.uint8)
     data = gif((W, H), colours[:128], [(0, 0, index, None, False)], colours_bits=7)
     why = "an index past the palette draws nothing; Pillow takes black"
     g.add("gif-past-palette.gif", "GIF, indices past its palette", data, short, why=why)
-    # Smaller than its canvas: the rest is transparent, hence white here.
+    # The frame is smaller than the canvas. The rest is transparent, so white in the result.
     part = index[4:20, 3:30]
     placed = np.full((H, W, 3), WHITE, np.uint8)
     placed[4:20, 3:30] = colours[part]
@@ -593,7 +593,7 @@ def bmp_v4(rgba):
 
 
 def tiff(strips, w, h, bits, photometric, order="<", tags=()):
-    """One directory; `strips` of the file's bytes; `tags`: (number, type, values) more."""
+    """A TIFF with one directory, strips of bytes, and more tags of (number, type, values)."""
     out = bytearray(b"II*\0" if order == "<" else b"MM\0*") + bytes(4)
     offsets = []
     for strip in strips:
@@ -896,7 +896,7 @@ def qois(g):
 
 
 def ddss(g):
-    # Blocks of 4 x 4: the decoder takes whole ones only.
+    # The decoder reads only whole blocks of 4 x 4.
     rgb = photo(36, 28)
     rgba = with_alpha(rgb, alpha(36, 28))
     why = "colours between the two of a block are rounded in another way"
@@ -926,7 +926,7 @@ def ddss(g):
 
 
 def light():
-    """Floats from below 0 to above 1."""
+    """An image of floats from below 0 to above 1."""
     y, x = np.mgrid[0:H, 0:W]
     r = x / (W - 1) * 1.4 - 0.1
     g_ = y / (H - 1) * 1.2
@@ -935,7 +935,7 @@ def light():
 
 
 def rgbe(values):
-    """Four bytes a pixel, and the floats that they stand for."""
+    """Four bytes for each pixel, and the floats that they encode."""
     v = np.maximum(values, 0)
     m, e = np.frexp(v.max(-1))
     dark = v.max(-1) < 1e-32
@@ -970,7 +970,8 @@ def hdrs(g):
 
 
 def exr(channels, compression):
-    """`channels`: name -> array of float16 or float32. Scan lines, 0 or 3 (ZIP)."""
+    """An OpenEXR file of scan lines, with compression 0 (none) or 3 (ZIP). `channels` maps
+    names to arrays of float16 or float32."""
     attribute = lambda name, kind, data: name + b"\0" + kind + b"\0" + struct.pack("<I", len(data)) + data
     names = sorted(channels)
     listed = b"".join(
