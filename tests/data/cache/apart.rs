@@ -1,5 +1,5 @@
-//! Shards that stand alone: whoever makes them, in whatever order and however often, the cache
-//! is that of one process.
+//! Independent shards: whatever process makes them, in any order and any number of times, the cache
+//! is the same as from one process.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use super::scene::{all_members, assert_same, built, files, text};
 use super::small::verified;
 use crate::common::{FEATHERLOAD, Random, data};
 
-/// Shards of three samples: seven of `data(2, 10)`.
+/// Shards of three samples each: seven shards of `data(2, 10)`.
 fn apart() -> BuildOptions {
     BuildOptions {
         shard_samples: Some(3),
@@ -34,7 +34,7 @@ fn share(src: &Path, dst: &Path, options: BuildOptions, number: u64, of: u64) ->
     (report.shards, report.kept_shards)
 }
 
-/// A data set with bad pictures: all of shard 3 of the source's order, and one more.
+/// A data set with bad images: all of shard 3 of the source's order, and one more.
 fn with_bad_ones() -> tempfile::TempDir {
     let src = data(2, 10);
     for name in [
@@ -45,7 +45,7 @@ fn with_bad_ones() -> tempfile::TempDir {
     ] {
         let path = src.path().join(name);
         let whole = fs::read(&path).unwrap();
-        // Some are found by their header, some when they are decoded.
+        // Some have a bad header, some fail when they are decoded.
         let keep = if name.ends_with("7.jpg") {
             whole.len() / 2
         } else {
@@ -98,7 +98,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
             assert_eq!((report.samples, report.skipped), (16, 4));
             assert_eq!((report.kept_shards, report.complete), (SHARDS, true));
             assert_same(&whole, &files(&to), &format!("{of} shares, {shuffle:?}"));
-            // Once more nothing is written, by whatever part.
+            // A second call writes nothing, whatever its part.
             finish().build().unwrap();
             assert_eq!(share(src.path(), &to, options, 0, 1), (SHARDS, SHARDS));
             assert_same(&whole, &files(&to), "again");
@@ -116,7 +116,7 @@ fn shares_in_any_order_and_number_are_the_cache_of_one_process() {
     }
 }
 
-/// A shard has its bytes where no other was ever made, and only its samples are looked at.
+/// A shard has the same bytes if no other shard was made. Only its own samples are read.
 #[test]
 fn a_shard_follows_from_its_own_samples() {
     let src = data(2, 10);
@@ -124,7 +124,7 @@ fn a_shard_follows_from_its_own_samples() {
     let (one, alone) = (dst.path().join("one"), dst.path().join("alone"));
     built(src.path(), &one, apart()).build().unwrap();
     let whole = files(&one);
-    // All the others are bad now, of the same lengths and times.
+    // All other samples become bad, with the same lengths and times.
     for id in (0..20).filter(|id| !(6..9).contains(id)) {
         let path = src
             .path()
@@ -173,7 +173,7 @@ fn what_is_missing_is_made_and_nothing_else() {
     let report = make().build().unwrap();
     assert_eq!((report.kept_shards, report.shards), (SHARDS - 2, SHARDS));
     assert_same(&whole, &files(dst.path()), "made again");
-    // Damage is found with force, which makes the damaged one alone.
+    // `force` finds the damage, and makes only the damaged shard again.
     let tar = dst.path().join("shard-000004.tar");
     let mut bytes = fs::read(&tar).unwrap();
     bytes[700] ^= 1;
@@ -215,7 +215,7 @@ fn parts_that_do_not_fit_are_refused_by_name() {
         e.contains("shard_size was none and is now 268435456"),
         "{e}"
     );
-    // Shards that leave something out are no shards of a build that stops.
+    // A build with `on_error: stop` rejects shards with left-out samples.
     fs::write(src.path().join("class0/007.jpg"), "no picture").unwrap();
     let (skip, to) = (
         BuildOptions {
@@ -251,7 +251,7 @@ fn shares_go_side_by_side_and_a_whole_build_alone() {
     let report = held.build_watched(&mut |told| {
         if told.phase == BuildPhase::Writing && !seen {
             seen = true;
-            // The same share and another one, while this one is made.
+            // Makes the same share and another one while this one is made.
             for number in [0, 1] {
                 let beside = built(src.path(), dst.path(), apart()).num_workers(0);
                 assert!(beside.part(of(number)).build().unwrap().complete);
@@ -303,7 +303,7 @@ fn command(src: &Path, dst: &Path, more: &[&str]) -> Command {
     command
 }
 
-/// Several processes at a time, killed at any moment and begun again, some twice.
+/// Several processes at the same time, killed at random moments and started again, some twice.
 #[test]
 fn processes_that_are_killed_leave_a_cache_of_the_same_bytes() {
     let src = data(4, 30);

@@ -1,4 +1,4 @@
-//! `cache build`: what the command says, and by what it exits.
+//! `cache build`: the output and the exit codes of the command.
 
 use std::process::Command;
 
@@ -45,7 +45,7 @@ fn the_command_says_what_changed_and_exits_with_2() {
     let dst = tempfile::tempdir().unwrap();
     let output = command(src.path(), dst.path()).output().unwrap();
     assert!(output.status.success() && text(&output).contains("4 samples in"));
-    // Before it starts, on no terminal too.
+    // Printed before the build starts, also without a terminal.
     let whole: u64 = files(dst.path()).values().map(|b| b.len() as u64).sum();
     let said = String::from_utf8(output.stderr).unwrap();
     let line = said.lines().find(|l| l.contains(" will be written"));
@@ -66,7 +66,7 @@ fn the_command_says_what_changed_and_exits_with_2() {
         ["--encode", "jpg"],
         ["--resize", "256"],
         ["--shard-size", "0"],
-        // Its unit was forgotten.
+        // The unit is missing.
         ["--shard-size", "256"],
     ] {
         let output = Command::new(FEATHERLOAD)

@@ -1,4 +1,4 @@
-//! `cache info`: what it says is what was built.
+//! `cache info`: its output matches the cache that was built.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn info_says_what_was_built() {
     assert_eq!(counts, [("c0", 20), ("c1", 11), ("c2", 10)]);
     assert_eq!(info.smallest_class.unwrap().samples, 10);
     assert_eq!(info.largest_class.unwrap().number, 0);
-    // Each file of the source and a digit of its class.
+    // Each file of the source, and one digit for its class.
     let mut sizes: Vec<u64> = ["c0", "c1", "c2"]
         .iter()
         .flat_map(|c| fs::read_dir(source.path().join(c)).unwrap())
@@ -74,7 +74,7 @@ fn info_says_what_was_built() {
     assert!(damaged.is_usage() && damaged.to_string().contains("manifest.json"));
 }
 
-/// How it is mended is said, and is true.
+/// The error states the repair, and the repair works.
 #[test]
 fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
     let source = source();
@@ -88,7 +88,7 @@ fn a_cache_that_lacks_a_shard_is_refused_with_what_mends_it() {
     };
     let removed: Hurt = |path| fs::remove_file(path).unwrap();
     let flipped: Hurt = |path| flip(path, 200, 3);
-    // The last as well: reading samples may have ended in front of it.
+    // The last shard too: reading samples may have ended before it.
     let last = format!("shard-{:06}", whole.len() as u64 / 3 - 1);
     let hurts: [(&str, &str, Hurt, &str); 5] = [
         (

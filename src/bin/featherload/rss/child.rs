@@ -19,8 +19,8 @@ use crate::scene::RaysArgs;
 use crate::setup::RunSetup;
 use crate::{consumer, index, output};
 
-/// The hidden sub-command of a measured consumer. Its arguments: the number of workers, [`IMAGES`] or
-/// [`RAYS`], then the arguments of the command.
+/// The hidden sub-command of a measured consumer. Its arguments: the number of workers, [`IMAGES`]
+/// or [`RAYS`], then the arguments of the command.
 pub const CHILD_COMMAND: &str = "__rss";
 
 /// The pool makes batches of images; the arguments are those of `rss`.

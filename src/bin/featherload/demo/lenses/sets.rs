@@ -249,8 +249,8 @@ fn middle((width, height): (u32, u32), [fx, fy]: [f64; 2], lens: Lens) -> Camera
     }
 }
 
-/// Timings of the frames of `rolling-shutter`: from the top down; from the bottom up; from the left;
-/// in slanted lines, over a part of the motion; without a shutter; all at once, half way.
+/// Timings of the frames of `rolling-shutter`: from the top down; from the bottom up; from the
+/// left; in slanted lines, over a part of the motion; without a shutter; all at once, half way.
 const TIMINGS: [Option<[f64; 3]>; VIEWS as usize] = [
     Some([0.0, 0.0, 1.0]),
     Some([1.0, 0.0, -1.0]),
