@@ -15,6 +15,8 @@ const LONGEST: u32 = 64 << 10;
 
 const PNG: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
 
+/// Checks the length of an icon's colour profile.
+///
 /// # Errors
 /// A profile over the limit. The decoder reports all other errors of the file.
 pub(super) fn check_profile(file: &mut PictureReader<'_>) -> Result<(), SampleFault> {

@@ -25,6 +25,8 @@ impl Default for PictureLimits {
 }
 
 impl PictureLimits {
+    /// Checks the size of an image: width and height in pixels. `what` names it in the text.
+    ///
     /// # Errors
     /// `TooLarge` for a picture with more pixels than `max_pixels`. The text has both numbers.
     pub(crate) fn check_pixels(
@@ -42,6 +44,8 @@ impl PictureLimits {
         )))
     }
 
+    /// Checks the memory of a decode in bytes.
+    ///
     /// # Errors
     /// `TooLarge` for a decode that needs more memory than `max_scratch`. The text has both
     /// numbers.

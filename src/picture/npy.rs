@@ -1,9 +1,10 @@
 //! Raw pixels: arrays as NumPy writes them, `.npy`.
 //!
 //! Pure. Used wherever pictures are read, and where a cache is built. It reads and writes only
-//! headers. Pixels are returned in place. Only `u8` arrays in C order are pictures: (H, W) and (H,
-//! W, 1) are grey, (H, W, 3) is RGB. Any other header is a fault that names type and shape. No
-//! number from a file sets the size of an allocation. Bytes after the last pixel are ignored.
+//! headers. Pixels are returned in place. Only `u8` arrays in C order are pictures. Shapes (H, W)
+//! and (H, W, 1) are grey, and (H, W, 3) is RGB. Any other header is a fault that names type and
+//! shape. No number from a file sets the size of an allocation. Bytes after the last pixel are
+//! ignored.
 //!
 //! ```text
 //! \x93NUMPY  major minor  length (u16, or u32 from 2.0)  {'descr': '|u1', ...}  pixels

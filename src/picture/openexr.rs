@@ -60,7 +60,8 @@ pub(super) fn check_layers(
     Ok((first.unwrap_or_default(), most))
 }
 
-/// Counts attributes up to the first invalid one, which the decoder reports. Stops at one over the
+/// Counts attributes up to their end or the first invalid one. The decoder reports invalid
+/// attributes. Stops at one over the
 /// limit.
 fn count_attributes(file: &mut PictureReader<'_>) -> io::Result<u32> {
     let mut head = [0; 8];

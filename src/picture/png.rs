@@ -149,6 +149,8 @@ impl PngChunks {
     /// Maximum output bytes of deflate per input byte: 258 bytes from 2 bits.
     const MOST: u64 = 1032;
 
+    /// Checks that the data can hold the image.
+    ///
     /// # Errors
     /// An image with more bytes than its file's data can hold at the best compression.
     pub(super) fn check_data(&self) -> Result<(), SampleFault> {

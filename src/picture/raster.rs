@@ -240,6 +240,8 @@ fn read_frame_header<'a>(
     })
 }
 
+/// Checks that a file is long enough for its image.
+///
 /// # Errors
 /// An image with more pixels than a file of `len` bytes can hold. Formats in which a few bytes may
 /// mean any number of pixels pass.
@@ -333,6 +335,8 @@ impl<'a> RasterReader<'a> {
         Self::open_repaired(bytes, MissingRows::Zeros, limits)
     }
 
+    /// Writes a truncated PNG again, and opens it.
+    ///
     /// # Errors
     /// A file without a header, or one that lacks rows, unless they become zeros.
     pub(super) fn open_repaired(
@@ -517,8 +521,8 @@ fn decoder<'a>(
         return Err(elsewhere(format));
     };
     // `image` sets limits on a decoder that exists already and has read its header. Most decoders
-    // then check only width and height. `begin` bounds the memory for the header and for decoding;
-    // so does, in a worker, the kernel.
+    // then check only width and height. `ReadBudget` bounds the header, and `decode_cost` the
+    // decoding. In a worker the kernel bounds both.
     let mut allowed = image::Limits::no_limits();
     allowed.max_alloc = Some(limits.max_scratch);
     let mut reader = ImageReader::with_format(file, known);

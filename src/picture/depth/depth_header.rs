@@ -152,5 +152,5 @@ pub(super) fn corrupt(what: &str) -> SampleFault {
 #[cfg(feature = "codecs")]
 pub(super) fn in_colour() -> SampleFault {
     FaultKind::Unsupported
-        .fault("the depth has colours instead of distances: write it with one channel")
+        .fault("the depth is in colours instead of distances: write it with one channel")
 }

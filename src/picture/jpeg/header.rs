@@ -130,7 +130,7 @@ pub(crate) fn walk(bytes: &mut impl HeaderBytes) -> Result<JpegHeader, SampleFau
     check_signature(bytes)?;
     let mut frame: Option<JpegHeader> = None;
     let mut adobe_transform = None;
-    // From the first EXIF block, and from the first XMP packet that has an orientation.
+    // From the first EXIF block, and from the last XMP packet before an EXIF orientation.
     let (mut exif, mut by_xmp) = (None, ExifOrientation::Normal);
     let (mut stray, mut markers, mut packets) = (0, 0, 0);
     loop {

@@ -35,7 +35,7 @@ pub(super) fn unpack(
     if options & NOT_PACKED != 0 {
         return Err(unsupported("partly uncompressed fax data"));
     }
-    // The codes also store edges as 16-bit numbers.
+    // Bounds the width, so that sums of positions do not overflow.
     if width > i32::MAX as u32 / 2 {
         return Err(corrupt(format!("fax data of {width} pixels a row")));
     }

@@ -7,8 +7,8 @@
 //! | 1, 2, 4 bits of grey, and palettes | 0 to 255 |
 //! | 12 and 16 bits | their 8 high bits |
 //! | signed 16 bits, 32 bits: grey | 0 to 255, clamped, as Pillow |
-//! | floats of grey, of 16, 32, 64 bits | 0 to 255, without the fraction, clamped |
-//! | other floats of these bits | 0 to 1, clamped |
+//! | floats of grey, of 16, 32, 64 bits | the whole part, 0 to 255, clamped |
+//! | other floats of these bits | `v * 255`, rounded, clamped |
 
 use half::f16;
 

@@ -2,7 +2,7 @@
 //! several scans, progressive, arithmetic coding, extended tables, odd sampling factors, and damage
 //! of all kinds. Pixels, errors and warnings equal those of libjpeg-turbo.
 //!
-//! Its entropy decoders are not tuned for speed. Coefficients become pixels in the same code as for
+//! Simple code comes before speed here. Coefficients become pixels in the same code as for
 //! other files. A file of one scan is read up to the last row that is needed, a file of several
 //! scans to its end. The only limit here is the number of scans. The caller limits the memory for
 //! coefficients of several scans, two bytes each.
