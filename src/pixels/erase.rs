@@ -9,9 +9,9 @@ use super::pixel_view::PixelViewMut;
 use crate::recipe::geometry::PixelRect;
 use crate::recipe::{BoxFill, PixelPlacement};
 
-/// Fills `rect`, which lies in the image and is in stored orientation, as `placement` is applied
-/// later. `u8` values are rounded and clamped. The three channels of a grey image get the same
-/// noise.
+/// Fills `rect`, which is inside the image and in stored orientation. `placement` is the
+/// orientation of the image. `u8` values are rounded and clamped. The three channels of a grey
+/// image get the same noise.
 pub(crate) fn erase<T: ChannelLevel>(
     mut pixels: PixelViewMut<'_, T>,
     rect: PixelRect,

@@ -28,7 +28,7 @@ fn stretched(least: f64, most: f64) -> LevelTable {
 }
 
 /// `ImageOps.equalize`: makes all levels about equally frequent. A channel with a single level
-/// stays unchanged, and so does one with fewer than 255 counted pixels.
+/// stays unchanged, and so does one with fewer than 255 pixels outside its highest level.
 pub(crate) fn equalize(pixels: PixelViewMut<'_, u8>) {
     let tables = counts(pixels.as_view()).map(|counts| {
         let last = counts.iter().rev().find(|n| **n > 0).unwrap_or(&0);

@@ -59,7 +59,7 @@ struct Taps {
 
 enum TapWeights {
     Few([f32; 8]),
-    /// The part of each that lies between two places, of so much together.
+    /// The overlap of each source pixel with the interval `from` to `to`, divided by its length.
     Overlap {
         first: f64,
         from: f64,
