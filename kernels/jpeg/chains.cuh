@@ -3,10 +3,11 @@
 // per chain.
 //
 // A chain starts at its first unit as if an image began there, which is usually wrong. Codes
-// synchronise by themselves after some symbols. At each unit's end a chain stores its number, the
-// blocks that ended in the unit, and its state. The word of the lowest chain wins. A chain
-// continues past its own units until it reaches its own state, stored there by another chain, or
-// the word of a lower chain. The first chain of a segment starts right. Where another chain meets
+// synchronise by themselves after some symbols. At each unit's end a chain stores one word: its
+// number, the blocks that ended in the unit, and its state. The word of the lowest chain stays.
+//
+// A chain walks past its own units until the stored state equals its own, or the stored word
+// belongs to a lower chain. The first chain of a segment starts right. Where another chain meets
 // it, their words are equal. So each unit ends with the word of a correct chain, whatever the order
 // of threads.
 //

@@ -134,7 +134,7 @@ impl RawBatch {
     fn held(&self) -> PyResult<&Arc<HeldBatch>> {
         self.held.as_ref().ok_or_else(|| {
             PyRuntimeError::new_err(
-                "the pixels of this batch were moved elsewhere: take them from batch.images",
+                "the pixels of this batch were moved elsewhere: use batch.images",
             )
         })
     }

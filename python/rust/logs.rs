@@ -58,7 +58,7 @@ fn oldest() -> Option<String> {
         0 => {}
         lost => {
             return Some(format!(
-                "{lost} warnings before these were dropped: nobody asked for them"
+                "{lost} earlier warnings were dropped: at most {MOST} wait for the next batch"
             ));
         }
     }

@@ -52,8 +52,8 @@ pub const PER_THREAD_DEFAULT: usize = 2;
 /// The error for a consumer on the per-thread default stream.
 pub fn per_thread() -> PyErr {
     PyBufferError::new_err(
-        "a thread's own default stream cannot be waited for when the tensor goes in another \
-         thread: use another stream",
+        "the per-thread default stream cannot be waited for, because another thread may release \
+         the tensor: use another stream",
     )
 }
 
@@ -128,7 +128,9 @@ impl Tensor {
     /// The same memory as 16-bit integers, for libraries without bfloat16.
     fn bits(&self) -> PyResult<Self> {
         if self.element.size() != 2 {
-            return Err(PyValueError::new_err("its elements do not have 16 bits"));
+            return Err(PyValueError::new_err(
+                "bits() needs elements of 16 bits: use float16 or bfloat16",
+            ));
         }
         let shape: Vec<usize> = self.shape.iter().map(|n| *n as usize).collect();
         let mut same = Self::new(self.memory.clone(), 0, ElementType::UInt16, &shape);
@@ -173,24 +175,26 @@ impl Tensor {
     ) -> PyResult<Py<PyAny>> {
         if copy == Some(true) {
             return Err(PyBufferError::new_err(
-                "a tensor of a batch is not copied: copy the array",
+                "a tensor of a batch cannot be exported as a copy: export it, then copy the array",
             ));
         }
         let device = self.__dlpack_device__();
         if dl_device.is_some_and(|wanted| wanted != device) {
             return Err(PyBufferError::new_err(format!(
-                "the tensor is on device {device:?}: move the array there"
+                "the tensor is on device {device:?}: export it there, then move the array"
             )));
         }
         match (self.on_device(), stream) {
             (None, None | Some(-1)) => {}
             (None, Some(_)) => {
-                return Err(PyValueError::new_err("memory of the host takes no stream"));
+                return Err(PyValueError::new_err(
+                    "a tensor in host memory has no stream: pass stream=None",
+                ));
             }
             (Some(rows), None) => self.make_wait(rows, LEGACY_DEFAULT)?,
             (Some(_), Some(0)) => {
                 return Err(PyValueError::new_err(
-                    "stream 0 may mean two streams: give 1 or 2",
+                    "stream 0 is ambiguous: pass 1 (the legacy default stream) or a stream handle",
                 ));
             }
             (Some(rows), Some(-1)) => {
@@ -198,8 +202,9 @@ impl Tensor {
                 self.make_wait(rows, LEGACY_DEFAULT)?;
             }
             (Some(rows), Some(stream)) => {
-                let stream = usize::try_from(stream)
-                    .map_err(|_| PyValueError::new_err("a stream is -1, 1, or a handle"))?;
+                let stream = usize::try_from(stream).map_err(|_| {
+                    PyValueError::new_err("stream must be -1, 1 or a stream handle")
+                })?;
                 if stream == PER_THREAD_DEFAULT {
                     return Err(per_thread());
                 }
@@ -222,7 +227,7 @@ impl Tensor {
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Some(rows) = self.on_device() else {
             return Err(PyAttributeError::new_err(
-                "the tensor is in memory of the host",
+                "the tensor is in host memory: use numpy.asarray",
             ));
         };
         let kind = match self.element {
@@ -232,7 +237,7 @@ impl Tensor {
             ElementType::Int64 => "<i8",
             _ => {
                 return Err(PyAttributeError::new_err(
-                    "__cuda_array_interface__ has no bfloat16: take __dlpack__",
+                    "__cuda_array_interface__ has no bfloat16: use __dlpack__",
                 ));
             }
         };
@@ -266,7 +271,7 @@ impl Tensor {
             ElementType::Pixel(DataType::F32) => c"f",
             ElementType::Pixel(DataType::Bf16) => {
                 return Err(PyBufferError::new_err(
-                    "buffers have no bfloat16: take __dlpack__ (torch, JAX), or dtype=\"float32\"",
+                    "buffers have no bfloat16: use __dlpack__ (torch, JAX), or dtype=\"float32\"",
                 ));
             }
         };
@@ -275,7 +280,7 @@ impl Tensor {
         }
         if this.on_device().is_some() {
             return Err(PyBufferError::new_err(
-                "the tensor is on a device: take __dlpack__, or Batch.numpy() for a copy",
+                "the tensor is on a device: use __dlpack__, or Batch.numpy() for a copy",
             ));
         }
         let asked = |flag: c_int| flags & flag == flag;

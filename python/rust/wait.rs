@@ -41,7 +41,7 @@ pub fn in_thread<T: Send + 'static>(
             Ok(made) => return made.map_err(|e| raised(&e)),
             Err(RecvTimeoutError::Timeout) => look(py)?,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(raised(&Error::worker("the thread of a start panicked")));
+                return Err(raised(&Error::worker("a background thread panicked")));
             }
         }
     }

@@ -377,9 +377,9 @@ pub(crate) fn check_reduction(steep: Option<(u32, u32)>) -> Result<(), SampleFau
         return Ok(());
     };
     Err(FaultKind::TooLarge.fault(format!(
-        "a side of {from} pixels is resized to {to}, so each pixel is a mean of over \
-             {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
-             or leave the picture out"
+        "a side of {from} pixels is resized to {to}, so each pixel is a mean of more \
+             than {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
+             or remove the image"
     )))
 }
 

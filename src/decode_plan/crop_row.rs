@@ -205,7 +205,7 @@ impl CropHeader {
         .contains(&0);
         if nothing || !header.fits(room) {
             return Err(format!(
-                "{} x {} pixels and {} bytes of weights do not lie in their row",
+                "{} x {} pixels and {} bytes of weights do not fit into the row",
                 header.height,
                 header.width,
                 header.table_bytes()
@@ -213,7 +213,7 @@ impl CropHeader {
         }
         if header.coded != 0 && takes == RowContents::Pixels {
             return Err(format!(
-                "a coded crop of {} bytes stands where workers decode",
+                "the row has a coded crop of {} bytes, but workers decode in this run",
                 header.coded
             ));
         }
@@ -222,18 +222,21 @@ impl CropHeader {
             .output_size(out_width as usize, out_height as usize);
         if shown != (width as usize, height as usize) || header.flags >= 2 * TRANSPOSE {
             return Err(format!(
-                "{out_height} x {out_width} pixels, turned by {}, are no row of {height} x {width}",
+                "{out_height} x {out_width} pixels with flags {} do not make a row of {height} x {width}",
                 header.flags
             ));
         }
         let steps = header.step.get(..header.steps as usize);
         let known = |s: &CropStep| s.amount.is_finite() && s.step().is_some();
         let Some(steps) = steps.filter(|steps| steps.iter().all(known)) else {
-            return Err(format!("{} colour steps are unknown", header.steps));
+            return Err(format!(
+                "{} colour steps are too many, or include an unknown one",
+                header.steps
+            ));
         };
         let means = steps.iter().filter(|s| s.takes_mean()).count();
         if means > 1 {
-            return Err(format!("{means} steps take a mean, and one may"));
+            return Err(format!("{means} steps take a mean: at most one may"));
         }
         Ok(header)
     }
@@ -276,17 +279,17 @@ mod tests {
         assert_eq!(read(|_| ()).unwrap().step[0].step(), Some(Step::Hue(0.25)));
         type Change = fn(&mut CropHeader);
         let wrong: [(&str, Change); 15] = [
-            ("do not lie", |h| h.width = 11),
-            ("do not lie", |h| h.height = 9),
-            ("do not lie", |h| h.width = 0),
-            ("do not lie", |h| (h.width, h.height) = (u32::MAX, u32::MAX)),
-            ("do not lie", |h| h.across_taps = 4),
-            ("do not lie", |h| h.across_taps = 0),
-            ("do not lie", |h| h.down_taps = 0),
-            ("do not lie", |h| h.down_taps = u32::MAX),
-            ("are no row", |h| h.flags = 0),
-            ("are no row", |h| h.flags |= 8),
-            ("are no row", |h| h.out_width = 5),
+            ("do not fit", |h| h.width = 11),
+            ("do not fit", |h| h.height = 9),
+            ("do not fit", |h| h.width = 0),
+            ("do not fit", |h| (h.width, h.height) = (u32::MAX, u32::MAX)),
+            ("do not fit", |h| h.across_taps = 4),
+            ("do not fit", |h| h.across_taps = 0),
+            ("do not fit", |h| h.down_taps = 0),
+            ("do not fit", |h| h.down_taps = u32::MAX),
+            ("do not make a row", |h| h.flags = 0),
+            ("do not make a row", |h| h.flags |= 8),
+            ("do not make a row", |h| h.out_width = 5),
             ("unknown", |h| h.steps = 9),
             ("unknown", |h| h.step[0].kind = 999),
             ("2 steps take a mean", |h| {
@@ -319,16 +322,16 @@ mod tests {
         let no_step = |h: &mut CropHeader| h.steps = 0;
         assert_eq!(read(RowContents::Coded, &no_step).unwrap().coded, 240);
         let said = read(RowContents::Pixels, &no_step).unwrap_err();
-        assert!(said.contains("where workers decode"), "{said}");
+        assert!(said.contains("workers decode"), "{said}");
         // A coded crop may have more pixels than the row has room for: the row never holds them.
         let large = |h: &mut CropHeader| (h.steps, h.width) = (0, 100);
         assert!(read(RowContents::Coded, &large).is_ok());
         type Change = fn(&mut CropHeader);
         let wrong: [(&str, Change); 4] = [
-            ("do not lie", |h| h.coded = 241),
-            ("do not lie", |h| h.coded = u32::MAX),
-            ("do not lie", |h| h.width = 0),
-            ("do not lie", |h| h.down_taps = 6),
+            ("do not fit", |h| h.coded = 241),
+            ("do not fit", |h| h.coded = u32::MAX),
+            ("do not fit", |h| h.width = 0),
+            ("do not fit", |h| h.down_taps = 6),
         ];
         for (why, change) in wrong {
             let said = read(RowContents::Coded, &change).unwrap_err();

@@ -331,6 +331,6 @@ fn a_cast_rounds_floats_to_what_its_type_holds() {
         let want: Vec<f32> = (cast.iter().zip([0, 1, 2].into_iter().cycle()))
             .map(|(v, c)| scaling.of(c, *v))
             .collect();
-        assert_eq!(later, want, "{dtype}, and what stands behind it");
+        assert_eq!(later, want, "{dtype}, and the steps after it");
     }
 }
