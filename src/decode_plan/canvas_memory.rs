@@ -2,10 +2,16 @@
 //! begins a sample, and `plan` prints it.
 //!
 //! Follows the effects of steps (`recipe::buffer_effect`) on the buffers of `pixels/canvas` and
-//! `pixels/resample`: two buffers of `u8` and two of `f32` (a step that cannot work in place reads
-//! one and writes the other), rows of a blur, images that AugMix keeps and adds, rows and tables of
-//! a resize. Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums
-//! saturate, because sizes come from files.
+//! `pixels/resample`:
+//!
+//! - two buffers of `u8` and two of `f32`: a step that cannot work in place reads one and writes
+//!   the other;
+//! - rows of a blur;
+//! - images that AugMix keeps and adds;
+//! - rows and tables of a resize.
+//!
+//! Each buffer keeps its largest size, so a sample takes the sum of the maxima. All sums saturate,
+//! because sizes come from files.
 
 use crate::decode_plan::folded_steps::FoldedSteps;
 use crate::error::{FaultKind, SampleFault};
@@ -378,8 +384,8 @@ pub(crate) fn check_reduction(steep: Option<(u32, u32)>) -> Result<(), SampleFau
     };
     Err(FaultKind::TooLarge.fault(format!(
         "a side of {from} pixels is resized to {to}, so each pixel is a mean of more \
-             than {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the resize, \
-             or remove the image"
+             than {MOST_TAPS}: crop it first, resize with nearest, cast to float32 before the \
+             resize, or remove the image"
     )))
 }
 

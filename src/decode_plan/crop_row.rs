@@ -222,7 +222,8 @@ impl CropHeader {
             .output_size(out_width as usize, out_height as usize);
         if shown != (width as usize, height as usize) || header.flags >= 2 * TRANSPOSE {
             return Err(format!(
-                "{out_height} x {out_width} pixels with flags {} do not make a row of {height} x {width}",
+                "{out_height} x {out_width} pixels with flags {} do not make a row of {height} x \
+                 {width}",
                 header.flags
             ));
         }
