@@ -63,7 +63,7 @@ __device__ __forceinline__ u32 stage_words(const Batch &b, const Picture &p, Pla
     return first;
 }
 
-// A reader of such words: it holds 32 bits and one more word.
+// A reader of such words: 32 bits are always ready, and one more word is loaded.
 struct Reader {
     const u32 *words;
     u32 next, w0, w1, w2, offset, spread;

@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(WIDE_THREADS) jpeg_tables(const Bat
 
 // Positions of a component's lookups in shared memory: [component * 2 + among AC codes].
 struct Lookups {
-    uint4 of[6];  // base, threshold, second, and for chains the longer one's base (0: none), or
+    uint4 of[6];  // base, threshold, second; then for chains the base of the pairs (0: none), or
                   // for coefficients the bits of the end of a block
 };
 

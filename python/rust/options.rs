@@ -165,8 +165,8 @@ fn told(setup: &LoaderSetup) -> Result<Vec<String>> {
     let of_config = left_out.map(|op| format!("{name}:{}: {} is left out", op.line, op.name));
     let of_dtype = setup.drops_normalize()?.then(|| {
         format!(
-            "{name}: normalize is left out, since rows of uint8 are levels: normalise them later, \
-             or give another dtype"
+            "{name}: normalize is left out, because uint8 rows hold levels: normalise them \
+             later, or set another dtype"
         )
     });
     Ok(of_config.chain(of_dtype).collect())
