@@ -1,6 +1,6 @@
-//! The whole mixed demo set, every format and form, with its broken files: what
-//! is bad is named with the reason that the set's manifest lists, what is good
-//! comes out as from the set without them, and a path ends a run under `stop`.
+//! The whole mixed demo set: every format and form, with its broken files. Bad files have the
+//! faults of the set's manifest. Good files load as from the set without them. Under `stop` a bad
+//! file ends a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,7 @@ fn demo(dir: &Path, broken: bool) {
     assert!(out.status.success(), "{out:?}");
 }
 
-/// What the manifest says of the broken files: faults of which one is due.
+/// The broken files of the manifest: for each file the faults that are allowed.
 fn listed(dir: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let text = fs::read(dir.join(".featherload-demo.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
