@@ -152,10 +152,10 @@ impl DecodeWork {
             self.program
                 .steps(stored.upright_size(), None, random, steps)?;
         }
-        let cut = stored.plan_decode(&self.program, &self.steps);
+        let plan = stored.plan_decode(&self.program, &self.steps);
         let decoded =
             self.decoder
-                .decode_region(bytes, &header, cut.scale, cut.window, &mut self.scratch);
+                .decode_region(bytes, &header, plan.scale, plan.window, &mut self.scratch);
         std::hint::black_box(decoded?);
         Ok(())
     }

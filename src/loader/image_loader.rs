@@ -119,7 +119,7 @@ impl Loader {
     /// Cancels all work under way.
     fn cancel(&mut self) {
         match &mut self.maker {
-            BatchMaker::Host(engine) => engine.cancel(),
+            BatchMaker::Host(filler) => filler.cancel(),
             BatchMaker::Device(device) => device.cancel(),
         }
     }
@@ -177,7 +177,7 @@ impl Loader {
     /// The coordinator does not answer.
     pub fn report(&self) -> Result<LoaderReport> {
         let (pool, device) = match &self.maker {
-            BatchMaker::Host(engine) => (engine.report()?, None),
+            BatchMaker::Host(filler) => (filler.report()?, None),
             BatchMaker::Device(device) => (device.report()?, Some(device.device.times())),
         };
         Ok(LoaderReport {
@@ -233,7 +233,7 @@ impl Loader {
     /// that holds one fewer still receives the next. None if each batch has memory of its own.
     pub fn depth(&self) -> Option<u32> {
         match &self.maker {
-            BatchMaker::Host(engine) => engine.depth(),
+            BatchMaker::Host(filler) => filler.depth(),
             BatchMaker::Device(device) => Some(device.device.outputs()),
         }
     }
@@ -262,7 +262,7 @@ impl Loader {
         let limit = limit.saturating_sub(began.elapsed());
         let run = &mut self.run;
         let next = match &mut self.maker {
-            BatchMaker::Host(engine) => engine
+            BatchMaker::Host(filler) => filler
                 .next_within(&|n| run.place_ahead(n), limit)
                 .and_then(|filled| filled.map(|filled| run.make_batch(filled)).transpose()),
             BatchMaker::Device(device) => device.next_within(run, limit),
@@ -289,7 +289,7 @@ impl Loader {
         };
         // Batches that may be under way at one time, including the next.
         let most = match &self.maker {
-            BatchMaker::Host(engine) => engine.depth().unwrap_or(1),
+            BatchMaker::Host(filler) => filler.depth().unwrap_or(1),
             BatchMaker::Device(device) => device.device.outputs() + device.pool.depth(),
         };
         let run = &mut self.run;

@@ -87,7 +87,7 @@ impl LoaderBuilder {
     /// All other errors of [`LoaderBuilder::memory_plan`].
     pub fn memory_plan_with_refusal(self, rows: u64) -> Result<(MemoryPlan, Option<Error>)> {
         let program = self.program()?;
-        let workers = self.crew.count()?;
+        let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let asked = self.depth;
@@ -95,7 +95,7 @@ impl LoaderBuilder {
             uploads.check_rows()?;
         }
         let wanted = RunRequest {
-            helper: self.crew.helper.as_deref(),
+            helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),
@@ -169,7 +169,7 @@ impl LoaderBuilder {
             uploads.check_rows()?;
         }
         let wanted = RunRequest {
-            helper: self.crew.helper.as_deref(),
+            helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
             sample_weights: self.sample_weights.as_deref(),

@@ -149,7 +149,7 @@ impl PreparedRun {
             RowExtent::Own => {}
         }
         let for_job = sizes.as_ref().map(SampleSizes::try_clone).transpose()?;
-        let tries = wanted.on_error.tries(&plan);
+        let tries = wanted.on_error.substitute_limit(&plan);
         let mixing = MixingBytes::of(program, plan.scales().map(|(size, _)| size));
         let with_room = wanted
             .coded_room

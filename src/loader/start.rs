@@ -50,16 +50,16 @@ impl LoaderBuilder {
         let program = self.program()?;
         // Workers check this again. Here the caller sees the error.
         CpuLevel::detect()?;
-        let workers = self.crew.count()?;
+        let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
         let asked = self.depth;
         if let Some(uploads) = &uploads {
             uploads.check(asked)?;
         }
-        let hold_timeout = self.crew.hold_timeout;
-        let helper = self.crew.helper.clone();
-        let crew = self.crew.launch(KINDS)?;
+        let hold_timeout = self.worker_options.hold_timeout;
+        let helper = self.worker_options.helper.clone();
+        let launched = self.worker_options.launch(KINDS)?;
         let host = self
             .memory_limit
             .and_then(|asked| MemoryLimit::lowest_of(Some(asked)))
@@ -180,7 +180,7 @@ impl LoaderBuilder {
         {
             tracing::warn!("{what}");
         }
-        let engine = crew.start(
+        let filler = launched.start(
             &spec.order(&index, sizes.as_ref(), plan.table())?,
             shape,
             // The shards of a remote data set are not here yet.
@@ -195,12 +195,12 @@ impl LoaderBuilder {
                 )
             },
         )?;
-        let maker = match (self.device, engine, upload) {
+        let maker = match (self.device, filler, upload) {
             (Device::Cuda(ordinal), RowFiller::Workers(pool), Some(_)) => {
                 let on = DeviceBatches::open(ordinal, pool.ring(), &work, jpegs)?;
                 BatchMaker::Device(Box::new(DevicePool::new(on, *pool, hold_timeout)))
             }
-            (_, engine, _) => BatchMaker::Host(engine),
+            (_, filler, _) => BatchMaker::Host(filler),
         };
         Ok(Loader {
             maker,

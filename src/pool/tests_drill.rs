@@ -237,7 +237,7 @@ impl RingDrill {
             match worker_side::next(&w, l, worker.serial, Duration::ZERO, None) {
                 WorkerStep::Fill(claim) => worker.at = Some(claim),
                 WorkerStep::Again => {}
-                WorkerStep::Stop => self.bury(lane, RowVerdict::Retry),
+                WorkerStep::Stop => self.settle_dead_worker(lane, RowVerdict::Retry),
             }
             return;
         };
@@ -273,17 +273,17 @@ impl RingDrill {
         match worker_side::commit(&w, l, worker.serial, claim, outcome) {
             Ok(()) => self.ends = 0,
             // It ends, as a worker must if its row has another owner.
-            Err(_) => self.bury(lane, RowVerdict::Retry),
+            Err(_) => self.settle_dead_worker(lane, RowVerdict::Retry),
         }
     }
 
     /// A worker dies at any point.
     pub fn die(&mut self, lane: usize, verdict: u8) {
         let verdicts = [RowVerdict::Retry, RowVerdict::NextAttempt, RowVerdict::Fail];
-        self.bury(lane, verdicts[usize::from(verdict) % verdicts.len()]);
+        self.settle_dead_worker(lane, verdicts[usize::from(verdict) % verdicts.len()]);
     }
 
-    fn bury(&mut self, lane: usize, verdict: RowVerdict) {
+    fn settle_dead_worker(&mut self, lane: usize, verdict: RowVerdict) {
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let serial = self.workers[lane].serial;
         let held: Vec<ClaimedRow> = coordinator_side::rows_claimed_by(&w, l, serial).collect();
@@ -291,8 +291,9 @@ impl RingDrill {
         if held.len() > 1 || !held.iter().all(asked_for) {
             coordinator_side::give_up(&w, l);
         }
-        let settled =
-            coordinator_side::resolve_rows_of(&w, l, serial, |held| self.judge(held, verdict));
+        let settled = coordinator_side::resolve_rows_of(&w, l, serial, |held| {
+            self.record_fault(held, verdict)
+        });
         self.returned += u64::from(settled);
         self.ends = if settled == 0 { self.ends + 1 } else { 0 };
         if self.ends > ENDS {
@@ -301,7 +302,7 @@ impl RingDrill {
         self.workers[lane] = self.fork(lane as u32);
     }
 
-    fn judge(&self, held: ClaimedRow, verdict: RowVerdict) -> RowVerdict {
+    fn record_fault(&self, held: ClaimedRow, verdict: RowVerdict) -> RowVerdict {
         let ring = self.slots.ring();
         let (w, l) = (ring.words(), ring.layout());
         let verdict = match verdict {
@@ -321,7 +322,7 @@ impl RingDrill {
 
     /// The coordinator's check: claims without a worker, several claims of one worker, rows that
     /// take too long.
-    pub fn look(&mut self) {
+    pub fn check(&mut self) {
         self.round += 1;
         let (w, l) = (self.slots.ring().words(), self.slots.ring().layout());
         let claimed: Vec<ClaimedRow> = coordinator_side::claimed_rows(&w, l).collect();
@@ -336,13 +337,13 @@ impl RingDrill {
         }
         let now = ROUND * self.round;
         let standings = coordinator_side::ticket_progress(&w, l, TRIES);
-        match self.progress.look(now, standings, self.returned) {
+        match self.progress.check(now, standings, self.returned) {
             StallStatus::Progressing => {}
             StallStatus::Stalled => {
                 for idle in 0..self.workers.len() {
                     let serial = self.workers[idle].serial;
                     if claimed.iter().all(|h| h.owner != serial) {
-                        self.bury(idle, RowVerdict::Retry);
+                        self.settle_dead_worker(idle, RowVerdict::Retry);
                     }
                 }
             }
@@ -352,9 +353,9 @@ impl RingDrill {
                 return;
             }
         }
-        for held in self.overdue.look(now, claimed.into_iter()) {
+        for held in self.overdue.check(now, claimed.into_iter()) {
             if let Some(lane) = self.workers.iter().position(|w| w.serial == held.owner) {
-                self.bury(lane, RowVerdict::Fail);
+                self.settle_dead_worker(lane, RowVerdict::Fail);
             }
         }
     }
@@ -371,7 +372,7 @@ impl RingDrill {
                 self.work(lane, false);
                 self.work(lane, false);
             }
-            self.look();
+            self.check();
             self.consume();
             if self.end.is_some() || self.delivered >= wanted {
                 return;

@@ -86,7 +86,7 @@ fn run(act: Act, dir: &Path, sandbox: Sandbox) -> Told {
 }
 
 fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
-    let crew = WorkerOptions {
+    let options = WorkerOptions {
         workers: Some(2),
         helper: Some(std::env::current_exe().unwrap()),
         sandbox,
@@ -118,16 +118,16 @@ fn try_run(act: Act, dir: &Path, sandbox: Sandbox) -> Result<Told> {
     let place = |batch| BatchRequest::numbered(batch, ROWS);
     let order = JobRequest::new(KIND.name, &spec, 0, Vec::new()).unwrap();
     let order = order.reading(&spec);
-    let ready = crew.launch(KINDS).unwrap();
+    let ready = options.launch(KINDS).unwrap();
     let too_large = |needed, free| format!("{needed} bytes of {free}");
-    let mut engine = ready.start(&order, shape, place(0), too_large).unwrap();
+    let mut filler = ready.start(&order, shape, place(0), too_large).unwrap();
     let mut told = Told {
         others_right: true,
         fault: None,
     };
     for batch in 0..BATCHES {
-        let coming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
-        let FilledBatch { rows, bad, .. } = engine.next(&coming)?;
+        let upcoming = |n| (batch + n as u64 <= BATCHES).then(|| place(batch + n as u64));
+        let FilledBatch { rows, bad, .. } = filler.next(&upcoming)?;
         for row in 0..ROWS {
             let begin = row as usize * Spec::BYTES;
             let right = rows.bytes()[begin..][..Spec::BYTES] == Spec::row((batch, row));
@@ -227,7 +227,8 @@ fn no_end() {
     }
 }
 
-/// Links that were there when the data set was read are followed; see `data/index/sandbox_roots.rs`.
+/// Links that were there when the data set was read are followed; see
+/// `data/index/sandbox_roots.rs`.
 fn later_link() {
     if !can_be_tried() {
         return;

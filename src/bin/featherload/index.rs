@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::flags;
 use crate::outcome::CommandOutcome;
 use crate::output;
-use crate::output::fields::beside;
+use crate::output::fields::print_beside;
 use crate::scene::{SceneArgs, index_scene};
 
 /// Count samples, classes, formats, sizes and unreadable files of a data set.
@@ -340,7 +340,7 @@ fn print_sizes(index: &Index, survey: &HeaderSurvey, s: &SizeStatistics) -> Resu
     };
     let (smallest, largest) = (picture(&s.smallest), picture(&s.largest));
     let sizes = format!("smallest {smallest}, largest {largest}");
-    beside("sizes      ", &sizes)?;
+    print_beside("sizes      ", &sizes)?;
     output::line(&format!(
         "           width {} to {}, median {}; height {} to {}, median {}",
         s.width.min, s.width.max, s.width.median, s.height.min, s.height.max, s.height.median
@@ -355,7 +355,7 @@ fn print_sizes(index: &Index, survey: &HeaderSurvey, s: &SizeStatistics) -> Resu
         megapixels(s.pixels.p90),
         megapixels(s.pixels.p99),
     );
-    beside("           ", &spread)?;
+    print_beside("           ", &spread)?;
     let decoded = u64::try_from(s.decoded_bytes).unwrap_or(u64::MAX);
     output::line(&format!(
         "bytes      {} of files, {} as RGB",

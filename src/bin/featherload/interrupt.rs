@@ -129,7 +129,7 @@ pub fn check() -> Result<()> {
 /// The signal that came, behind a failure that a signal to the whole process group may have
 /// caused: it ends a child in the instant in which it comes here. While the
 /// loader is built the process ends in this call.
-pub fn caught_behind_failure() -> Option<i32> {
+pub fn caught_after_failure() -> Option<i32> {
     std::thread::sleep(SAME_SIGNAL);
     caught()
 }

@@ -27,7 +27,7 @@ impl CommandOutcome {
     /// Like that, for a run that a signal may have made fail.
     pub fn or_interrupted(ended: Result<Self>) -> Result<Self> {
         match ended {
-            Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_behind_failure() {
+            Err(e) if !e.is_usage() && !e.is_sample() => match interrupt::caught_after_failure() {
                 Some(signal) => Ok(Self::Interrupted(signal)),
                 None => Err(e),
             },

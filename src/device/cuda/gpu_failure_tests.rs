@@ -84,7 +84,7 @@ fn a_context_that_is_reset_is_said_and_left_alone() {
             rows.wait(),
             rows.is_ready().map(drop),
             rows.to_host().map(drop),
-            stage.reap(),
+            stage.drop_read_slots(),
             stage.submit_rows(scene.held(&bytes), bytes.len()).map(drop),
         ] {
             let e = lost.unwrap_err().to_string();

@@ -308,7 +308,7 @@ impl Running {
     /// Hands a batch over: where its rows will be, and what lets them come.
     fn open(&mut self, batch: &Batch) -> crate::error::Result<(Arc<OutputBuffer>, Arc<Coming>)> {
         let mut output = self.outputs.take().unwrap();
-        output.not_before(Arc::new(self.stream.record()?));
+        output.add_read(Arc::new(self.stream.record()?));
         let output = Arc::new(output);
         let target = BatchTarget {
             output: output.clone(),

@@ -133,7 +133,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
                 assert_eq!(rows.len(), ROWS * ROW_BYTES);
                 assert_eq!(rows.to_host().unwrap(), expected(batch), "{read:?}");
             }
-            stage.reap().unwrap();
+            stage.drop_read_slots().unwrap();
             let times = stage.times();
             assert_eq!(times.batches, 2);
             assert_eq!(times.copied_bytes, 3 * (256 + 640));
@@ -250,7 +250,7 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
                 let slot = scene.held(&slot_bytes(batch));
                 let rows = &rows()[..count];
                 drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied));
-                stage.reap().unwrap();
+                stage.drop_read_slots().unwrap();
             }
         },
     );
@@ -306,11 +306,11 @@ fn a_slot_is_kept_until_its_event_is_over() {
             // The batch may be given up long before.
             drop(rows);
             for _ in 0..2 {
-                stage.reap().unwrap();
+                stage.drop_read_slots().unwrap();
                 assert!(!scene.has_free());
                 assert_eq!(stage.under_way(), 1);
             }
-            stage.reap().unwrap();
+            stage.drop_read_slots().unwrap();
             assert!(scene.has_free());
             assert_eq!(stage.under_way(), 0);
             assert!(!stage.wait_one().unwrap());
@@ -447,7 +447,7 @@ fn after_an_error_of_the_device_every_call_gives_it() {
                 stage
                     .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied)
                     .map(drop),
-                stage.reap(),
+                stage.drop_read_slots(),
                 stage.wait_one().map(drop),
                 first.wait(),
                 first.is_ready().map(drop),
@@ -514,7 +514,7 @@ fn finished_rows_are_one_copy() {
         let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
         let rows = stage.submit_rows(scene.held(&bytes), 2500).unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
-        stage.reap().unwrap();
+        stage.drop_read_slots().unwrap();
         drop(rows);
         for (bytes, words) in [(3001, "does not fit"), (4097, "a slot of 4096")] {
             let e = stage.submit_rows(scene.held(&[]), bytes).unwrap_err();
@@ -576,7 +576,7 @@ fn a_driver_without_a_function_is_an_error() {
         || {
             let (mut scene, mut stage) = crops(1, 1);
             let _rows = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
-            let e = stage.reap().unwrap_err().to_string();
+            let e = stage.drop_read_slots().unwrap_err().to_string();
             assert!(e.contains("cuEventQuery") && e.contains("525"), "{e}");
         },
     );
@@ -599,7 +599,7 @@ fn a_forked_copy_may_not_use_it_and_leaves_it_alone() {
                 let refused = catch_unwind(AssertUnwindSafe(|| {
                     let e = rows.wait().unwrap_err().to_string();
                     assert!(e.contains("forked copy"), "{e}");
-                    assert!(stage.reap().is_err());
+                    assert!(stage.drop_read_slots().is_err());
                     drop(rows);
                     drop(stage);
                 }));

@@ -55,7 +55,7 @@ fn rows(recipe: &Recipe, files: &[&[u8]], position: u64) -> Vec<Made> {
             part: None,
             check_size: &|_| Ok(()),
         };
-        let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
+        let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
         let held = (
             decoder.canvas.held_bytes(),
             decoder.resampler.scratch_bytes(),
@@ -563,8 +563,8 @@ fn exact_is_exact() {
                 .steps(stored.upright_size(), None, &random, &mut steps)
                 .is_ok()
             {
-                let cut = stored.plan_decode(&program, &steps);
-                said.raise_all(&stored.sample_memory(&cut, &program, &steps));
+                let plan = stored.plan_decode(&program, &steps);
+                said.raise_all(&stored.sample_memory(&plan, &program, &steps));
             }
             let (canvas, resampler) = (held.0 as u64, held.1 as u64);
             let beside = said.bytes() - said.buffers.of_pictures();
@@ -630,8 +630,8 @@ proptest! {
             if program.steps(stored.upright_size(), row, &random, &mut steps).is_err() {
                 continue;
             }
-            let cut = stored.plan_decode(&program, &steps);
-            let drawn = stored.sample_memory(&cut, &program, &steps);
+            let plan = stored.plan_decode(&program, &steps);
+            let drawn = stored.sample_memory(&plan, &program, &steps);
             let mut both = kept;
             both.raise_all(&drawn);
             prop_assert!(
@@ -724,7 +724,7 @@ fn tables_are_counted_and_given_back() {
     };
     let file = png(8000, 60);
     let resize = |decoder: &mut SampleDecoder, out: &mut [u8]| {
-        decoder.fill_row(&file, (&request, None), out, &mut StageMeter::default())
+        decoder.fill_by_policy(&file, (&request, None), out, &mut StageMeter::default())
     };
     resize(&mut decoder, &mut out).unwrap();
     let stored = StoredPicture {

@@ -30,7 +30,7 @@ struct SlotGuard {
     slot: u32,
     returned: Arc<FreeList>,
     /// No worker uses it now or later.
-    is_over: AtomicBool,
+    is_unused: AtomicBool,
 }
 
 /// A slot that workers are filling.
@@ -117,7 +117,7 @@ impl RingSlots {
         let taken = Arc::new(SlotGuard {
             slot: free.0,
             returned: self.returned.clone(),
-            is_over: AtomicBool::new(false),
+            is_unused: AtomicBool::new(false),
         });
         PostedSlot { taken, ticket }
     }
@@ -163,7 +163,7 @@ impl RingSlots {
             return Err(posted);
         }
         let PostedSlot { taken, ticket } = posted;
-        taken.is_over.store(true, Relaxed);
+        taken.is_unused.store(true, Relaxed);
         Ok(HeldSlot {
             taken,
             ticket,
@@ -179,7 +179,7 @@ impl RingSlots {
             let idle = consumer_side::drain(&w, l, posted.slot(), posted.ticket);
             if idle {
                 consumer_side::retire(&w, l, posted.slot());
-                posted.taken.is_over.store(true, Relaxed);
+                posted.taken.is_unused.store(true, Relaxed);
             }
             // A removed slot is free, or becomes free when its last watcher is dropped.
             !idle
@@ -307,7 +307,7 @@ impl AsRef<[u8]> for HeldSlot {
 
 impl Drop for SlotGuard {
     fn drop(&mut self) {
-        if self.is_over.load(Relaxed) && getpid() == self.returned.owner {
+        if self.is_unused.load(Relaxed) && getpid() == self.returned.owner {
             self.returned.put(self.slot);
         }
     }

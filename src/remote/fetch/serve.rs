@@ -19,7 +19,7 @@ use crate::remote::helper::messages::{HelperError, name_of};
 use crate::remote::helper::progress::ProgressReports;
 
 /// Runs a fetcher on `socket`; returns its exit status.
-pub(super) fn live(socket: OwnedFd) -> i32 {
+pub(super) fn run_fetcher(socket: OwnedFd) -> i32 {
     // A running name lookup is not waited for.
     helper_loop::run_helper(
         socket,
@@ -99,17 +99,18 @@ async fn serve(line: &HelperConnection) -> Result<()> {
         match done.await {
             Ok(()) => {}
             Err(SessionEnd::Failed(e)) => {
-                let about = session.as_ref().map(|session| &session.files.folder);
-                let about = about.map_or_else(String::new, |f| f.path().display().to_string());
+                let folder_text = session.as_ref().map(|session| &session.files.folder);
+                let folder_text =
+                    folder_text.map_or_else(String::new, |f| f.path().display().to_string());
                 // Fails if the socket failed; then there is no receiver anyway.
-                let _ = line.give_up(HelperError::new(about, e.to_string()));
+                let _ = line.give_up(HelperError::new(folder_text, e.to_string()));
                 return Err(e);
             }
-            Err(SessionEnd::Trouble(trouble)) => {
+            Err(SessionEnd::Trouble(error)) => {
                 if let Some(session) = &session {
-                    session.publish_error(&trouble);
+                    session.publish_error(&error);
                 }
-                return line.give_up(trouble);
+                return line.give_up(error);
             }
         }
     }

@@ -165,15 +165,15 @@ mod tests {
         first.set_size(40 << 20);
         first.add_done(10 << 20);
         first.add_done(10 << 20);
-        let said = reports.next_at(now).unwrap();
-        assert!(said.starts_with("waiting for s3://b/index.fli: "), "{said}");
+        let text = reports.next_at(now).unwrap();
+        assert!(text.starts_with("waiting for s3://b/index.fli: "), "{text}");
         assert!(
-            said.contains(&format!("{} of {}", size(20 << 20), size(40 << 20))),
-            "{said}"
+            text.contains(&format!("{} of {}", size(20 << 20), size(40 << 20))),
+            "{text}"
         );
         assert!(
-            said.contains("after 10 s") && said.ends_with("/s)"),
-            "{said}"
+            text.contains("after 10 s") && text.ends_with("/s)"),
+            "{text}"
         );
         drop(first);
         assert!(reports.next_at(now).unwrap().contains("s3://b/other"));
@@ -208,10 +208,10 @@ mod tests {
         }
         let slow = TransferProgress::begin("s3://b/slow.tar".to_owned(), None);
         let began = TRANSFERS.with_borrow(|all| all[&slow.0].began);
-        let said = reports.next_at(began + FIRST).unwrap();
+        let text = reports.next_at(began + FIRST).unwrap();
         assert!(
-            said.contains("slow.tar") && said.contains("after 5 s"),
-            "{said}"
+            text.contains("slow.tar") && text.contains("after 5 s"),
+            "{text}"
         );
         assert_eq!(reports.next_look(), FIRST * 2);
     }

@@ -27,7 +27,7 @@ use crate::remote::upload::shard;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Runs an uploader on `socket`; returns its exit status.
-pub(super) fn live(socket: OwnedFd) -> i32 {
+pub(super) fn run_uploader(socket: OwnedFd) -> i32 {
     let open = OpenUpload::default();
     helper_loop::run_helper(
         socket,
@@ -68,7 +68,7 @@ async fn serve(line: &HelperConnection, open: &OpenUpload) -> Result<()> {
         };
         match reply? {
             Ok(reply) => line.reply(&reply)?,
-            Err(trouble) => return line.give_up(trouble),
+            Err(error) => return line.give_up(error),
         }
     }
 }

@@ -21,7 +21,7 @@ static SENDER: HelperKind = HelperKind {
     command: SENDER_COMMAND,
     // It aborts its unfinished upload.
     end_limit: Duration::from_secs(3),
-    nothing_done: "with nothing done between",
+    without_progress: "with nothing done between",
 };
 
 /// A live uploader.
@@ -46,8 +46,8 @@ impl CacheUploader {
             waiting: VecDeque::new(),
             counts: TransferCounts::default(),
         };
-        let begun = begin(&sender.helper.process, &sender.address, &sender.waiting);
-        sender.retry_after_death(begun)?;
+        let started = begin(&sender.helper.process, &sender.address, &sender.waiting);
+        sender.retry_after_death(started)?;
         Ok(sender)
     }
 

@@ -176,10 +176,10 @@ impl Several {
         all.any(|r| r.digest.as_ref() != first)
     }
 
-    fn print(&self, asked: usize, verbose: bool) -> Result<()> {
+    fn print(&self, planned: usize, verbose: bool) -> Result<()> {
         output::line("")?;
         if self.interrupted {
-            let ran = format!("in run {} of {asked}", self.runs.len());
+            let ran = format!("in run {} of {planned}", self.runs.len());
             field("interrupted", &ran)?;
         }
         if let Some(verdict) = &self.verdict {
@@ -224,19 +224,19 @@ mod tests {
 
     #[test]
     fn the_fewest_that_are_as_fast_as_the_fastest_are_enough() {
-        let said = |all: &[_]| verdict(&lines(all)).unwrap();
-        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
+        let verdict_of = |all: &[_]| verdict(&lines(all)).unwrap();
+        let v = verdict_of(&[(1, 498.0, 62.0), (2, 983.0, 64.0), (4, 993.0, 68.0)]);
         assert_eq!(v.workers, Some(2));
         assert_eq!(
             v.text,
             "2 workers are enough: 4 are 1% faster and take 4 MiB more"
         );
-        let v = said(&[(4, 560.0, 68.0), (1, 700.0, 62.0)]);
+        let v = verdict_of(&[(4, 560.0, 68.0), (1, 700.0, 62.0)]);
         assert_eq!(
             v.text,
             "1 worker is enough: 4 are 20% slower and take 6 MiB more"
         );
-        let v = said(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
+        let v = verdict_of(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);
         assert_eq!(v.workers, Some(2));
         assert!(v.text.contains("more may be faster"), "{}", v.text);
         let mut all = lines(&[(1, 498.0, 62.0), (2, 983.0, 64.0)]);

@@ -147,7 +147,7 @@ pub fn run(args: BuildArgs) -> Result<CommandOutcome> {
 
 fn build(args: &BuildArgs) -> Result<CommandOutcome> {
     let builder = args.builder()?;
-    let mut told = ProgressPrinter::new(!args.json, args.progress);
+    let mut printer = ProgressPrinter::new(!args.json, args.progress);
     let (mut begun, mut announced, mut failed) = (false, None, None);
     let built = builder.build_watched(&mut |progress| {
         if !begun {
@@ -160,16 +160,16 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
         if progress.phase == BuildPhase::Writing && announced != Some(progress.share) {
             announced = Some(progress.share);
             if args.progress == ProgressForm::Text {
-                told.beside(|| announce(args, progress));
+                printer.print_between(|| announce(args, progress));
             }
         }
-        told.tell(progress);
+        printer.update(progress);
         match failed.is_some() || interrupt::caught().is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     });
-    told.finish();
+    printer.finish();
     if let Some(e) = failed {
         return Err(e);
     }

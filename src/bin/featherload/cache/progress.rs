@@ -57,13 +57,13 @@ impl ProgressPrinter {
         }
     }
 
-    pub fn tell(&mut self, progress: &BuildProgress<'_>) {
+    pub fn update(&mut self, progress: &BuildProgress<'_>) {
         let now = Instant::now();
         let begins = self.pace.is_none_or(|p| p.phase != progress.phase);
         let pace = Pace::at(self.pace, progress.phase, progress.done, now);
         if self.form == ProgressForm::Json {
             self.pace = Some(pace);
-            self.tell_program(progress, begins, now);
+            self.print_json(progress, begins, now);
             return;
         }
         if begins {
@@ -85,7 +85,7 @@ impl ProgressPrinter {
     }
 
     /// Prints an object at the start and end of a phase, and at intervals between.
-    fn tell_program(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
+    fn print_json(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
         let due = self.object.is_none_or(|last| now - last >= OBJECTS);
         if !due && !begins && progress.done < progress.samples {
             return;
@@ -111,7 +111,7 @@ impl ProgressPrinter {
     }
 
     /// Prints other lines without disturbing the bar.
-    pub fn beside(&self, print: impl FnOnce()) {
+    pub fn print_between(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
@@ -190,12 +190,12 @@ fn what(phase: BuildPhase) -> &'static str {
 
 /// Lists the fields that a cache does not keep. Empty if there are none.
 pub fn fields(fields: &BTreeMap<String, u64>) -> Option<String> {
-    let said = |(name, samples): (&String, &u64)| match samples {
+    let field_text = |(name, samples): (&String, &u64)| match samples {
         1 => format!("{name} in 1 sample"),
         n => format!("{name} in {} samples", grouped(*n)),
     };
-    let said: Vec<_> = fields.iter().map(said).collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let field_text: Vec<_> = fields.iter().map(field_text).collect();
+    (!field_text.is_empty()).then(|| field_text.join(", "))
 }
 
 #[cfg(test)]
@@ -244,7 +244,7 @@ mod tests {
     fn fields_are_named_with_their_numbers() {
         assert_eq!(fields(&BTreeMap::new()), None);
         let two = BTreeMap::from([("txt".to_owned(), 1_234_567), ("seg.png".to_owned(), 1)]);
-        let said = fields(&two).unwrap();
-        assert_eq!(said, "seg.png in 1 sample, txt in 1,234,567 samples");
+        let field_text = fields(&two).unwrap();
+        assert_eq!(field_text, "seg.png in 1 sample, txt in 1,234,567 samples");
     }
 }

@@ -88,7 +88,7 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// Prints `head`, then a text whose further lines are aligned with its start.
-pub fn beside(head: &str, text: &str) -> Result<()> {
+pub fn print_beside(head: &str, text: &str) -> Result<()> {
     super::lines(&with_text(head, head.chars().count(), text))
 }
 

@@ -183,7 +183,7 @@ pub(crate) fn beta(a: f64, random: &mut PositionRandom) -> f64 {
 /// One attempt. At least half of them succeed. Uses logarithms, since for small `a` both powers may
 /// underflow.
 fn johnk(a: f64, random: &mut PositionRandom) -> Option<f64> {
-    let mut power = || libm::log(open(random)) / a;
+    let mut power = || libm::log(nonzero_uniform(random)) / a;
     let (x, y) = (power(), power());
     if libm::exp(x) + libm::exp(y) > 1.0 {
         return None;
@@ -200,7 +200,7 @@ fn cheng(a: f64, random: &mut PositionRandom) -> Option<f64> {
     let sum = 2.0 * a;
     let slope = ((sum - 2.0) / (2.0 * a * a - sum)).sqrt();
     let gamma = a + 1.0 / slope;
-    let (u, v) = (open(random), open(random));
+    let (u, v) = (nonzero_uniform(random), nonzero_uniform(random));
     let v1 = slope * libm::log(u / (1.0 - u));
     let w = a * libm::exp(v1);
     let z = u * u * v;
@@ -214,13 +214,13 @@ fn cheng(a: f64, random: &mut PositionRandom) -> Option<f64> {
 }
 
 /// Uniform, never 0.
-fn open(random: &mut PositionRandom) -> f64 {
+fn nonzero_uniform(random: &mut PositionRandom) -> f64 {
     random.next_f64().max(1.0 / (1u64 << 53) as f64)
 }
 
 /// Two numbers of a normal distribution, by Box and Muller.
 pub(crate) fn normals(random: &mut PositionRandom) -> (f64, f64) {
-    let radius = (-2.0 * libm::log(open(random))).sqrt();
+    let radius = (-2.0 * libm::log(nonzero_uniform(random))).sqrt();
     let (sin, cos) = libm::sincos(std::f64::consts::TAU * random.next_f64());
     (radius * cos, radius * sin)
 }

@@ -69,7 +69,7 @@ fn made(decoder: &mut SampleDecoder, file: &[u8], size: Size, position: u64) -> 
         part: None,
         check_size: &|_| Ok(()),
     };
-    let filled = decoder.fill(file, &request, &mut out, &mut StageMeter::default());
+    let filled = decoder.make_row(file, &request, &mut out, &mut StageMeter::default());
     assert_eq!(out[bytes..], [0xa5; 5], "behind the row");
     out.truncate(bytes);
     filled.map(|()| out).map_err(|fault| fault.reason)
