@@ -201,8 +201,11 @@ mod tests {
                 }
             }
         };
-        let said = refusal(index);
-        assert!(said.contains("1.jpg (sample 1) cannot be opened"), "{said}");
+        let message = refusal(index);
+        assert!(
+            message.contains("1.jpg (sample 1) cannot be opened"),
+            "{message}"
+        );
         for (name, bytes, word) in [
             ("1.jpg", None, "2.jpg (sample 1) is a FIFO"),
             ("2.jpg", None, "3.jpg (sample 1) is empty"),
@@ -214,8 +217,8 @@ mod tests {
                 std::fs::write(&path, bytes).unwrap();
             }
             let (index, _) = Index::folder(dir.path(), &FolderOptions::default()).unwrap();
-            let said = refusal(index);
-            assert!(said.contains(word), "{word}: {said}");
+            let message = refusal(index);
+            assert!(message.contains(word), "{word}: {message}");
         }
     }
 }

@@ -197,21 +197,21 @@ mod tests {
         };
         let asked = || panic!("other fields differ");
         let of = |now: FileStamp| was.difference(&now, asked);
-        let said = of(FileStamp { bytes: 8, ..was });
-        assert_eq!(said.as_deref(), Some("7 bytes then, 8 now"));
-        let said = of(FileStamp {
+        let message = of(FileStamp { bytes: 8, ..was });
+        assert_eq!(message.as_deref(), Some("7 bytes then, 8 now"));
+        let message = of(FileStamp {
             modified: 3_999_999_999,
             inode: 4,
             ..was
         });
         let want = "of the same length, modified 1.000000001 s earlier";
-        assert_eq!(said.as_deref(), Some(want));
-        let said = of(FileStamp {
+        assert_eq!(message.as_deref(), Some(want));
+        let message = of(FileStamp {
             modified: 5_000_000_001,
             ..was
         });
         let want = "of the same length, modified 0.000000001 s later";
-        assert_eq!(said.as_deref(), Some(want));
+        assert_eq!(message.as_deref(), Some(want));
         assert_eq!(of(was), None);
         let now = FileStamp { inode: 4, ..was };
         let want = "of the same length and time, inode 3 then, 4 now";

@@ -106,8 +106,8 @@ pub fn a_second_thread_forbids_the_fork() {
             .num_workers(1)
             .launch(LaunchMethod::Fork)
     };
-    let (tell, told) = std::sync::mpsc::channel::<()>();
-    let thread = std::thread::spawn(move || told.recv());
+    let (tell, output) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || output.recv());
     let e = make().build().unwrap_err();
     assert!(e.is_usage(), "{e}");
     assert!(e.to_string().contains("LaunchMethod::Exec"), "{e}");

@@ -53,7 +53,7 @@ impl Spec {
     }
 
     /// The place `n` behind another.
-    fn behind(&self, (epoch, batch): (u64, u64), n: usize) -> (u64, u64) {
+    fn place_after(&self, (epoch, batch): (u64, u64), n: usize) -> (u64, u64) {
         let batch = batch + n as u64;
         (epoch + batch / self.batches, batch % self.batches)
     }
@@ -128,9 +128,9 @@ impl Run {
     /// The digest of the next batch: its place, its rows, and which of them were bad.
     pub fn next(&mut self) -> Result<u128> {
         let (spec, at) = (self.spec, self.at);
-        let upcoming = |n| Some(spec.place(spec.behind(at, n)));
+        let upcoming = |n| Some(spec.place(spec.place_after(at, n)));
         let FilledBatch { place, rows, bad } = self.filler.next(&upcoming)?;
-        self.at = spec.behind(at, 1);
+        self.at = spec.place_after(at, 1);
         let mut all = rows.bytes()[..place.rows as usize * Spec::BYTES].to_vec();
         for b in bad {
             let row = b.row as usize * Spec::BYTES;

@@ -344,7 +344,7 @@ fn the_kernel_makes_what_plain_arithmetic_makes() {
                 };
                 let mut stage = CropStage::new(&context, scene.ring(), shape).unwrap();
                 for read in [UploadMode::InPlace, UploadMode::Copied] {
-                    let held = scene.held(&slot.bytes);
+                    let held = scene.held_slot(&slot.bytes);
                     let rows = stage
                         .submit(held, &slot.rows, slot.places(), &kernel_emission, read)
                         .unwrap();
@@ -391,7 +391,7 @@ fn many_batches_through_few_slots_are_each_their_own() {
             }
             let rows = stage
                 .submit(
-                    scene.held(&slot.bytes),
+                    scene.held_slot(&slot.bytes),
                     &slot.rows,
                     slot.places(),
                     &kernel_emission,
@@ -425,7 +425,7 @@ fn finished_rows_arrive_as_they_are() {
         if !scene.has_free() {
             assert!(stage.wait_one().unwrap());
         }
-        let rows = stage.submit_rows(scene.held(&bytes), len).unwrap();
+        let rows = stage.submit_rows(scene.held_slot(&bytes), len).unwrap();
         held.push((rows, len));
     }
     // Behind the stage's end.

@@ -115,7 +115,7 @@ fn crops(slots: u32, outputs: usize) -> (TestRing, CropStage) {
 }
 
 fn submit(scene: &mut TestRing, stage: &mut CropStage, batch: u8, read: UploadMode) -> DeviceRows {
-    let slot = scene.held(&slot_bytes(batch));
+    let slot = scene.held_slot(&slot_bytes(batch));
     stage
         .submit(slot, &rows(), PLACES, &emission(), read)
         .unwrap()
@@ -203,7 +203,7 @@ fn a_batch_with_contrast_is_launched_twice() {
             let mut without = rows();
             without[0].step[0] = with[1].step[1];
             for (batch, rows) in [(1, &with), (2, &without), (3, &with)] {
-                let slot = scene.held(&slot_bytes(batch));
+                let slot = scene.held_slot(&slot_bytes(batch));
                 let made = stage.submit(slot, rows, PLACES, &emission(), UploadMode::InPlace);
                 let mut wanted = expected(batch);
                 if rows[1].steps > 0 {
@@ -247,7 +247,7 @@ fn a_part_is_copied_behind_the_kernels_that_read_there() {
         || {
             let (mut scene, mut stage) = crops(4, 4);
             for (batch, count) in [(1, 3), (2, 3), (3, 2), (4, 3)] {
-                let slot = scene.held(&slot_bytes(batch));
+                let slot = scene.held_slot(&slot_bytes(batch));
                 let rows = &rows()[..count];
                 drop(stage.submit(slot, rows, PLACES, &emission(), UploadMode::Copied));
                 stage.drop_read_slots().unwrap();
@@ -410,7 +410,7 @@ fn batches_that_are_held_are_named() {
         let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
         let _second = submit(&mut scene, &mut stage, 2, UploadMode::InPlace);
         assert!(!stage.has_room());
-        let slot = scene.held(&slot_bytes(3));
+        let slot = scene.held_slot(&slot_bytes(3));
         let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
         let e = e.unwrap_err();
         assert!(
@@ -437,12 +437,12 @@ fn after_an_error_of_the_device_every_call_gives_it() {
             let first = submit(&mut scene, &mut stage, 1, UploadMode::InPlace);
             // SAFETY: a default stream lives as long as the process.
             unsafe { first.make_wait(2).unwrap() };
-            let slot = scene.held(&slot_bytes(2));
+            let slot = scene.held_slot(&slot_bytes(2));
             let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             let e = e.unwrap_err().to_string();
             assert!(e.contains("cuLaunchKernel: CUDA_ERROR_700"), "{e}");
             assert!(e.contains("restart the process"), "{e}");
-            let slot = scene.held(&slot_bytes(3));
+            let slot = scene.held_slot(&slot_bytes(3));
             for again in [
                 stage
                     .submit(slot, &rows(), PLACES, &emission(), UploadMode::Copied)
@@ -478,16 +478,16 @@ fn what_the_device_may_not_read_is_refused_and_nothing_is_done() {
         || {
             let (mut scene, mut stage) = crops(1, 1);
             let mut other = TestRing::new(1, ROWS as u32, ROWS * CAPACITY);
-            let slot = other.held(&[]);
+            let slot = other.held_slot(&[]);
             let e = stage.submit(slot, &rows(), PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("another ring"));
 
             let mut wrong = rows();
             wrong[1].pixels += 1 << 20;
-            let slot = scene.held(&slot_bytes(1));
+            let slot = scene.held_slot(&slot_bytes(1));
             let e = stage.submit(slot, &wrong, PLACES, &emission(), UploadMode::InPlace);
             assert!(e.unwrap_err().to_string().contains("row 1"));
-            let slot = scene.held(&slot_bytes(1));
+            let slot = scene.held_slot(&slot_bytes(1));
             let e = stage.submit(slot, &[], PLACES, &emission(), UploadMode::InPlace);
             assert!(
                 e.unwrap_err()
@@ -512,12 +512,12 @@ fn finished_rows_are_one_copy() {
         let mut scene = TestRing::new(1, ROWS as u32, 4096);
         let mut stage = RowsStage::new(&open(), scene.ring(), 1, 3000).unwrap();
         let bytes: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
-        let rows = stage.submit_rows(scene.held(&bytes), 2500).unwrap();
+        let rows = stage.submit_rows(scene.held_slot(&bytes), 2500).unwrap();
         assert_eq!(rows.to_host().unwrap(), bytes);
         stage.drop_read_slots().unwrap();
         drop(rows);
         for (bytes, words) in [(3001, "does not fit"), (4097, "a slot of 4096")] {
-            let e = stage.submit_rows(scene.held(&[]), bytes).unwrap_err();
+            let e = stage.submit_rows(scene.held_slot(&[]), bytes).unwrap_err();
             assert!(e.to_string().contains(words), "{e}");
         }
     });

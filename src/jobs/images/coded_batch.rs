@@ -497,8 +497,8 @@ mod tests {
             let RedecodedRow { kernel, verdict } = batch.decode_again(of, &mut out).unwrap();
             assert_eq!(kernel.is_some(), good <= 3);
             let verdict = verdict.map(|v| (v.row, v.fault.reason, v.attempt));
-            let due = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
-            assert_eq!(verdict, (good != attempt).then_some(due));
+            let expected = (1, format!("attempt {attempt}"), (good <= 3).then_some(good));
+            assert_eq!(verdict, (good != attempt).then_some(expected));
             let mut report = PoolReport {
                 input_bytes: u64::MAX,
                 ..PoolReport::default()

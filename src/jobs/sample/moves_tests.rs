@@ -555,7 +555,7 @@ fn exact_is_exact() {
         }
         // The computed memory; the decoder's own pixels are not part of it.
         let mut steps = Vec::new();
-        let mut said = SampleMemory::default();
+        let mut message = SampleMemory::default();
         for ((file, (_, held)), position) in files.iter().zip(&got).zip(position..) {
             let stored = file.stored;
             let random = PositionRandom::new(7, 1, position);
@@ -564,13 +564,16 @@ fn exact_is_exact() {
                 .is_ok()
             {
                 let plan = stored.plan_decode(&program, &steps);
-                said.raise_all(&stored.sample_memory(&plan, &program, &steps));
+                message.raise_all(&stored.sample_memory(&plan, &program, &steps));
             }
             let (canvas, resampler) = (held.0 as u64, held.1 as u64);
-            let beside = said.bytes() - said.buffers.of_pictures();
-            prop_assert!(canvas <= said.bytes(), "{canvas} of {said:?}");
-            prop_assert!(resampler <= beside, "{resampler} of {said:?}");
-            prop_assert!(canvas + resampler <= said.bytes(), "{held:?} of {said:?}");
+            let beside = message.bytes() - message.buffers.of_pictures();
+            prop_assert!(canvas <= message.bytes(), "{canvas} of {message:?}");
+            prop_assert!(resampler <= beside, "{resampler} of {message:?}");
+            prop_assert!(
+                canvas + resampler <= message.bytes(),
+                "{held:?} of {message:?}"
+            );
         }
         Ok(())
     });
@@ -699,11 +702,11 @@ fn the_largest_crop_is_not_the_one_that_takes_most() {
     let program = SampleProgram::compile(&Recipe::train224()).unwrap();
     let stored = StoredPicture::baseline_jpeg((1792, 1792));
     let mut steps = Vec::new();
-    let said = stored.scratch_bound(&program, None, &mut steps).bytes();
-    assert!(said >= 759_790, "{said} bytes");
+    let message = stored.scratch_bound(&program, None, &mut steps).bytes();
+    assert!(message >= 759_790, "{message} bytes");
     // And not much more: pixels of a quarter of the picture along each side, and
     // what the allowed shapes add.
-    assert!(said < 2_200_000, "{said} bytes");
+    assert!(message < 2_200_000, "{message} bytes");
 }
 
 /// What a picture as long as no photo leaves in tables goes back with the rest.
@@ -733,11 +736,14 @@ fn tables_are_counted_and_given_back() {
         cost: DecodeCost::Rows { scratch: 0 },
         pixel_box: None,
     };
-    let said = stored
+    let message = stored
         .scratch_bound(&program, None, &mut Vec::new())
         .bytes();
     let held = decoder.resampler.scratch_bytes() as u64;
-    assert!(held > 3_000 * 8 && held <= said, "{held} of {said} bytes");
+    assert!(
+        held > 3_000 * 8 && held <= message,
+        "{held} of {message} bytes"
+    );
     decoder.resampler.free_buffers();
     assert_eq!(decoder.resampler.scratch_bytes(), 0);
 }

@@ -184,9 +184,12 @@ mod tests {
 
     #[test]
     fn a_preloaded_thread_is_no_mistake_of_main() {
-        let said = why_not(2, Some("agent.so".to_owned()));
-        assert!(said.starts_with("2 threads ran before main, "), "{said}");
-        assert!(said.contains("LD_PRELOAD=agent.so") && !said.contains("init()"));
+        let message = why_not(2, Some("agent.so".to_owned()));
+        assert!(
+            message.starts_with("2 threads ran before main, "),
+            "{message}"
+        );
+        assert!(message.contains("LD_PRELOAD=agent.so") && !message.contains("init()"));
         assert!(why_not(2, None).contains("2 threads ran before featherload::init()"));
     }
 }

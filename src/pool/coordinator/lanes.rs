@@ -106,7 +106,7 @@ impl RestartBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::tests::Told;
+    use crate::sys::clock::tests::FakeClock;
 
     fn stopped(forked: Duration, since: Duration) -> Worker {
         Worker {
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_hour_in_which_nobody_ran_is_no_hour_of_a_workers_stop() {
         let ms = Duration::from_millis;
-        let mut t = Told::start();
+        let mut t = FakeClock::start();
         let w = stopped(ms(0), t.pass(ms(40), ms(50)));
         let (end, _) = w.kill_time_of_stop(stop_limit(ms(60_000))).unwrap();
         assert!(t.pass(ms(3_600_000), ms(250)) < end);

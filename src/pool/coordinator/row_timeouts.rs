@@ -62,7 +62,7 @@ impl RowTimeouts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::tests::Told;
+    use crate::sys::clock::tests::FakeClock;
 
     fn h(owner: u32, sequence: u32) -> ClaimedRow {
         ClaimedRow {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_hour_in_which_the_coordinator_did_not_run_counts_against_no_row() {
         let mut o = RowTimeouts::new(Duration::from_secs(60));
-        let mut t = Told::start();
+        let mut t = FakeClock::start();
         let mut check = |passed| {
             let now = t.pass(passed, o.check_interval());
             !o.check(now, [h(1, 1)].into_iter()).is_empty()

@@ -176,14 +176,14 @@ fn read(path: &Path) -> Result<Vec<[f64; WIDTH]>> {
     };
     let each = if is_f64 { 8 } else { 4 };
     let mut bytes = Vec::new();
-    let due = rows * WIDTH * each;
-    file.take(due as u64)
+    let expected = rows * WIDTH * each;
+    file.take(expected as u64)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::io_at("read", path, e))?;
-    if bytes.len() < due {
+    if bytes.len() < expected {
         let found = bytes.len();
         return Err(error(format!(
-            "cut off: {found} bytes of numbers, but {due} are expected"
+            "cut off: {found} bytes of numbers, but {expected} are expected"
         )));
     }
     let number = |at: usize| {

@@ -140,8 +140,8 @@ impl Pose {
         let square = axes.iter().map(|axis| dot(*axis, *axis)).sum::<f64>() / 3.0;
         let is_scaled = (0..3).all(|i| {
             (0..3).all(|j| {
-                let due = if i == j { square } else { 0.0 };
-                (dot(axes[i], axes[j]) - due).abs() < SCALED * square
+                let expected = if i == j { square } else { 0.0 };
+                (dot(axes[i], axes[j]) - expected).abs() < SCALED * square
             })
         });
         if !is_scaled || (square - 1.0).abs() <= EXACT {

@@ -526,9 +526,9 @@ fn lens(frame: &LensKeys, top: &LensKeys) -> Result<Lens, String> {
         .distortion_params
         .as_deref()
         .filter(|list| !list.is_empty());
-    let wrong = |list: &[f64], due: usize| {
+    let wrong = |list: &[f64], expected: usize| {
         format!(
-            "distortion_params: {} numbers, but {model} has {due}",
+            "distortion_params: {} numbers, but {model} has {expected}",
             list.len()
         )
     };

@@ -363,9 +363,10 @@ impl<'de> Deserialize<'de> for TransformMatrix {
                 }
                 if let Some(last) = rows.next_element::<[JsonNumber; 4]>()? {
                     let last = last.map(|number| number.0);
-                    let due = [0.0, 0.0, 0.0, 1.0];
-                    let is_due = |(value, due): (f64, f64)| (value - due).abs() <= LAST_ROW;
-                    if !last.into_iter().zip(due).all(is_due) {
+                    let expected = [0.0, 0.0, 0.0, 1.0];
+                    let is_due =
+                        |(value, expected): (f64, f64)| (value - expected).abs() <= LAST_ROW;
+                    if !last.into_iter().zip(expected).all(is_due) {
                         return Err(de::Error::custom(format!(
                             "the last row is {last:?}: use [0, 0, 0, 1]"
                         )));

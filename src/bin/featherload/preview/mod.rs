@@ -41,11 +41,11 @@ struct Report<'a> {
     height: u32,
     recipe: &'a str,
     seed: u64,
-    samples: Vec<Told<'a>>,
+    samples: Vec<PreviewReport<'a>>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct PreviewReport<'a> {
     #[serde(flatten)]
     sample: &'a PreviewSample,
     /// Positions of the original and each draw in the picture.
@@ -81,7 +81,7 @@ pub fn run(args: PreviewArgs) -> Result<CommandOutcome> {
             recipe: &preview.recipe,
             seed: preview.seed,
             samples: shown
-                .map(|(sample, placed)| Told { sample, placed })
+                .map(|(sample, placed)| PreviewReport { sample, placed })
                 .collect(),
         })?;
         return Ok(CommandOutcome::Done);
