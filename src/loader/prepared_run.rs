@@ -202,12 +202,12 @@ impl PreparedRun {
         wanted: &RunRequest<'_>,
         workers: u32,
         host: HostLimit,
-        asked: RingDepth,
+        requested: RingDepth,
         uploads: Option<&UploadPlanner<'_>>,
     ) -> Result<MemoryDecision> {
         let mut ingredients = self.ingredients(workers);
         let slot_bytes = ingredients.slot_bytes;
-        let mut depth = asked;
+        let mut depth = requested;
         let mut lowered = None;
         if let Some(uploads) = uploads {
             let chosen = match uploads.choose(slot_bytes, depth) {
@@ -225,7 +225,7 @@ impl PreparedRun {
             depth = depth.capped_at(chosen.depth);
             lowered = uploads
                 .limit
-                .map(|bytes| is_lowered(asked, depth.most_slots(), "gpu_memory_limit", bytes))
+                .map(|bytes| is_lowered(requested, depth.most_slots(), "gpu_memory_limit", bytes))
                 .unwrap_or_default();
         }
         // With a device, `reorder: fast` may change which rows workers hand over.
@@ -241,7 +241,7 @@ impl PreparedRun {
             HostLimit::LowersDepth(limit) => {
                 let (memory, refusal) = ingredients.fit_limit(limit, depth, &faster)?;
                 if memory.depth < depth.most_slots() {
-                    lowered = is_lowered(asked, memory.depth, limit.by, limit.bytes);
+                    lowered = is_lowered(requested, memory.depth, limit.by, limit.bytes);
                 }
                 (memory, refusal)
             }
@@ -320,11 +320,11 @@ fn sizes_of_batches(options: &OrderOptions) -> &[(u32, u32)] {
 }
 
 /// The message about a reduced number of slots.
-fn is_lowered(asked: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
-    (depth < asked.most_slots()).then(|| {
+fn is_lowered(requested: RingDepth, depth: u32, by: &str, bytes: u64) -> Option<String> {
+    (depth < requested.most_slots()).then(|| {
         format!(
             "`depth` is {depth} instead of {}: {by} allows {}",
-            asked.most_slots(),
+            requested.most_slots(),
             size_rounded_down(bytes)
         )
     })

@@ -53,16 +53,16 @@ impl LoaderBuilder {
         let workers = self.worker_options.count()?;
         device_batches::check_workers(self.device, workers)?;
         let uploads = self.uploads(&program)?;
-        let asked = self.depth;
+        let requested = self.depth;
         if let Some(uploads) = &uploads {
-            uploads.check(asked)?;
+            uploads.check(requested)?;
         }
         let hold_timeout = self.worker_options.hold_timeout;
         let helper = self.worker_options.helper.clone();
         let launched = self.worker_options.launch(KINDS)?;
         let host = self
             .memory_limit
-            .and_then(|asked| MemoryLimit::lowest_of(Some(asked)))
+            .and_then(|requested| MemoryLimit::lowest_of(Some(requested)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
         let wanted = RunRequest {
             helper: helper.as_deref(),
@@ -72,12 +72,12 @@ impl LoaderBuilder {
             limits: self.limits,
             on_error: self.on_error,
             plans_memory: self.memory_limit.is_some(),
-            coded_room: coded_room(uploads.as_ref(), asked, self.memory_limit),
+            coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
         let prepared = PreparedRun::new(self.source, &wanted)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
-        let uploads = prepared.uploads(uploads, asked, needed)?;
+        let uploads = prepared.uploads(uploads, requested, needed)?;
         let parts = uploads.as_ref().and_then(|uploads| uploads.jpegs);
         let decodes = parts.is_some();
         let outlook = jpeg_decoding::decode_choice(
@@ -92,7 +92,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.plan_memory(&wanted, workers, host, asked, uploads.as_ref())?;
+        } = prepared.plan_memory(&wanted, workers, host, requested, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }

@@ -487,8 +487,8 @@ mod tests {
                 .is_ok()
         };
         let limit = taken(&of(64, None, None), UploadMode::Copied, 5) - 1;
-        let asked = of(64, Some(UploadMode::Copied), Some(limit));
-        let message = asked.check(RingDepth::Exactly(5)).unwrap_err();
+        let copied = of(64, Some(UploadMode::Copied), Some(limit));
+        let message = copied.check(RingDepth::Exactly(5)).unwrap_err();
         assert!(message.is_usage());
         let message = message.to_string();
         let (batch, depth) = (named(&message, "batch_size "), named(&message, "depth "));
@@ -511,9 +511,9 @@ mod tests {
     #[test]
     fn finished_rows_have_one_way() {
         let program = program(Recipe::train224().with_reorder(ReorderMode::Off));
-        for asked in [None, Some(UploadMode::InPlace), Some(UploadMode::Copied)] {
+        for mode in [None, Some(UploadMode::InPlace), Some(UploadMode::Copied)] {
             let mut uploads = uploads(&program);
-            uploads.requested = asked;
+            uploads.requested = mode;
             let slot = slot_bytes(&uploads);
             let chosen = uploads.choose(slot, RingDepth::AtMost(3)).unwrap();
             assert_eq!(chosen.choice.upload, UploadMode::Copied);

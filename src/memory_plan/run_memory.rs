@@ -146,8 +146,8 @@ impl ScratchSurvey {
 }
 
 /// Upper bound over samples that follow each other. Each buffer keeps its largest size. But a
-/// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in addition to at
-/// most [`MAX_KEPT_BYTES`].
+/// sample above [`MAX_KEPT_BYTES`] leaves no buffers, and the next sample's memory comes in
+/// addition to at most [`MAX_KEPT_BYTES`].
 fn bound(kept: &SampleMemory, largest: u64, left: &SampleMemory) -> u64 {
     let beside = left.bytes().min(MAX_KEPT_BYTES);
     kept.bytes().min(largest.saturating_add(beside))
@@ -594,9 +594,9 @@ pub struct MemoryLimit {
 
 impl MemoryLimit {
     /// The lowest of the user's limit, the cgroup's free memory and the machine's available memory.
-    pub(crate) fn lowest_of(asked: Option<u64>) -> Option<Self> {
+    pub(crate) fn lowest_of(requested: Option<u64>) -> Option<Self> {
         let limits = [
-            (asked, "memory_limit"),
+            (requested, "memory_limit"),
             (cgroup::memory_left(), "the cgroup (memory.max)"),
             (memory::available_bytes(), "the memory available now"),
         ];

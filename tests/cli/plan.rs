@@ -129,10 +129,10 @@ fn lab_in_front_of_a_resize_stays_there_unless_values_may_change() {
         assert_eq!(o["recipe"], "lab");
         assert_stages(&o["written"], &written);
         // The weights of the resize come on top.
-        let message = number(&o["written"], "scratch_bytes");
+        let scratch_bytes = number(&o["written"], "scratch_bytes");
         assert!(
-            (scratch..scratch + (1 << 20)).contains(&message),
-            "{message} for {scratch}"
+            (scratch..scratch + (1 << 20)).contains(&scratch_bytes),
+            "{scratch_bytes} for {scratch}"
         );
         let held: Vec<u64> = o["written"]["stages"]
             .as_array()
@@ -142,7 +142,12 @@ fn lab_in_front_of_a_resize_stays_there_unless_values_may_change() {
             .collect();
         assert_eq!(
             held,
-            [24_883_200, 24_883_200 + 99_532_800, message, message]
+            [
+                24_883_200,
+                24_883_200 + 99_532_800,
+                scratch_bytes,
+                scratch_bytes
+            ]
         );
         if reorder == "fast" {
             assert_stages(

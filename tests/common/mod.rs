@@ -229,8 +229,8 @@ pub fn builder(dir: &Path) -> LoaderBuilder {
 /// The folder of shared photos. None, said aloud, when nobody said where it is
 /// and it is not in its usual place; a wrong `FEATHERLOAD_DATA` is an error.
 pub fn photos(test: &str) -> Option<PathBuf> {
-    let message = std::env::var_os("FEATHERLOAD_DATA");
-    let root = message
+    let setting = std::env::var_os("FEATHERLOAD_DATA");
+    let root = setting
         .as_ref()
         .map_or("../shared/data".as_ref(), Path::new);
     let photos = root.join("photos");
@@ -238,7 +238,7 @@ pub fn photos(test: &str) -> Option<PathBuf> {
         return Some(photos);
     }
     assert!(
-        message.is_none(),
+        setting.is_none(),
         "{test}: FEATHERLOAD_DATA is {}, which has no folder photos",
         root.display()
     );

@@ -366,8 +366,8 @@ fn rows_have_room_for_long_files() {
     assert_eq!(decoded(&standin), 2 * 4);
 }
 
-/// At full size the windows of large photos have no room in their rows as pixels: the device resizes
-/// them, and has room for whole photos. What is flagged has the rows of workers.
+/// At full size the windows of large photos have no room in their rows as pixels: the device
+/// resizes them, and has room for whole photos. What is flagged has the rows of workers.
 #[test]
 fn windows_of_large_photos_are_resized_by_the_device() {
     const SIZES: [(u16, u16); 5] = [(900, 700), (700, 900), (901, 703), (640, 480), (900, 700)];

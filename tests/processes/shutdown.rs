@@ -227,7 +227,8 @@ fn an_interrupted_run_says_so_and_leaves_nothing() {
         let (status, _, said) = run.end();
         run.time_until_gone();
         times.push(began.elapsed());
-        // In its first instants the process has no handler yet and dies of it; a shell shows the same number for both.
+        // In its first instants the process has no handler yet and dies of it; a shell shows the
+        // same number for both.
         match status.code() {
             Some(code) => {
                 assert_eq!(code, 128 + signal as i32, "{said}");

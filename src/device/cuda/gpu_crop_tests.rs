@@ -126,8 +126,8 @@ impl Batch {
             assert!(stage.wait_one().unwrap());
         }
         let emission = KernelEmission::new(&self.emission, self.size);
-        let held = scene.held_slot(&self.bytes);
-        let rows = stage.submit(held, &self.rows, self.places, &emission, read);
+        let slot = scene.held_slot(&self.bytes);
+        let rows = stage.submit(slot, &self.rows, self.places, &emission, read);
         rows.unwrap().to_host().unwrap()
     }
 }

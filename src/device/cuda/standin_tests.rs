@@ -150,7 +150,7 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
     let descriptors = ["cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuEventRecord"];
     let copy = ["cuEventRecord", "cuMemcpy2DAsync_v2", "cuEventRecord"];
     let launch = ["cuEventRecord", "cuLaunchKernel", "cuEventRecord"];
-    let over = ["cuEventRecord", "cuMemcpyDtoHAsync_v2", "cuEventRecord"];
+    let read_back = ["cuEventRecord", "cuMemcpyDtoHAsync_v2", "cuEventRecord"];
     let all = [
         "cuEventRecord",
         "cuMemcpyHtoDAsync_v2",
@@ -158,8 +158,8 @@ fn a_batch_is_copied_launched_and_marked_in_this_order() {
         "cuLaunchKernel",
         "cuMemcpyDtoHAsync_v2",
     ];
-    let in_place = [descriptors, copy, launch, over].concat();
-    let copied = [descriptors, copy, launch, copy, launch, over].concat();
+    let in_place = [descriptors, copy, launch, read_back].concat();
+    let copied = [descriptors, copy, launch, copy, launch, read_back].concat();
     assert_eq!(log.calls(&all), [in_place, copied].concat());
     // Tables alone; then 256 bytes of tables and 330 of pixels, to the next 64.
     let copies = log.lines("cuMemcpy2DAsync_v2");

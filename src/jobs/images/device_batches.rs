@@ -601,14 +601,14 @@ impl DeviceBatches {
         }
     }
 
-    /// Forgets batches that are not needed: all open ones, and `begun` closed ones.
-    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, begun: usize) {
+    /// Forgets batches that are not needed: all open ones, and `closed` closed ones.
+    pub(crate) fn cancel(&mut self, opened: impl Iterator<Item = OpenCodedBatch>, closed: usize) {
         if let Some(jpegs) = &mut self.jpegs {
             // After an error the device is not used any more.
             let _ = jpegs.thread.cancel_batches();
         }
         opened.for_each(drop);
-        for _ in 0..begun {
+        for _ in 0..closed {
             let _ = self.take_rows();
         }
     }

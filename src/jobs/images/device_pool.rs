@@ -194,14 +194,14 @@ impl DevicePool {
             self.open(run, (filled.place, slot.watch()))?;
         }
         let size = run.row_size(&filled.place);
-        let begun = match self.opened.pop_front() {
+        let closed = match self.opened.pop_front() {
             Some(opened) => self.device.close_batch(opened, filled, size, &run.program),
             None => Err(Error::Device {
                 what: "a batch to decode is not in a slot of the ring".into(),
             }),
         };
         self.decoding
-            .push_back(begun.map_err(|why| self.pool.end(why))?);
+            .push_back(closed.map_err(|why| self.pool.end(why))?);
         Ok(())
     }
 

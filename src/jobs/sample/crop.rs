@@ -55,8 +55,8 @@ impl CropWriter {
         }
         let header = self.header(plan, steps)?;
         let room = self.room(plan, &header, size);
-        let begun = self.weights(plan, header, room, row);
-        Ok(begun.then(|| {
+        let has_weights = self.weights(plan, header, room, row);
+        Ok(has_weights.then(|| {
             let pixels = 3 * plan.window.w as usize * plan.window.h as usize;
             &mut row[room.pixels_at()..][..pixels]
         }))
@@ -97,14 +97,14 @@ impl CropWriter {
         if resize.is_some() && pixels == window {
             return Ok(false);
         }
-        let held = &mut row[room.pixels_at()..][..room.coded];
-        let coded = write(held).and_then(|coded| match resize {
-            Some(axes) => Some(coded + self.tables(axes, &mut held[coded..])?),
+        let space = &mut row[room.pixels_at()..][..room.coded];
+        let coded = write(space).and_then(|coded| match resize {
+            Some(axes) => Some(coded + self.tables(axes, &mut space[coded..])?),
             None => Some(coded),
         });
         // The consumer checks this too, and would end the run.
         let coded = coded.filter(|&coded| {
-            let read = CodedPicture::read_as(&held[..coded], pixels);
+            let read = CodedPicture::read_as(&space[..coded], pixels);
             read.is_ok_and(|read| limits.hold(&read))
         });
         let Some(coded) = coded.and_then(|bytes| u32::try_from(bytes).ok()) else {

@@ -107,11 +107,11 @@ impl CoordinatorHandle {
             &[],
         )
         .map_err(|e| self.or_end_error(e))?;
-        let asked = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        let request_number = self.reports.fetch_add(1, Ordering::Relaxed) + 1;
         loop {
             match self.receive(REPORT_LIMIT)? {
                 // Late answer to an earlier request.
-                CoordinatorReply::Report { number, .. } if number < asked => {}
+                CoordinatorReply::Report { number, .. } if number < request_number => {}
                 CoordinatorReply::Report { report, .. } => return Ok(report),
                 _ => {
                     return Err(Error::protocol(

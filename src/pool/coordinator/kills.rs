@@ -124,8 +124,8 @@ impl WorkerSupervisor {
                 return;
             }
         }
-        let over = self.overdue.check(now, claimed.into_iter());
-        for claim in over {
+        let overdue_rows = self.overdue.check(now, claimed.into_iter());
+        for claim in overdue_rows {
             let what = || {
                 let ticket = ticket::read(&w, l, claim.slot, claim.sequence);
                 self.job.describe(&ticket, claim.row, claim.attempt)

@@ -36,16 +36,16 @@ impl RowTimeouts {
         claims: impl Iterator<Item = ClaimedRow>,
     ) -> Vec<ClaimedRow> {
         let mut still = HashMap::with_capacity(self.first_seen.len());
-        let mut over = Vec::new();
+        let mut overdue_rows = Vec::new();
         for h in claims {
             let since = self.first_seen.get(&h).copied().unwrap_or(now);
             if now.saturating_sub(since) >= self.row_limit {
-                over.push(h);
+                overdue_rows.push(h);
             }
             still.insert(h, since);
         }
         self.first_seen = still;
-        over
+        overdue_rows
     }
 
     /// The owner was stopped from `from` until `now`. That time does not count for its row.

@@ -160,7 +160,7 @@ impl WorkerSupervisor {
         loop {
             let now = self.clock.read(Duration::ZERO);
             let timeout = self.next_deadline(now).saturating_sub(now);
-            let [from_consumer, consumer_gone, child_ended, message] = wait_for(
+            let [from_consumer, consumer_gone, child_ended, has_output] = wait_for(
                 [
                     line.socket.as_fd(),
                     consumer.as_fd(),
@@ -170,7 +170,7 @@ impl WorkerSupervisor {
                 timeout,
             )?;
             let now = self.clock.read(timeout);
-            if message {
+            if has_output {
                 stderr.pass_on();
                 self.report.processes.stderr_lost = stderr.lost();
             }

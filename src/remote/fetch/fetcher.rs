@@ -667,10 +667,10 @@ impl Fetcher {
     /// Replaces a fetcher that has ended.
     fn restart(&mut self) -> Result<()> {
         self.reset_replies();
-        let begun = self
+        let restarted = self
             .helper
             .restart(|process| self.task.begin(process, &self.replies));
-        self.retry_after_death(begun)
+        self.retry_after_death(restarted)
     }
 
     /// Returns `done`. If the fetcher died, another one gets all requests again.

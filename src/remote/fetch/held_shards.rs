@@ -86,11 +86,11 @@ impl HeldShards {
         {
             let (_, shards) = self.batches.pop_front().unwrap_or((at, Vec::new()));
             for shard in shards {
-                let Some(held) = self.shards.get_mut(&shard) else {
+                let Some(lease) = self.shards.get_mut(&shard) else {
                     continue;
                 };
-                held.batches -= 1;
-                if held.batches == 0 {
+                lease.batches -= 1;
+                if lease.batches == 0 {
                     self.shards.remove(&shard);
                 }
             }
@@ -157,25 +157,25 @@ impl HeldShards {
                 self.missing = Some(shard);
                 return Ok(false);
             };
-            let held = HeldShard {
+            let lease = HeldShard {
                 _lease: lease,
                 batches: 0,
                 bytes,
             };
-            taken.push((shard, held));
+            taken.push((shard, lease));
         }
         // Other ranks need space too.
         if !self.is_empty() && !taken.is_empty() {
-            let taken = taken.iter().map(|(_, held)| held);
-            let held = self.shards.values().chain(taken);
-            if total(held.map(|held| held.bytes)) > self.room / AHEAD / self.ranks {
+            let taken = taken.iter().map(|(_, lease)| lease);
+            let lease = self.shards.values().chain(taken);
+            if total(lease.map(|lease| lease.bytes)) > self.room / AHEAD / self.ranks {
                 return Ok(false);
             }
         }
         self.shards.extend(taken);
         for shard in shards {
-            if let Some(held) = self.shards.get_mut(shard) {
-                held.batches += 1;
+            if let Some(lease) = self.shards.get_mut(shard) {
+                lease.batches += 1;
             }
         }
         Ok(true)

@@ -252,10 +252,10 @@ impl WorldTransform {
 }
 
 impl Frame {
-    /// The depth file of the frame. `asked`: `None`: one that the file names; true: also one found
-    /// by name; false: none.
-    pub(crate) fn depth_file(&self, asked: Option<bool>) -> Option<&PathBuf> {
-        match asked {
+    /// The depth file of the frame. `requested`: `None`: one that the file names; true: also one
+    /// found by name; false: none.
+    pub(crate) fn depth_file(&self, requested: Option<bool>) -> Option<&PathBuf> {
+        match requested {
             Some(false) => None,
             None => self.depth.as_ref(),
             Some(true) => self.depth.as_ref().or(self.found_depth.as_ref()),
@@ -271,10 +271,10 @@ impl Scene {
 
     /// # Errors
     /// Depths are requested, and the ones that were found are inverse depths.
-    pub(crate) fn check_depths(&self, asked: Option<bool>) -> Result<()> {
+    pub(crate) fn check_depths(&self, requested: Option<bool>) -> Result<()> {
         let is_read = |frame: &Frame| {
             let found = frame.found_depth.as_ref();
-            found.is_some() && frame.depth_file(asked) == found
+            found.is_some() && frame.depth_file(requested) == found
         };
         match &self.inverse_depths {
             Some(file) if self.frames.iter().any(is_read) => Err(Error::dataset(

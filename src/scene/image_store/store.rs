@@ -88,8 +88,8 @@ impl ImageStore {
         key: u128,
     ) -> Result<Self> {
         let control = SharedMemory::open(control, control_bytes(&places))?;
-        let message = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
-        if message != control_header(&places, key) {
+        let control_words = [0, 1, 2, 3].map(|word| control.word(word).load(Ordering::Acquire));
+        if control_words != control_header(&places, key) {
             return Err(Error::protocol(
                 "the received image store holds other images",
             ));

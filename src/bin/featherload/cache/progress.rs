@@ -86,8 +86,8 @@ impl ProgressPrinter {
 
     /// Prints an object at the start and end of a phase, and at intervals between.
     fn print_json(&mut self, progress: &BuildProgress<'_>, begins: bool, now: Instant) {
-        let expected = self.object.is_none_or(|last| now - last >= OBJECTS);
-        if !expected && !begins && progress.done < progress.samples {
+        let is_due = self.object.is_none_or(|last| now - last >= OBJECTS);
+        if !is_due && !begins && progress.done < progress.samples {
             return;
         }
         self.object = Some(now);
@@ -208,18 +208,18 @@ mod tests {
         let at = |seconds| begin + Duration::from_secs(seconds);
         let gib = 3 << 30;
         let pace = Pace::at(None, BuildPhase::Writing, 60_000, begin);
-        let (pace, expected) = pace.is_due(at(29));
-        assert!(!expected);
-        let (pace, expected) = pace.is_due(at(30));
-        assert!(expected);
+        let (pace, is_due) = pace.is_due(at(29));
+        assert!(!is_due);
+        let (pace, is_due) = pace.is_due(at(30));
+        assert!(is_due);
         let line = pace.words(123_000, 1_281_167, Some(gib), at(30));
         assert_eq!(
             line,
             "123,000 of 1,281,167 samples, 2,100/s, 3,072 MiB, 10 min left"
         );
         assert!(!pace.is_due(at(59)).1);
-        let (pace, expected) = pace.is_due(at(60));
-        assert!(expected);
+        let (pace, is_due) = pace.is_due(at(60));
+        assert!(is_due);
         let line = pace.words(1_281_000, 1_281_167, Some(16 * gib), at(60));
         assert!(line.ends_with("/s, 48.0 GiB, 1 s left"), "{line}");
         // The bar is printed before it.
@@ -228,8 +228,8 @@ mod tests {
         // Another phase has its own rate, but shares the timer for lines.
         let pace = Pace::at(Some(pace), BuildPhase::ReadingHeaders, 0, at(70));
         assert!(!pace.is_due(at(89)).1);
-        let (pace, expected) = pace.is_due(at(90));
-        assert!(expected);
+        let (pace, is_due) = pace.is_due(at(90));
+        assert!(is_due);
         let expected = "reading headers: 10 of 100 samples, 1/s, 3 min left";
         assert_eq!(pace.words(10, 100, None, at(90)), expected);
         let pace = Pace::at(Some(pace), BuildPhase::Checking, 0, at(100));

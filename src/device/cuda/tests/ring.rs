@@ -63,8 +63,8 @@ impl TestRing {
             };
             worker_side::commit(&w, l, 1, claim, RowOutcome::Done).unwrap();
         }
-        let mut held = self.slots.hold(posted).unwrap();
-        held.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-        held
+        let mut slot = self.slots.hold(posted).unwrap();
+        slot.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        slot
     }
 }

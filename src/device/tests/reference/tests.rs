@@ -107,10 +107,10 @@ fn step_by_step(
     let mut resampler = resampler();
     let in_floats = [Step::Cast(DataType::F32)];
     // Brightness by 1 holds levels to 0 to 255, which a sharp filter leaves.
-    let held = [Step::Brightness(1.0)];
+    let brightness = [Step::Brightness(1.0)];
     let order: &[&[Step]] = match whole {
         true => &[shapes, &in_floats, colors],
-        false => &[&in_floats, shapes, &held, colors],
+        false => &[&in_floats, shapes, &brightness, colors],
     };
     for step in order.iter().copied().flatten() {
         canvas.apply([step].into_iter(), false, &mut resampler);

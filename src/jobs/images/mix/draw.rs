@@ -190,8 +190,8 @@ fn johnk(a: f64, random: &mut PositionRandom) -> Option<f64> {
     }
     Some(match y - x {
         // Both logarithms are infinite: the greater one decides.
-        apart if apart.is_nan() => f64::from(u8::from(x > y)),
-        apart => 1.0 / (1.0 + libm::exp(apart)),
+        difference if difference.is_nan() => f64::from(u8::from(x > y)),
+        difference => 1.0 / (1.0 + libm::exp(difference)),
     })
 }
 

@@ -144,12 +144,12 @@ fn points_move_with_the_poses() {
     let scene = folder.open(&SceneOptions::default()).unwrap();
     let moved = scene.points().unwrap().unwrap();
     // As far from a camera as before, in the new unit.
-    let apart = |a: [f64; 3], b: [f32; 3]| {
+    let distance = |a: [f64; 3], b: [f32; 3]| {
         let squares = a.iter().zip(b).map(|(a, b)| (a - f64::from(b)).powi(2));
         squares.sum::<f64>().sqrt()
     };
-    let before = apart([-1.0, -2.0, -3.0], points.xyz[0]);
-    let after = apart(scene.frames[1].pose.centre(), moved.xyz[0]);
+    let before = distance([-1.0, -2.0, -3.0], points.xyz[0]);
+    let after = distance(scene.frames[1].pose.centre(), moved.xyz[0]);
     assert!((after - before * scene.to_scene.scale).abs() < 1e-6);
     std::fs::remove_file(folder.join("sparse/0/points3D.bin")).unwrap();
     assert_eq!(folder.open(&as_is()).unwrap().points().unwrap(), None);

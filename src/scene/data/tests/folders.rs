@@ -112,11 +112,11 @@ fn masks_and_depths_are_found_by_any_of_their_names() {
     folder.picture("masks/a.png", 8, 6);
     folder.picture("masks/sub/c.png.png", 8, 6);
     folder.picture("depths/b.png", 8, 6);
-    let asked = SceneOptions {
+    let options = SceneOptions {
         find_depths: true,
         ..as_is()
     };
-    let scene = folder.open(&asked).unwrap();
+    let scene = folder.open(&options).unwrap();
     let masks: Vec<bool> = scene.frames.iter().map(|f| f.mask.is_some()).collect();
     assert_eq!(masks, [true, false, true]);
     assert!(
