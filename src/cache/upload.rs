@@ -1,8 +1,8 @@
 //! A cache that goes into an object store while it is built: which of its shards are there,
 //! which are on their way.
 //!
-//! In the consumer; what is sent is the sender's business (`remote/upload`). The folder on this machine is
-//! a stage: a shard's tar is removed from it once the shard is in the store.
+//! In the consumer; what is sent is the sender's business (`remote/upload`). The folder on this
+//! machine is a stage: a shard's tar is removed from it once the shard is in the store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -147,7 +147,7 @@ impl CacheUpload {
     }
 
     fn found(&mut self, request: &UploadRequest) -> Result<bool> {
-        match self.sender.ask(request)? {
+        match self.sender.call(request)? {
             UploadReply::Found(found) => Ok(found),
             other => Err(unexpected(&other)),
         }
@@ -185,7 +185,7 @@ impl CacheUpload {
                 folder: self.stage.clone(),
                 shards: (shards.start..end).map(shard_name).collect(),
             };
-            let there = match self.sender.ask(&request)? {
+            let there = match self.sender.call(&request)? {
                 UploadReply::There(there) if there.len() as u64 == end - shards.start => there,
                 other => return Err(unexpected(&other)),
             };
@@ -263,7 +263,7 @@ impl CacheUpload {
             from: file.path().to_owned(),
             over,
         };
-        match self.sender.ask(&request)? {
+        match self.sender.call(&request)? {
             UploadReply::Begun(true) => {}
             UploadReply::Begun(false) => {
                 return Err(Error::dataset(
@@ -329,7 +329,7 @@ impl CacheUpload {
         let numbers: Vec<u64> = numbers.into_iter().collect();
         for some in numbers.chunks(MOST_NAMES) {
             let shards = some.iter().copied().map(shard_name).collect();
-            match self.sender.ask(&UploadRequest::Remove { shards })? {
+            match self.sender.call(&UploadRequest::Remove { shards })? {
                 UploadReply::Done => {}
                 other => return Err(unexpected(&other)),
             }
@@ -374,7 +374,7 @@ impl CacheUpload {
             over,
             replace: self.replace,
         };
-        match self.sender.ask(&request)? {
+        match self.sender.call(&request)? {
             UploadReply::Ended(counts) => self.sender.counts = self.sender.counts + counts,
             other => return Err(unexpected(&other)),
         }

@@ -94,7 +94,7 @@ impl LoaderBuilder {
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let wanted = RunRequest {
+        let request = RunRequest {
             helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
@@ -104,7 +104,7 @@ impl LoaderBuilder {
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let program = &prepared.program;
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;
@@ -130,7 +130,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.plan_memory(&wanted, workers, host, requested, uploads.as_ref())?;
+        } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         let index = &prepared.index;
         let largest = prepared.scratch.as_ref().and_then(|w| w.sample(index));
         // Without a readable header the outline uses this size.
@@ -168,7 +168,7 @@ impl LoaderBuilder {
         if let Some(uploads) = &uploads {
             uploads.check_rows()?;
         }
-        let wanted = RunRequest {
+        let request = RunRequest {
             helper: self.worker_options.helper.as_deref(),
             program: &program,
             plan: &self.plan,
@@ -178,7 +178,7 @@ impl LoaderBuilder {
             plans_memory: true,
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;
         let limit = self
@@ -189,7 +189,7 @@ impl LoaderBuilder {
             device_batches::check_workers(self.device, workers)?;
             let host = limit.map_or(HostLimit::None, HostLimit::LowersDepth);
             let settled =
-                prepared.plan_memory(&wanted, workers, host, requested, uploads.as_ref())?;
+                prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
             Ok(settled.memory)
         };
         numbers.iter().map(of).collect()

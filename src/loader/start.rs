@@ -64,7 +64,7 @@ impl LoaderBuilder {
             .memory_limit
             .and_then(|requested| MemoryLimit::lowest_of(Some(requested)))
             .map_or(HostLimit::None, HostLimit::LowersDepth);
-        let wanted = RunRequest {
+        let request = RunRequest {
             helper: helper.as_deref(),
             program: &program,
             plan: &self.plan,
@@ -74,7 +74,7 @@ impl LoaderBuilder {
             plans_memory: self.memory_limit.is_some(),
             coded_room: coded_room(uploads.as_ref(), requested, self.memory_limit),
         };
-        let prepared = PreparedRun::new(self.source, &wanted)?;
+        let prepared = PreparedRun::new(self.source, &request)?;
         let program = prepared.program.clone();
         let needed = self.decode_on == DecodeOn::Gpu;
         let uploads = prepared.uploads(uploads, requested, needed)?;
@@ -92,7 +92,7 @@ impl LoaderBuilder {
             upload,
             lowered,
             refusal,
-        } = prepared.plan_memory(&wanted, workers, host, requested, uploads.as_ref())?;
+        } = prepared.plan_memory(&request, workers, host, requested, uploads.as_ref())?;
         if let Some(refusal) = refusal {
             return Err(refusal);
         }

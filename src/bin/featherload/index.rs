@@ -242,7 +242,7 @@ impl DaliIndexes {
     fn finish(mut self) -> Result<CommandOutcome> {
         let last = self.refused.pop();
         for e in &self.refused {
-            output::complain(&format!("featherload: {e}"));
+            output::print_to_stderr(&format!("featherload: {e}"));
         }
         last.map_or(Ok(CommandOutcome::Done), Err)
     }
@@ -405,17 +405,17 @@ pub fn print_skipped(scan: Option<&ScanReport>) {
     let Some(scan) = scan else { return };
     for damaged in scan.damaged.iter().take(NAMED) {
         let damaged = flags::in_place(&damaged.to_string());
-        output::complain(&format!("warning: {damaged}"));
+        output::print_to_stderr(&format!("warning: {damaged}"));
     }
     if let Some(more @ 1..) = scan.damaged.len().checked_sub(NAMED) {
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "warning: and {more} more shards are damaged (`featherload index --json` lists them)"
         ));
     }
     for (reason, skipped) in &scan.skipped {
         let named = skipped.examples.iter().map(|p| p.display().to_string());
         let named: Vec<String> = named.collect();
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "left out: {} x {reason} (such as {})",
             skipped.count,
             named.join(", ")

@@ -157,12 +157,12 @@ impl DevicePool {
     }
 
     /// Opens batches that workers fill, as far as the device has memory, and closes those that they
-    /// have finished. `behind`: number of batches between the run's position and the first one that
-    /// is being decoded.
-    fn open_batches(&mut self, run: &ImageRun, behind: usize) -> Result<()> {
+    /// have finished. `batches_before`: number of batches between the run's position and the first
+    /// one that is being decoded.
+    fn open_batches(&mut self, run: &ImageRun, batches_before: usize) -> Result<()> {
         loop {
-            let behind = behind + self.decoding.len();
-            let upcoming = |n| run.place_ahead(n + behind);
+            let batches_before = batches_before + self.decoding.len();
+            let upcoming = |n| run.place_ahead(n + batches_before);
             while self.device.has_room_now()?
                 && let Some(next) = self.pool.watch(self.opened.len(), &upcoming)
             {
@@ -226,17 +226,17 @@ impl DevicePool {
     /// The next batch after those on the device, if workers have finished it and the device has
     /// memory.
     fn submit_next(&mut self, run: &mut ImageRun) -> Result<Option<Batch>> {
-        let behind = 1 + self.ahead.len();
+        let batches_before = 1 + self.ahead.len();
         if self.device.decodes() {
-            self.open_batches(run, behind)?;
+            self.open_batches(run, batches_before)?;
             let decoded = self.poll_decoded(run, Duration::ZERO)?;
             if decoded.is_none() {
-                let behind = behind + self.decoding.len();
-                self.pool.refill(&|n| run.place_ahead(n + behind));
+                let batches_before = batches_before + self.decoding.len();
+                self.pool.refill(&|n| run.place_ahead(n + batches_before));
             }
             return Ok(decoded);
         }
-        let upcoming = |n| run.place_ahead(n + behind);
+        let upcoming = |n| run.place_ahead(n + batches_before);
         if !self.device.has_room_now()? {
             self.pool.refill(&upcoming);
             return Ok(None);

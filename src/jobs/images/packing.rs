@@ -72,7 +72,7 @@ impl EqualRow {
 #[derive(Debug, Default)]
 pub(crate) struct PackedBatch {
     /// The position of the batch.
-    of: Option<EpochMark>,
+    mark: Option<EpochMark>,
     rows: Vec<Range<usize>>,
 }
 
@@ -247,7 +247,7 @@ impl SlotPacking {
                 start..start + bytes
             }
             PackingRule::Own { table, .. } => {
-                if packed.of != Some(at) {
+                if packed.mark != Some(at) {
                     self.pack(*table, packed, at);
                 }
                 let end = packed.rows.last().map_or(*table, |r| r.end);
@@ -276,7 +276,7 @@ impl SlotPacking {
             end = start + largest.unwrap_or(0);
             packed.rows.push(start..end);
         }
-        packed.of = Some(at);
+        packed.mark = Some(at);
     }
 
     /// Bytes of a row of this size. None if no image of this size is decoded.

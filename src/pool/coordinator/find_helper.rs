@@ -94,11 +94,11 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
         Ok(own) => return Ok(own),
         Err(why) => why,
     };
-    let beside = env::current_exe().map_or_else(|_| Vec::new(), |exe| built_together(&exe));
+    let siblings = env::current_exe().map_or_else(|_| Vec::new(), |exe| built_together(&exe));
     let on_path = in_path(env::var_os("PATH").as_deref());
     let trusted = TrustedOwners::of_process();
     let mut refused = Vec::new();
-    for path in beside.iter().filter(|path| executable(path).is_some()) {
+    for path in siblings.iter().filter(|path| executable(path).is_some()) {
         match trusted.why_not(path) {
             None => return Ok(HelperProgram::Other(path.clone())),
             Some(why) => refused.push(format!("{} is not used: {why}", quoted(path))),
@@ -121,7 +121,7 @@ pub(crate) fn find(named: Option<&Path>, lacks: Option<&'static str>) -> Result<
             ),
         ));
     }
-    let tried: Vec<String> = beside
+    let tried: Vec<String> = siblings
         .iter()
         .chain(&on_path)
         .map(|path| quoted(path))

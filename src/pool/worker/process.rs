@@ -65,7 +65,7 @@ fn prepare_worker(
     sandbox: &WorkerSandbox,
 ) -> Result<()> {
     let WorkerContext { ring, lane, .. } = context;
-    process::die_with(context.coordinator)?;
+    process::die_with_parent(context.coordinator)?;
     memory::return_freed_memory();
     // One line per panic. The sample's fault reports a panic in a decoder; the coordinator reports
     // any other, as the worker ends.

@@ -171,7 +171,7 @@ fn open(
         room,
         index: RemoteIndexBuilder::file_name(&options.shards),
     };
-    match process.ask(&request)? {
+    match process.call(&request)? {
         FetchReply::Opened(opened) => Ok(opened),
         other => Err(FETCHER.unexpected(&other)),
     }

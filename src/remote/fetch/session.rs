@@ -206,11 +206,11 @@ impl FetchSession {
         let pause =
             LOOK.max(LOOK_PER_SHARD * u32::try_from(self.files.bytes.len()).unwrap_or(u32::MAX));
         let began = Instant::now();
-        while uses.has_more() && began.elapsed() < AT_A_TIME {
+        while uses.can_look_further() && began.elapsed() < AT_A_TIME {
             uses.look_ahead(ROWS);
         }
         let most = uses.most_bytes();
-        let has_more = uses.has_more();
+        let can_look_further = uses.can_look_further();
         let needs = RankDemand {
             most,
             room: self.room,
@@ -233,7 +233,7 @@ impl FetchSession {
             let all = demand_file::read_all(&self.files.folder, self.files.bytes.len(), true)?;
             leader.step(&all)?;
         }
-        Ok(match has_more {
+        Ok(match can_look_further {
             true => Duration::ZERO,
             false => pause,
         })

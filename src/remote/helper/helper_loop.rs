@@ -54,9 +54,9 @@ pub(crate) fn run_helper(
             .build()
             .map_err(|e| Error::not_started("start a helper for a store", e))?;
         let ended = runtime.block_on(async {
-            let line = HelperConnection::new(socket)?;
+            let connection = HelperConnection::new(socket)?;
             let ended = {
-                let (served, consumer_end) = (pin!(serve(&line)), pin!(end_of(&consumer)));
+                let (served, consumer_end) = (pin!(serve(&connection)), pin!(end_of(&consumer)));
                 match select(served, consumer_end).await {
                     Either::Left((ended, _)) | Either::Right((ended, _)) => ended,
                 }
@@ -108,7 +108,7 @@ impl HelperConnection {
     /// Sends a warning for the user. Returns whether the consumer accepted it.
     pub(crate) fn warn(&self, text: &str) -> Result<bool> {
         let message: HelperMessage<()> = HelperMessage::Warning(text.to_owned());
-        socket::offer(self.0.as_fd(), &to_bytes(&message)?, &[])
+        socket::try_send(self.0.as_fd(), &to_bytes(&message)?, &[])
     }
 
     /// Runs `work`, with regular warnings while the store is slow.

@@ -95,12 +95,12 @@ impl HelperProcess {
 
     /// Sends a request, unless the helper's socket is full. Returns whether it was sent.
     pub(crate) fn try_send(&self, request: &impl Serialize) -> Result<bool> {
-        let sent = socket::offer(self.socket.as_fd(), &to_bytes(request)?, &[]);
+        let sent = socket::try_send(self.socket.as_fd(), &to_bytes(request)?, &[]);
         Ok(matches!(sent, Ok(true)))
     }
 
     /// Sends a request and waits for the reply. Fails if the helper dies or reports an error.
-    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &impl Serialize) -> Result<T> {
+    pub(crate) fn call<T: DeserializeOwned>(&self, request: &impl Serialize) -> Result<T> {
         self.send(request, &[])?;
         self.reply()
     }
@@ -187,7 +187,7 @@ impl Drop for HelperProcess {
         if !self.is_own() {
             return;
         }
-        let end = socket::end(self.socket.as_fd());
+        let end = socket::shut_down(self.socket.as_fd());
         if end.is_ok() && self.ends_within(self.kind.end_limit) {
             return;
         }

@@ -68,9 +68,9 @@ impl CacheUploader {
     ///
     /// # Errors
     /// The store fails; uploaders die repeatedly.
-    pub(crate) fn ask(&mut self, request: &UploadRequest) -> Result<UploadReply> {
+    pub(crate) fn call(&mut self, request: &UploadRequest) -> Result<UploadReply> {
         loop {
-            match self.helper.process.ask(request) {
+            match self.helper.process.call(request) {
                 Ok(reply) => {
                     self.helper.reset_deaths();
                     return Ok(reply);
@@ -135,7 +135,7 @@ fn begin(
     waiting: &VecDeque<(String, UploadRequest)>,
 ) -> Result<()> {
     let address = address.clone();
-    match process.ask(&UploadRequest::Open { address })? {
+    match process.call(&UploadRequest::Open { address })? {
         UploadReply::Done => {}
         other => return Err(unexpected(&other)),
     }
@@ -160,7 +160,7 @@ pub(crate) fn put(
         hash,
     };
     let mut sender = CacheUploader::open(address.clone(), helper.map(Path::to_owned))?;
-    match sender.ask(&request)? {
+    match sender.call(&request)? {
         UploadReply::Ended(_) => Ok(()),
         other => Err(unexpected(&other)),
     }

@@ -56,7 +56,7 @@ impl Started {
 
 pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<CommandOutcome> {
     let workers = setup.worker_count(args.run.one_count()?);
-    let mut report = one(args, setup, workers, began)?;
+    let mut report = run_once(args, setup, workers, began)?;
     let file = args.failures.as_deref();
     output::report(&report, args.json, |report| {
         report.print(args.verbose, file)
@@ -68,7 +68,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>, began: Instant) -> Result<Com
 }
 
 /// Runs a fresh pool. An error of writing a file at the end does not lose the report.
-pub fn one(
+pub fn run_once(
     args: &BenchArgs,
     setup: &RunSetup<'_>,
     workers: usize,
@@ -120,7 +120,7 @@ pub fn one(
     }
     if let Err(e) = ended {
         if let (_, Err(e)) | (Err(e), _) = (written, counters.counts.failures.finish()) {
-            output::complain(&format!("featherload: {e}"));
+            output::print_to_stderr(&format!("featherload: {e}"));
         }
         return Err(consumer::suggest_policy(e));
     }
@@ -189,7 +189,7 @@ fn consume(
                 timeline.add(&epoch, &batch, arrived)?;
             }
             bar.update(batch.epoch(), counters.counts.samples);
-            if counters.counts.is_full() || interrupt::caught().is_some() {
+            if counters.counts.is_full() || interrupt::received_signal().is_some() {
                 let mut state = epoch.state();
                 if rows < batch.len() {
                     // A resumed run gets the whole batch again, so no sample is lost.
@@ -283,12 +283,12 @@ fn report(
                 && facts.gpu_decoding == GpuDecoding::Impossible
                 && (limit == RateLimit::OtherWork || processors.room(workers).is_none())
                 && counts.failures.is_empty()
-                && interrupt::caught().is_none() =>
+                && interrupt::received_signal().is_none() =>
         {
             // This is only advice: an error here does not end the run.
             scaled_gain::measure(setup, loader, workers, decode).unwrap_or_else(|e| {
-                if interrupt::caught().is_none() {
-                    output::complain(&format!(
+                if interrupt::received_signal().is_none() {
+                    output::print_to_stderr(&format!(
                         "featherload: the gain of --decode scaled was not measured: {}",
                         flags::in_place(&e.to_string())
                     ));
@@ -342,7 +342,7 @@ fn report(
         repeated: counts.repeated,
         batches: counts.batches,
         batches_planned: counts.batches,
-        interrupted: interrupt::caught().is_some(),
+        interrupted: interrupt::received_signal().is_some(),
         worker_deaths: r.worker_deaths,
         failures: failures.kept,
         failure_kinds: failures.kinds,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::BenchArgs;
 use super::limit::RateLimit;
 use super::report::BenchReport;
-use super::run::one;
+use super::run::run_once;
 use super::text::{rate, workers};
 use crate::outcome::CommandOutcome;
 use crate::output::fields::field;
@@ -63,7 +63,7 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>) -> Result<CommandOutcome> {
     let counts = args.run.counts();
     let mut runs = Vec::new();
     for &count in counts {
-        let report = one(args, setup, count, Instant::now())?;
+        let report = run_once(args, setup, count, Instant::now())?;
         if !args.json {
             if runs.is_empty() {
                 report.subject.print("")?;
@@ -72,11 +72,11 @@ pub fn run(args: &BenchArgs, setup: &RunSetup<'_>) -> Result<CommandOutcome> {
             output::line(&row(&report))?;
         }
         runs.push(report);
-        if interrupt::caught().is_some() {
+        if interrupt::received_signal().is_some() {
             break;
         }
     }
-    let interrupted = interrupt::caught();
+    let interrupted = interrupt::received_signal();
     let lines: Vec<Line> = runs.iter().map(Line::of).collect();
     let several = Several {
         verdict: interrupted.is_none().then(|| verdict(&lines)).flatten(),

@@ -164,7 +164,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             }
         }
         printer.update(progress);
-        match failed.is_some() || interrupt::caught().is_some() {
+        match failed.is_some() || interrupt::received_signal().is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -187,7 +187,7 @@ fn build(args: &BuildArgs) -> Result<CommandOutcome> {
             ))?,
         }
     }
-    match (report.complete, interrupt::caught()) {
+    match (report.complete, interrupt::received_signal()) {
         (false, Some(signal)) => Ok(CommandOutcome::Interrupted(signal)),
         _ => Ok(CommandOutcome::Done),
     }
@@ -203,7 +203,7 @@ fn parse_share(text: &str) -> std::result::Result<BuildPart, String> {
 /// Fields of the samples that a cache does not keep, before anything is written.
 fn print_fields(scan: Option<&ScanReport>) {
     if let Some(fields) = scan.and_then(|scan| progress::fields(&scan.other_fields)) {
-        output::complain(&format!(
+        output::print_to_stderr(&format!(
             "left out: {fields}: a cache has picture and label, other fields are not copied"
         ));
     }
@@ -215,7 +215,7 @@ fn announce(args: &BuildArgs, progress: &BuildProgress<'_>) {
         CacheEncoding::Jpeg { .. } => "about ",
         _ => "",
     };
-    output::complain(&format!(
+    output::print_to_stderr(&format!(
         "{}: {}{about}{} will be written, for {} of {} samples",
         args.dst.display(),
         progress::part(progress),

@@ -79,7 +79,7 @@ impl ProgressPrinter {
         let (pace, is_due) = pace.is_due(now);
         self.pace = Some(pace);
         if is_due && self.bar.is_hidden() {
-            output::complain(&words);
+            output::print_to_stderr(&words);
         }
         self.bar.set_message(words);
     }
@@ -107,7 +107,7 @@ impl ProgressPrinter {
             "shards_up": progress.shards_up,
             "share": progress.share,
         }});
-        output::complain_json(&object);
+        output::print_json_to_stderr(&object);
     }
 
     /// Prints other lines without disturbing the bar.

@@ -31,11 +31,11 @@ pub fn head(parts: &[String]) -> Result<()> {
 
 /// Prints a labelled text, on as many lines as needed.
 pub fn field(label: &str, text: &str) -> Result<()> {
-    toned(TextTone::Plain, label, text)
+    field_in_tone(TextTone::Plain, label, text)
 }
 
 /// Like that, with a tone.
-pub fn toned(tone: TextTone, label: &str, text: &str) -> Result<()> {
+pub fn field_in_tone(tone: TextTone, label: &str, text: &str) -> Result<()> {
     let style = match tone {
         TextTone::Plain => Style::new().bold(),
         TextTone::Warning => Style::new().bold().red(),

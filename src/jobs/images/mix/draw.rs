@@ -53,16 +53,16 @@ pub(crate) struct RowPartners {
     /// Numbers of these rows in the batch.
     pub(crate) rows: Vec<usize>,
     /// For each of them, the index in `rows` of its partner. A permutation.
-    pub(crate) of: Vec<usize>,
+    pub(crate) partner_of: Vec<usize>,
 }
 
 impl RowPartners {
     /// Fisher-Yates: all permutations are equally likely, including those in which a row is its own
     /// partner.
     fn shuffle(&mut self, random: &mut PositionRandom) {
-        for last in (1..self.of.len()).rev() {
+        for last in (1..self.partner_of.len()).rev() {
             let other = random.below(last as u64 + 1) as usize;
-            self.of.swap(last, other);
+            self.partner_of.swap(last, other);
         }
     }
 }
@@ -77,8 +77,8 @@ pub(crate) fn draw(
 ) -> MixOperation {
     partners.rows.clear();
     partners.rows.extend(sampled);
-    partners.of.clear();
-    partners.of.extend(0..sampled.len());
+    partners.partner_of.clear();
+    partners.partner_of.extend(0..sampled.len());
     match op {
         MixOp::OneOf(choices) => {
             let at = random.next_f64();
@@ -106,7 +106,7 @@ pub(crate) fn draw(
                 (true, true) => random.next_f64() < *switch_p,
                 (_, cuts) => cuts,
             };
-            partners.of.reverse();
+            partners.partner_of.reverse();
             match cuts {
                 true => paste(beta(*cutmix_alpha, random), size, random),
                 false => MixOperation::Blend {

@@ -337,7 +337,7 @@ fn permutations_are_equally_likely() {
             &mut random(at),
             &mut partners,
         );
-        *count.entry(partners.of.clone()).or_insert(0f64) += 1.0;
+        *count.entry(partners.partner_of.clone()).or_insert(0f64) += 1.0;
         assert_eq!(partners.rows, [0, 2, 3, 5]);
     }
     assert_eq!(count.len(), 24);
@@ -389,7 +389,7 @@ fn timms_kinds_and_partners() {
             let rows = [0, 1, 3, 4, 6];
             let how = draw::draw(op, &rows, (8, 8), &mut random(at), &mut partners);
             if how != MixOperation::Nothing {
-                assert_eq!(partners.of, [4, 3, 2, 1, 0]);
+                assert_eq!(partners.partner_of, [4, 3, 2, 1, 0]);
             }
             count[match how {
                 MixOperation::Blend { .. } => 0,
@@ -613,7 +613,7 @@ fn what_is_drawn_stays_what_it_is() {
     let drawn = |op: &MixOp| {
         let mut partners = RowPartners::default();
         let how = draw::draw(op, &rows, (40, 60), &mut of_batch(), &mut partners);
-        assert_eq!(partners.of, [5, 1, 0, 4, 2, 6, 3]);
+        assert_eq!(partners.partner_of, [5, 1, 0, 4, 2, 6, 3]);
         how
     };
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{a}, {b}");

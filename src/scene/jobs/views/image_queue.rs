@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn all_that_is_shown_some_day_is_known_at_once() {
-        let mut shown = queue(true, 2, 10, 0).images_in_order();
-        assert!(shown.len() == 20);
-        shown.sort_unstable();
-        shown.dedup();
-        assert_eq!(shown.len(), 20);
+        let mut images = queue(true, 2, 10, 0).images_in_order();
+        assert!(images.len() == 20);
+        images.sort_unstable();
+        images.dedup();
+        assert_eq!(images.len(), 20);
     }
 
     #[test]

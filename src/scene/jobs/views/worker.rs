@@ -29,7 +29,7 @@ struct ViewsJob {
     spec: ViewsSpec,
     supply: ImageSupply,
     masks: SceneMasks,
-    shown: OutputCameras,
+    output_cameras: OutputCameras,
     straightener: RowStraightener,
     /// Pixels of the current image, if they are not copied directly to the row.
     pixels: Vec<u8>,
@@ -54,16 +54,16 @@ fn build(mut parts: JobParts) -> Result<Box<dyn Job>> {
     let mode = InputMode::of(parts.runs_in);
     let supply = ImageSupply::open(&spec.store, mode, [index, files, control, content])?;
     let masks = SceneMasks::from_fd(&supply.frames, masks)?;
-    let shown = OutputCameras::new(&supply.frames, spec.form)
+    let output_cameras = OutputCameras::new(&supply.frames, spec.form)
         .map_err(|refused| Error::protocol(format!("the camera of a job: {}", refused.why)))?;
-    let maps = shown.maps(&supply.frames, spec.most_maps)?;
+    let maps = output_cameras.maps(&supply.frames, spec.most_maps)?;
     let shared = match maps.places.len() {
         0 => None,
         _ => Some([next()?, next()?]),
     };
     Ok(Box::new(ViewsJob {
         straightener: RowStraightener::new(maps, shared, MAPS_KEY)?,
-        shown,
+        output_cameras,
         spec,
         supply,
         masks,
@@ -131,7 +131,7 @@ impl ViewsJob {
             frames.frames.get(image),
             frames.camera(image),
             frames.color_bytes(image),
-            self.shown.of(frames, image),
+            self.output_cameras.of(frames, image),
         ) else {
             return Err(row_size_fault());
         };
@@ -244,7 +244,9 @@ fn row_size_fault() -> SampleFault {
 
 impl Job for ViewsJob {
     fn row_range(&mut self, ticket: &Ticket, _row: u32) -> Range<usize> {
-        let layout = self.shown.layout(&self.supply.frames, self.image(ticket));
+        let layout = self
+            .output_cameras
+            .layout(&self.supply.frames, self.image(ticket));
         0..layout.map_or(0, |layout| layout.bytes())
     }
 
@@ -257,18 +259,18 @@ impl Job for ViewsJob {
         meter: &mut StageMeter,
     ) -> std::result::Result<(), SampleFault> {
         let image = self.image(ticket);
-        let layout = self.shown.layout(&self.supply.frames, image);
+        let layout = self.output_cameras.layout(&self.supply.frames, image);
         let mut arrays = layout
             .filter(|_| row == 0)
             .and_then(|layout| layout.arrays(out))
             .ok_or_else(row_size_fault)?;
         self.supply.ensure_image(image as u32, meter)?;
         meter.lap(stages::DECODE);
-        let shown = match self.shown.of(&self.supply.frames, image) {
+        let written = match self.output_cameras.of(&self.supply.frames, image) {
             Some(OutputCamera::Straight(_)) => self.straighten(image, &mut arrays),
             Some(OutputCamera::AsItIs(_)) | None => self.copy(image, &mut arrays),
         };
-        shown.map_err(|fault| tag_fault(image as u64, image as u64, &fault))?;
+        written.map_err(|fault| tag_fault(image as u64, image as u64, &fault))?;
         meter.lap(spec::SHOW);
         Ok(())
     }
