@@ -264,7 +264,7 @@ mod tests {
                 prop_assert_eq!(again, rows[row as usize]);
                 // Substitutes: every sample of the identity once.
                 let label = labels[again as usize];
-                let mut tried: Vec<u64> = (0..drawn_for[&label] as u32)
+                let mut tried: Vec<u64> = (0..of[&label] as u32)
                     .map(|a| ids.id_at(key, DrawPosition { draw, row }, a).unwrap())
                     .collect();
                 prop_assert_eq!(tried[0], again);
