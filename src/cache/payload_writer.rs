@@ -88,7 +88,7 @@ impl PayloadWriter<'_, '_> {
             }
         }
         self.end_shard()?;
-        let pool = run.engine.report()?;
+        let pool = run.filler.report()?;
         self.complete.report.worker_deaths = pool.processes.worker_deaths;
         self.complete.report.stderr_lost = pool.processes.stderr_lost;
         self.complete.report.source_bytes = pool.input_bytes;

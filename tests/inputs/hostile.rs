@@ -77,11 +77,11 @@ fn load(dir: &Path, workers: usize) -> Loaded {
         }
         for fault in batch.faults() {
             let path = fault.path.strip_prefix(dir).unwrap();
-            let said = (
+            let message = (
                 fault.fault.kind.name().to_owned(),
                 fault.fault.reason.clone(),
             );
-            bad.insert(path.display().to_string(), said);
+            bad.insert(path.display().to_string(), message);
         }
     }
     (good, bad)
@@ -153,9 +153,9 @@ fn the_command_line_skips_with_0_and_stops_with_3_and_the_path() {
 
     let stopped = bench("stop");
     assert_eq!(stopped.status.code(), Some(3), "{stopped:?}");
-    let said = String::from_utf8(stopped.stderr).unwrap();
+    let message = String::from_utf8(stopped.stderr).unwrap();
     let named = listed(dir.path())
         .into_keys()
-        .any(|path| said.contains(&path));
-    assert!(named, "{said}");
+        .any(|path| message.contains(&path));
+    assert!(named, "{message}");
 }

@@ -133,7 +133,7 @@ impl ImageRun {
             .into_iter()
             .map(|bad| self.apply_bad_row(at, bad, &mut rows))
             .collect();
-        let extent = self.lay_out(at, &rows, &mut storage);
+        let extent = self.write_row_layout(at, &rows, &mut storage);
         Batch {
             storage,
             owner: getpid(),
@@ -163,7 +163,7 @@ impl ImageRun {
     }
 
     /// Zeroes masked rows. If rows have their own sizes, writes the table before them.
-    fn lay_out(
+    fn write_row_layout(
         &mut self,
         at: EpochMark,
         rows: &[RowPlan],

@@ -185,10 +185,10 @@ fn what_may_pass_is_not_left_out_for_good() {
         .args(["--on-error", "skip", "--row-limit", "0.03"])
         .output()
         .unwrap();
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    let message = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{message}");
     for part in ["took longer than 30 ms", "build again"] {
-        assert!(said.contains(part), "{said}");
+        assert!(message.contains(part), "{message}");
     }
     // The same command with enough time has both samples.
     let output = command(src.path(), dst.path())
@@ -283,8 +283,11 @@ fn a_damaged_shard_of_the_source_stops_the_build_or_is_counted() {
         (1, report.damaged_samples)
     );
     assert_eq!(lost.left_out, report.left_out);
-    let said = text(&run(&["info"], &to));
-    assert!(said.contains("in 1 damaged shards of the source"), "{said}");
+    let message = text(&run(&["info"], &to));
+    assert!(
+        message.contains("in 1 damaged shards of the source"),
+        "{message}"
+    );
     let told = object(&run(&["info", "--json"], &to));
     assert_eq!(told["info"]["lost"]["damaged_shards"], 1);
     // The damage does not count as a change of the source.
@@ -383,8 +386,8 @@ fn a_cache_says_what_its_source_had_that_was_no_sample() {
     );
     assert_eq!((lost.damaged_shards, lost.damaged_samples), (0, 0));
     assert!(lost.other_fields.is_empty());
-    let said = text(&run(&["info"], &first));
-    assert!(said.contains("1 x no image extension"), "{said}");
+    let message = text(&run(&["info"], &first));
+    assert!(message.contains("1 x no image extension"), "{message}");
     // There are no losses for a source whose names were not read.
     build(&first, &second, copy());
     assert_eq!(cache::info(&second).unwrap().lost, None);

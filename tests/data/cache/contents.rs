@@ -227,7 +227,7 @@ fn resizes_keep_shapes_and_never_enlarge_unless_they_are_exact() {
             long => (h * 200 / long, w * 200 / long),
         }),
     ];
-    for (resize, due) in sets {
+    for (resize, wanted_value) in sets {
         let to = dst.path().join(resize.to_string());
         let resize = Some(resize);
         build(src.path(), &to, BuildOptions { resize, ..raw() });
@@ -236,7 +236,7 @@ fn resizes_keep_shapes_and_never_enlarge_unless_they_are_exact() {
         let (mut kept, mut changed) = (0, 0);
         for ((_, member), (height, width, pixels)) in pictures.zip(&full) {
             let (h, w, got) = array(&member.data);
-            assert_eq!((h, w), due(*height, *width));
+            assert_eq!((h, w), wanted_value(*height, *width));
             if (h, w) == (*height, *width) {
                 assert!(got == pixels, "no pixel is changed");
                 kept += 1;

@@ -93,9 +93,9 @@ fn a_disk_that_is_too_small_is_refused_before_a_shard_is_begun() {
     );
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     let output = command(src.path(), disk.path()).output().unwrap();
-    let said = self::text(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("the cache needs "), "{said}");
+    let message = self::text(&output);
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("the cache needs "), "{message}");
     assert!(files(disk.path()).keys().all(|n| !n.starts_with("shard-")));
     // Other options then lose nothing.
     let e = built(
@@ -167,11 +167,11 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    let said = text(&output);
-    assert!(said.contains("no space is left"), "{said}");
-    assert!(said.contains("Complete shards stay"), "{said}");
+    let message = text(&output);
+    assert!(message.contains("no space is left"), "{message}");
+    assert!(message.contains("Complete shards stay"), "{message}");
     let complete = check_whole_shards(&to);
-    assert!(complete > 0, "{said}");
+    assert!(complete > 0, "{message}");
     assert!(
         files(&to)
             .keys()
@@ -186,8 +186,8 @@ fn a_disk_that_runs_full_leaves_complete_shards_and_says_what_is_missing() {
         .sum();
     let near = |n: &u64| n.abs_diff(missing) < missing / 4;
     assert!(
-        sizes(&said).iter().any(near),
-        "{said}; missing are {missing}"
+        sizes(&message).iter().any(near),
+        "{message}; missing are {missing}"
     );
 
     disk.resize(4 * report.bytes);

@@ -12,7 +12,7 @@ use nix::unistd::mkfifo;
 use twox_hash::XxHash3_128;
 
 use super::scene::{assert_same, files};
-use super::small::{built, flip, small, source, told, verified};
+use super::small::{built, flip, small, source, summaries, verified};
 
 fn build_again(source: &Path, folder: &Path, force: bool) -> BuildReport {
     let again = CacheBuilder::new(Source::detect(source).unwrap(), folder, small());
@@ -78,8 +78,8 @@ fn an_index_of_another_form_is_told_and_made_again() {
                 let words = "is of another version: run `featherload cache build` again";
                 assert!(e.is_usage() && e.to_string().contains(words), "{e}");
             }
-            let due = ("index.fli".to_owned(), FindingKind::IndexFile, None);
-            assert_eq!(told(&verified(dir.path(), 1).findings), [due]);
+            let expected = ("index.fli".to_owned(), FindingKind::IndexFile, None);
+            assert_eq!(summaries(&verified(dir.path(), 1).findings), [expected]);
             let report = build_again(source.path(), dir.path(), force);
             assert!(report.complete && report.kept_samples == 41);
             assert_same(&whole, &files(dir.path()), why);
@@ -115,11 +115,11 @@ fn an_index_that_is_damaged_or_missing_is_made_again_by_the_build_that_is_named(
         hurt(&index);
         for e in refused(dir.path()) {
             assert!(e.is_usage(), "{e}");
-            let said = e.to_string();
+            let output = e.to_string();
             for words in [dir.path().to_str().unwrap(), "index.fli", why, how] {
-                assert!(said.contains(words), "{words}: {e}");
+                assert!(output.contains(words), "{words}: {e}");
             }
-            assert!(!said.contains("featherload index"), "{e}");
+            assert!(!output.contains("featherload index"), "{e}");
         }
         assert!(build_again(source.path(), dir.path(), false).complete);
         assert_same(&whole, &files(dir.path()), why);
@@ -205,8 +205,8 @@ fn an_index_names_what_the_manifests_have_and_nothing_else() {
     forge(dir.path(), index, &manifest);
     assert_eq!(Index::cache(dir.path()).unwrap().len(), 41);
     let findings = verified(dir.path(), 1).findings;
-    let due = ("index.fli".to_owned(), FindingKind::IndexFile, Some(0));
-    assert_eq!(told(&findings), [due]);
+    let expected = ("index.fli".to_owned(), FindingKind::IndexFile, Some(0));
+    assert_eq!(summaries(&findings), [expected]);
     let both = (findings[0].message.split_once(", and its manifest has ")).unwrap();
     assert!(
         both.0.contains(" at 1024") && both.1.contains(" at 512"),

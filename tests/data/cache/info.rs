@@ -46,20 +46,20 @@ fn info_says_what_was_built() {
         .map(|e| e.unwrap().metadata().unwrap().len() + 1)
         .collect();
     sizes.sort_unstable();
-    let said = info.sample_bytes.unwrap();
+    let message = info.sample_bytes.unwrap();
     assert_eq!(
-        (said.least, said.median, said.most),
+        (message.least, message.median, message.most),
         (sizes[0], sizes[20], sizes[40])
     );
     let mean = sizes.iter().sum::<u64>() as f64 / 41.0;
-    assert!((said.mean - mean).abs() < 1e-6);
+    assert!((message.mean - mean).abs() < 1e-6);
     let reading = info.reading.unwrap();
     assert_eq!((reading.samples, reading.bytes), (41, sizes.iter().sum()));
     assert!(reading.seconds > 0.0 && reading.samples_per_s > 0.0);
 
     let out = object(&run(&["info", "--json"], dir.path()));
     assert_eq!(out["info"]["classes"][1]["samples"], 11);
-    let said = run(&["info"], dir.path());
+    let message = run(&["info"], dir.path());
     for words in [
         "41 samples",
         "encode copy",
@@ -67,7 +67,11 @@ fn info_says_what_was_built() {
         "largest c0 (20)",
         "page cache",
     ] {
-        assert!(text(&said).contains(words), "{words}: {}", text(&said));
+        assert!(
+            text(&message).contains(words),
+            "{words}: {}",
+            text(&message)
+        );
     }
     flip(&dir.path().join("manifest.json"), 300, 1);
     let damaged = cache::info(dir.path()).unwrap_err();

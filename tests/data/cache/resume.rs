@@ -376,10 +376,10 @@ fn ctrl_c_ends_a_build_that_has_not_begun_to_write() {
         std::thread::sleep(Duration::from_millis(patience));
         kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(130), "{said}");
-        assert!(!said.contains(" 0 samples"), "{said}");
-        if said.contains("before any shard was written") {
+        let message = text(&output);
+        assert_eq!(output.status.code(), Some(130), "{message}");
+        assert!(!message.contains(" 0 samples"), "{message}");
+        if message.contains("before any shard was written") {
             assert!(!to.exists(), "the folder was made for nothing");
             return;
         }

@@ -116,7 +116,7 @@ pub fn check_idx(tar: &Path, members: &[Member]) {
     let mut lines = text.lines();
     let samples: usize = lines.next().unwrap()["v1.2 ".len()..].parse().unwrap();
     assert_eq!(lines.clone().count(), samples);
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for line in lines {
         let words: Vec<_> = line.split(' ').collect();
         let key = words[3].split('.').next().unwrap();
@@ -125,11 +125,11 @@ pub fn check_idx(tar: &Path, members: &[Member]) {
                 panic!("{line}");
             };
             assert_eq!(*name, format!("{key}.{extension}"));
-            told.push((name.to_string(), at.parse().unwrap(), size.parse().unwrap()));
+            printed.push((name.to_string(), at.parse().unwrap(), size.parse().unwrap()));
         }
     }
     let there = members.iter().map(|m| (m.name.clone(), m.at, m.data.len()));
-    assert_eq!(told, there.collect::<Vec<_>>());
+    assert_eq!(printed, there.collect::<Vec<_>>());
 }
 
 /// A tar as other tools write it: two samples with classes, and fields that are neither image nor

@@ -57,12 +57,12 @@ pub fn verified(folder: &Path, workers: usize) -> VerifyReport {
 }
 
 /// File, kind and sample of each finding.
-pub fn told(findings: &[VerifyFinding]) -> Vec<(String, FindingKind, Option<u64>)> {
-    let told = |f: &VerifyFinding| {
+pub fn summaries(findings: &[VerifyFinding]) -> Vec<(String, FindingKind, Option<u64>)> {
+    let summaries = |f: &VerifyFinding| {
         let id = f.sample.as_ref().and_then(|s| s.id);
         (f.file.display().to_string(), f.kind, id)
     };
-    findings.iter().map(told).collect()
+    findings.iter().map(summaries).collect()
 }
 
 pub fn names(folder: &Path) -> Vec<String> {

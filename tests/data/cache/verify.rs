@@ -8,7 +8,7 @@ use std::path::Path;
 
 use featherload::cache::{self, BuildOptions, CacheEncoding, FindingKind, VerifyOptions};
 
-use super::small::{SAMPLES, built, flip, names, small, source, told, verified};
+use super::small::{SAMPLES, built, flip, names, small, source, summaries, verified};
 use crate::common::Random;
 
 /// A part of a file that one check covers.
@@ -247,16 +247,22 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
     );
     // Truncated in the end blocks: no sample is damaged.
     fs::write(at(tar), &whole[..whole.len() - 512]).unwrap();
-    assert_eq!(told(&check()), [(tar.into(), FindingKind::Length, None)]);
+    assert_eq!(
+        summaries(&check()),
+        [(tar.into(), FindingKind::Length, None)]
+    );
     fs::write(at(tar), [&whole[..], &[0]].concat()).unwrap();
-    assert_eq!(told(&check()), [(tar.into(), FindingKind::Length, None)]);
+    assert_eq!(
+        summaries(&check()),
+        [(tar.into(), FindingKind::Length, None)]
+    );
     fs::write(at(tar), b"").unwrap();
     assert!(check().len() > due.len());
 
     for (_, name) in &kept {
         fs::remove_file(at(name)).unwrap();
         assert_eq!(
-            told(&check()),
+            summaries(&check()),
             [(name.clone(), FindingKind::Missing, None)],
             "{name}"
         );
@@ -292,19 +298,19 @@ fn files_that_are_cut_long_missing_swapped_or_too_many_are_told() {
         .unwrap();
     }
     let json = ("shard-000001.json".to_owned(), FindingKind::Manifest, None);
-    assert!(told(&check()).contains(&json));
+    assert!(summaries(&check()).contains(&json));
     fs::write(at("shard-000099.tar"), &whole).unwrap();
     assert_eq!(
-        told(&check()),
+        summaries(&check()),
         [("shard-000099.tar".into(), FindingKind::Extra, None)]
     );
     fs::write(at("notes.txt"), b"of another").unwrap();
-    assert_eq!(told(&check()), []);
+    assert_eq!(summaries(&check()), []);
     fs::remove_file(at("index.fli")).unwrap();
     fs::create_dir(at("index.fli")).unwrap();
     let report = verified(dir.path(), 1);
     assert_eq!(
-        told(&report.findings),
+        summaries(&report.findings),
         [("index.fli".into(), FindingKind::Unreadable, None)]
     );
 }
@@ -319,7 +325,7 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
     flip(&dir.path().join(json), 200, 3);
     let manifest = (json.to_owned(), FindingKind::Manifest, None);
     assert_eq!(
-        told(&verified(dir.path(), 2).findings),
+        summaries(&verified(dir.path(), 2).findings),
         std::slice::from_ref(&manifest)
     );
     let mut kinds = BTreeSet::new();
@@ -332,7 +338,7 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
         flip(&dir.path().join(tar), at, 2);
         let findings = verified(dir.path(), 2).findings;
         flip(&dir.path().join(tar), at, 2);
-        assert!(told(&findings).contains(&manifest));
+        assert!(summaries(&findings).contains(&manifest));
         let hurt: Vec<_> = findings
             .iter()
             .filter(|f| f.file == Path::new(tar))
@@ -350,7 +356,7 @@ fn a_tar_whose_manifest_is_damaged_is_still_gone_through() {
     fs::remove_file(dir.path().join("manifest.json")).unwrap();
     let findings = verified(dir.path(), 2).findings;
     let missing = ("manifest.json".to_owned(), FindingKind::Missing, None);
-    assert_eq!(told(&findings), [missing, manifest]);
+    assert_eq!(summaries(&findings), [missing, manifest]);
 }
 
 /// An archive ends in zeros. Zeros in place of samples do not count as its end, whatever is known

@@ -12,7 +12,7 @@ use featherload::cache::{self, CacheBuilder, FindingKind, VerifyFinding};
 use serde_json::Value;
 
 use super::scene::text;
-use super::small::{built, flip, names, object, run, small, source, told, verified};
+use super::small::{built, flip, names, object, run, small, source, summaries, verified};
 use crate::common::FEATHERLOAD;
 
 #[test]
@@ -108,7 +108,10 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     let found = verified(&tar, 1).findings;
     assert!(found.len() == 2 && missing(&found), "{found:?}");
     assert_eq!(run(&["verify"], &tar).status.code(), Some(1));
-    assert_eq!(told(&found), told(&verified(cache.path(), 1).findings));
+    assert_eq!(
+        summaries(&found),
+        summaries(&verified(cache.path(), 1).findings)
+    );
     let whole = fs::read(&tar).unwrap();
     fs::write(&tar, &whole[..whole.len() - 512]).unwrap();
     let found = verified(&tar, 1).findings;
@@ -121,12 +124,12 @@ fn a_shard_of_a_cache_is_checked_by_the_manifest_beside_it() {
     fs::remove_file(cache.path().join("manifest.json")).unwrap();
     let out = run(&["verify"], &tar);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out));
-    let told = text(&out);
+    let printed = text(&out);
     assert!(
-        told.contains("headers are good; there are no checksums"),
-        "{told}"
+        printed.contains("headers are good; there are no checksums"),
+        "{printed}"
     );
-    assert!(!told.contains(": good"), "{told}");
+    assert!(!printed.contains(": good"), "{printed}");
     assert_eq!(
         object(&run(&["verify", "--json"], &tar))["good"],
         Value::Null
@@ -233,7 +236,7 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
     let report = verified(dir.path(), 1);
     assert!(!report.checksums);
     assert_eq!(
-        told(&report.findings),
+        summaries(&report.findings),
         [("train-0.tar".into(), FindingKind::Header, None)]
     );
     assert_eq!(report.findings[0].offset, Some(0));
@@ -248,7 +251,7 @@ fn tars_of_others_are_gone_through_and_the_lack_of_checksums_is_said() {
         fs::write(&tar, &bytes[..len]).unwrap();
         let findings = verified(dir.path(), 1).findings;
         assert_eq!(
-            told(&findings),
+            summaries(&findings),
             [("train-0.tar".into(), kind, None)],
             "{len}"
         );
@@ -307,7 +310,7 @@ fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
     let missing = |name: &str| (name.to_owned(), FindingKind::Missing, None);
     let found = verified(cache.path(), 2);
     let lost = [missing("manifest.json"), missing("shard-000001.tar")];
-    assert_eq!(told(&found.findings), lost);
+    assert_eq!(summaries(&found.findings), lost);
     assert_eq!(found.shards, report.shards - 1);
     for number in [20_240_131, u64::MAX] {
         let stray = at(&format!("shard-{number}.tar"));
@@ -315,7 +318,11 @@ fn without_a_manifest_the_shards_that_are_there_are_checked_and_gaps_told() {
         let found = verified(cache.path(), 2);
         let gap = missing(&format!("shard-{:06}.tar", report.shards));
         assert_eq!(found.found, 5, "{:?}", found.findings);
-        assert!(told(&found.findings).contains(&gap), "{:?}", found.findings);
+        assert!(
+            summaries(&found.findings).contains(&gap),
+            "{:?}",
+            found.findings
+        );
         assert_eq!(found.shards, report.shards);
         fs::remove_file(&stray).unwrap();
     }
@@ -333,7 +340,7 @@ fn a_cache_is_told_from_tars_of_others_by_what_is_left_of_it() {
     for path in [cache.path(), &tar] {
         let report = verified(path, 1);
         assert!(report.checksums, "{}", path.display());
-        assert_eq!(told(&report.findings), std::slice::from_ref(&json));
+        assert_eq!(summaries(&report.findings), std::slice::from_ref(&json));
     }
     for name in names(cache.path()) {
         if name.ends_with("json") {

@@ -158,14 +158,14 @@ fn run(used: &mut [RowDecoder], data: &[u8]) {
     assert!(
         first == again,
         "the second time {} gives another result",
-        shown(&again)
+        outcome_text(&again)
     );
     let used = fill(&mut used[number], bytes, position);
     assert!(
         first == used,
         "{} with a fresh decoder, {} with a used one",
-        shown(&first),
-        shown(&used)
+        outcome_text(&first),
+        outcome_text(&used)
     );
 }
 
@@ -184,7 +184,7 @@ fn fill(decoder: &mut RowDecoder, bytes: &[u8], position: u64) -> Outcome {
     }
 }
 
-fn shown(outcome: &Outcome) -> String {
+fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
         Ok(pixels) => format!("{} bytes of pixels", pixels.len()),
         Err((_, reason)) => format!("'{reason}'"),

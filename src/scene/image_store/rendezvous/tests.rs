@@ -35,18 +35,18 @@ fn write(path: &Path, dead: &[StoreHolder], living: &[StoreHolder]) -> Vec<File>
     let file = || File::options().write(true).open(path).unwrap();
     let seated = living.iter().map(|holder| {
         let file = file();
-        byte_locks::hold_byte(&file, holder.seat).unwrap();
+        byte_locks::hold_byte(&file, holder.lock_byte).unwrap();
         file
     });
     seated.collect()
 }
 
-fn holder(process: i32, seat: u64, [control, content]: [i32; 2]) -> StoreHolder {
+fn holder(process: i32, lock_byte: u64, [control, content]: [i32; 2]) -> StoreHolder {
     StoreHolder {
         process,
         namespace: current_namespaces().unwrap().0,
         users: current_namespaces().unwrap().1,
-        seat,
+        lock_byte,
         control,
         content,
         holding: StoreBacking::Memory,
