@@ -31,6 +31,7 @@ pub(super) struct StoreHolder {
     /// Inode number of its user namespace.
     pub(super) users: u64,
     /// The byte of the list that it locks while it lives.
+    #[serde(rename = "seat")]
     pub(super) lock_byte: u64,
     pub(super) control: i32,
     pub(super) content: i32,
