@@ -39,7 +39,7 @@ pub(super) struct StoreHolder {
 }
 
 impl StoreHolder {
-    /// Whether it still locks its seat. If the system reports an error, the holder counts as alive.
+    /// Whether it still locks its byte. If the system reports an error, the holder counts as alive.
     fn is_alive(&self, list: &File) -> bool {
         byte_locks::is_byte_held(list, self.lock_byte).unwrap_or(true)
     }
