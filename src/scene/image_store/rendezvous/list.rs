@@ -31,6 +31,7 @@ pub(super) struct StoreHolder {
     /// Inode number of its user namespace.
     pub(super) users: u64,
     /// The byte of the list that it locks while it lives.
+    #[serde(rename = "seat")]
     pub(super) lock_byte: u64,
     pub(super) control: i32,
     pub(super) content: i32,
@@ -38,7 +39,7 @@ pub(super) struct StoreHolder {
 }
 
 impl StoreHolder {
-    /// Whether it still locks its seat. If the system reports an error, the holder counts as alive.
+    /// Whether it still locks its byte. If the system reports an error, the holder counts as alive.
     fn is_alive(&self, list: &File) -> bool {
         byte_locks::is_byte_held(list, self.lock_byte).unwrap_or(true)
     }
